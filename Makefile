@@ -13,6 +13,7 @@
 SUBMISSION ?= $(firstword $(wildcard $(addprefix reference/$(or $(ASSIGNMENT),hw4)/,tiled.cu online.cu naive.cu *.cu)))
 PYTHON ?= python3
 BIN := .venv/bin
+export PYTHONDONTWRITEBYTECODE := # empty: with compiled modules a worker process starts in two thirds of the time
 
 grade: .venv/.ready
 	@$(BIN)/grader grade "$(SUBMISSION)" $(if $(ASSIGNMENT),--assignment $(ASSIGNMENT)) $(ARGS)

@@ -10,16 +10,16 @@ How it measures. All competitors get the same float32 numbers, uniform in [-3, 3
 in the file's order, PyTorch's as contiguous Q, K and V, and half-precision ones these rounded to halves (outside the
 timed region). Launches are captured into a CUDA graph, so that the time between small kernels is the GPU's and not
 Python's, and a replay is timed with CUDA events. Inputs smaller than 4 times the L2 cache are rotated among as many
-copies as make up that size, one launch each in the graph. After 3 replays of warm-up, `--repetitions` (20 at least)
-are timed one by one, in rounds over all competitors, so that a change of clock or temperature meets all of them. The
-table shows the median and a 95 % confidence interval of the median from order statistics, which assumes no
-distribution. Errors are of the output that the first replay wrote into memory full of NaN, against float64.
+copies as make up that size, one launch each in the graph. After 3 replays of warm-up, `--repetitions` (20 at least) are
+timed one by one, in rounds over all competitors, so that a change of clock or temperature meets all of them. The table
+shows the median and a 95 % confidence interval of the median from order statistics, which assumes no distribution.
+Errors are those of the first replay's output, which is written into memory full of NaN, against float64.
 
 Floors. The least time that each unit of the chip needs: bytes of Q, K, V and O over the bandwidth of a measured device
 copy; 4 B N^2 d operations over the peak of the CUDA cores; the same, or three times that for float32 from products of
 halves, over the tensor cores' peak for halves; B N^2 exponentials over the special-function units. Peaks are units
-times the highest clock that the GPU reports; a busy chip runs slower. The per cent of a floor is floor / time; the
-largest floor of those that apply is the one that binds, set in bold.
+times the highest clock that the GPU reports; a busy chip runs slower. The percentage of a floor is floor / time. The
+largest floor that applies is the limit, set in bold.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def floors_ms(shape: Shape, machine: Machine, arithmetic: str) -> dict[str, floa
 
 @dataclass(frozen=True)
 class Input:
-    """The same numbers in every form that a competitor wants. Shapes: packed [B, 3, N, d], the others [B, 1, N, d]."""
+    """The same numbers in the form that each competitor needs. Shapes: packed [B, 3, N, d], the others [B, 1, N, d]."""
 
     packed: torch.Tensor
     separate: tuple[torch.Tensor, ...]
@@ -347,7 +347,7 @@ def all_tests() -> dict[str, Shape]:
 
 
 def parse_options() -> tuple[argparse.Namespace, dict[str, Shape]]:
-    """The options, and the testcases that they name."""
+    """Return the options, and the testcases that they name."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tests", default="t12,t23,t24,t30", help="names of testcases, or all")
     parser.add_argument(

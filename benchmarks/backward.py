@@ -9,10 +9,10 @@ in the file's order, PyTorch's as contiguous Q, K, V and dO. A pass is timed wit
 after 5 passes of warm-up, in rounds over all competitors, so that a change of clock or temperature meets all of them;
 the table shows medians, and the smallest and largest. PyTorch's forward keeps what its backward needs, as ours does;
 its backward is autograd.grad with respect to Q, K and V. TF32 is off, so that all of them compute in float32:
-scaled_dot_product_attention with the memory-efficient backend (the fast one for float32; flash and cuDNN take halves
-only), with the math backend, and whatever PyTorch chooses by itself. Ours is reference/backward/tiled.cu, compiled
-for this GPU, its kernels launched as in the program. Rates: 4 B N^2 d operations forward, 10 B N^2 d backward. Errors
-are of batch 0 against float64 autograd.
+scaled_dot_product_attention with the memory-efficient backend (the fast backend for float32; flash and cuDNN support
+only half precision), with the math backend, and with PyTorch's own choice. Ours is reference/backward/tiled.cu,
+compiled for this GPU, its kernels launched as in the program. Rates: 4 B N^2 d operations forward, 10 B N^2 d backward.
+Errors are of batch 0 against float64 autograd.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def main() -> None:
 
 
 def time_all(competitors: Sequence[Competitor], repetitions: int) -> None:
-    """Warm up, then time all in turn, so that no competitor meets another temperature or clock than the others."""
+    """Warm up, then time all in turn, so that all competitors see the same temperatures and clocks."""
     for _ in range(WARM_UP):
         for competitor in competitors:
             competitor.forward()

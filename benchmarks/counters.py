@@ -124,7 +124,7 @@ def measure(folder: Path) -> Counters:
 
 
 def measured(ncu: list[str], command: Sequence[str], names: dict[str, str]) -> tuple[Launch, ...]:
-    """All launches of a program. Names that this ncu does not know are taken out of `names`."""
+    """All launches of a program. Removes names that this ncu does not know from `names`."""
     while True:
         options = ["--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none"]
         metrics = ["--metrics", ",".join(names.values())]

@@ -2,8 +2,8 @@
 
     python benchmarks/emulator.py [KERNEL.cu ...] [--shape B,N,d] [--repeat 5] [--build KERNEL.cu ...] [--no-check]
 
-Kernels are hw4 programs (INPUT OUTPUT); the default is the three model solutions. Those after --build, by default the
-longest ones, are only built. The columns:
+Kernels are hw4 programs (INPUT OUTPUT); the default is the three model solutions. The kernels after --build, by default
+the longest ones, are only built. The columns:
 
     nvcc          seconds of the one nvcc command
     + first       seconds of all the rest (ptxas, translation, gcc, link) with no template in the cache
@@ -16,8 +16,8 @@ longest ones, are only built. The columns:
 Then the same for products of halves on tensor cores, C = A B of 512 × 512 (half_matmul.cu): 2·512³ over the kernel's time,
 with mma.sync and through wmma, sums kept in f32 and in f16; and with wgmma, built for sm_90a.
 
-The last line is the wall time of `grader check`, build included, on the public samples. Other work on the machine
-slows all of this down: the first line gives the load, and times are best believed when it is below 0.5.
+The last line is the wall time of `grader check`, build included, on the public samples. Other work on the machine slows
+everything down. The first line shows the load; trust the times only if it is below 0.5.
 """
 
 from __future__ import annotations

@@ -2,13 +2,14 @@
 
     python benchmarks/half.py                            errors, then times of hopper.cu, PyTorch's flash and cuDNN
     python benchmarks/half.py --only errors --models mma
+    python benchmarks/half.py --only compare             errors next to PyTorch's
     python benchmarks/half.py --only times --variant "fewer keys=128,2,96,4,2"
 
 Needs a CUDA machine with nvcc and PyTorch, and nothing of the grader.
 
 Errors. Every shape gets standard normal values clipped to 4, in any of the three layouts, and an output full of NaN.
-Expected is float64 from the rounded inputs; allowed is what assignment/half/README.md allows, twice the error of a
-plain implementation that rounds to the same type after every operation.
+The expected output is computed in float64 from the rounded inputs. The allowed error is that of
+assignment/half/README.md: twice the error of a plain implementation that rounds to the same type after every operation.
 
 Times. Launches are timed with CUDA events, four at a time, in rounds over all competitors, so that a change of clock or
 temperature meets all of them; the table shows the median. Competitors get the same numbers. TFLOP/s count 4 B H Nq Nk d
@@ -138,7 +139,7 @@ class Program(Protocol):
     def name(self) -> str: ...
 
     def launcher(self, shape: Shape, data: Tensors) -> tuple[Callable[[], None], torch.Tensor]:
-        """What starts the kernel once, and the output as [B, H, N, d]."""
+        """Return a function that starts the kernel once, and the output as [B, H, N, d]."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,9 @@ def build(name: str, source: Path, folder: Path, config: str = "") -> Model:
     return Model(name, library)
 
 
+PYTORCH = {"PyTorch flash": SDPBackend.FLASH_ATTENTION, "PyTorch cuDNN": SDPBackend.CUDNN_ATTENTION}
+
+
 def pytorch(shape: Shape, data: Tensors, backend: SDPBackend) -> Callable[[], torch.Tensor]:
     def launch() -> torch.Tensor:
         with sdpa_kernel(backend):
@@ -208,7 +212,8 @@ def visible(shape: Shape) -> torch.Tensor:
 
 
 def attention(shape: Shape, data: Tensors, plain: bool) -> torch.Tensor:
-    """In float64, or the plain way: sums in float32, rounded to the type after every operation."""
+    """Attention in float64, or as a plain implementation computes it: sums in float32, rounded to the type after every
+    operation."""
     group = shape.query_heads // shape.key_heads
     wide = torch.float32 if plain else torch.float64
     query = data.query.to(wide)
@@ -284,6 +289,32 @@ def check(models: Sequence[Program], shapes: Sequence[Shape], quiet: bool = Fals
     return wrong
 
 
+def few_heads(shape: Shape) -> Shape:
+    """Four query heads: enough to compare errors, and float64 scores fit."""
+    return replace(shape, batches=1, query_heads=4, key_heads=4 * shape.key_heads // shape.query_heads)
+
+
+def print_errors(shape: Shape, name: str, found: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> None:
+    errors = {tensor: (found[tensor].double() - right[tensor]).abs() for tensor in found}
+    largest = "  ".join(f"{tensor} {error.max().item():.3g}" for tensor, error in errors.items())
+    rms = "  ".join(f"{tensor} {error.square().mean().sqrt().item():.3g}" for tensor, error in errors.items())
+    print(f"| {shape} | {name} | {largest} | {rms} |", flush=True)
+
+
+def compare_errors(models: Sequence[Program]) -> None:
+    print("| B x H/Hkv x Nq,Nk x d | implementation | largest error | root mean square |\n|---|---|---|---|")
+    generator = torch.Generator(device="cuda").manual_seed(22)
+    for shape in map(few_heads, ROWS):
+        data = make_input(shape, generator)
+        right = {"O": attention(shape, data, plain=False)}
+        for model in models:
+            launch, output = model.launcher(shape, data)
+            launch()
+            print_errors(shape, model.name, {"O": output}, right)
+        for name, backend in PYTORCH.items():
+            print_errors(shape, name, {"O": pytorch(shape, data, backend)()}, right)
+
+
 # -------------------------------------------------------------------------------------------------------- times
 
 
@@ -322,13 +353,12 @@ def measure_launches(shape: Shape, launches: dict[str, Callable[[], object]], re
 def measure(shape: Shape, models: Sequence[Program], repetitions: int) -> list[Result]:
     data = make_input(shape, torch.Generator(device="cuda").manual_seed(1))
     launches: dict[str, Callable[[], object]] = {model.name: model.launcher(shape, data)[0] for model in models}
-    launches["PyTorch flash"] = pytorch(shape, data, SDPBackend.FLASH_ATTENTION)
-    launches["PyTorch cuDNN"] = pytorch(shape, data, SDPBackend.CUDNN_ATTENTION)
+    launches |= {name: pytorch(shape, data, backend) for name, backend in PYTORCH.items()}
     return measure_launches(shape, launches, repetitions)
 
 
 def print_table(results: Sequence[Result], operations: float = 1.0) -> None:
-    """`operations`: as a multiple of those of the forward pass."""
+    """`operations` is a multiple of those of the forward pass."""
     print("| B x H/Hkv x Nq,Nk x d | implementation | ms | TFLOP/s | of cuDNN's rate |\n|---|---|---:|---:|---:|")
     for shape in dict.fromkeys(result.shape for result in results):
         rows = [result for result in results if result.shape == shape]
@@ -343,7 +373,7 @@ def print_table(results: Sequence[Result], operations: float = 1.0) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("build", "errors", "times"))
+    parser.add_argument("--only", choices=("build", "errors", "times", "compare"))
     parser.add_argument("--models", default="hopper", help="names of programs in reference/half, with commas")
     parser.add_argument(
         "--variant", action="append", default=[], metavar="NAME=CONFIG", help="another Config of hopper.cu"
@@ -365,7 +395,9 @@ def main() -> int:
         variants = dict(
             pool.map(lambda item: (item[0], build(item[0], SOLUTIONS / "hopper.cu", folder, item[1])), configs.items())
         )
-        if options.only == "build":
+        if options.only == "compare":
+            compare_errors(models)
+        if options.only in ("build", "compare"):
             return 0
         if options.only != "times":
             wrong += check(models, random_shapes(options.shapes))

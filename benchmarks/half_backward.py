@@ -1,9 +1,10 @@
 """The model solutions of half_backward beside PyTorch's backward pass: errors of many shapes, times of few.
 
     python benchmarks/half_backward.py
+    python benchmarks/half_backward.py --only compare            errors next to PyTorch's
     python benchmarks/half_backward.py --only times --dims 128 --variant "keys 64=once(Config<128, 2, 64, 4>{}, ...)"
 
-Errors and times are taken as in half.py. Timed are the gradients alone, after one forward pass, on both sides; ours
+Errors and times are taken as in half.py. On both sides, only the gradients are timed, after one forward pass; ours
 include the kernel that sums dO O over rows. TFLOP/s count 10 B H Nq Nk d operations, half of them for causal.
 """
 
@@ -58,7 +59,7 @@ def make_case(shape: Shape, generator: torch.Generator) -> Case:
 
 @dataclass(frozen=True)
 class Run:
-    """One of our programs on one case: the whole of it, or the gradients after that."""
+    """One of our programs on one case: the whole program, or only the gradients."""
 
     model: Model
     case: Case
@@ -89,7 +90,7 @@ def prepare(model: Model, case: Case) -> Run:
     return Run(model, case, output, workspace, header)
 
 
-def pytorch(case: Case, backend: SDPBackend) -> Callable[[], object]:
+def pytorch(case: Case, backend: SDPBackend) -> Callable[[], Sequence[torch.Tensor]]:
     leaves = [x.detach().requires_grad_() for x in (case.data.query, case.data.key, case.data.value)]
     output = half.pytorch(case.shape, Tensors(case.flat, *leaves), backend)()
     return lambda: torch.autograd.grad(output, leaves, case.gradient, retain_graph=True)
@@ -99,7 +100,8 @@ def pytorch(case: Case, backend: SDPBackend) -> Callable[[], object]:
 
 
 def gradients(case: Case, plain: bool) -> tuple[torch.Tensor, ...]:
-    """O, dQ, dK, dV in float64, or the plain way: sums in float32, rounded to the type after every operation."""
+    """O, dQ, dK, dV in float64, or as a plain implementation computes them: sums in float32, rounded to the type after
+    every operation."""
     shape, group = case.shape, case.shape.query_heads // case.shape.key_heads
     wide = torch.float32 if plain else torch.float64
     query, go = case.data.query.to(wide), case.gradient.to(wide)
@@ -122,7 +124,8 @@ def gradients(case: Case, plain: bool) -> tuple[torch.Tensor, ...]:
 
 
 def errors_over_allowed(case: Case, got: Sequence[torch.Tensor]) -> dict[str, float]:
-    """Of each tensor the larger of largest error and rms error, each over what is allowed; more than 1 is wrong."""
+    """By tensor, the larger of the largest error and the rms error, both relative to the allowed one; more than 1 is
+    wrong."""
     unit = 2.0**-8 if case.shape.output_type == torch.bfloat16 else 2.0**-11
     ratios = {}
     for name, x, expected, plain in zip(
@@ -161,6 +164,22 @@ def check(models: Sequence[Model], shapes: Sequence[Shape]) -> int:
     return wrong
 
 
+def compare_errors(models: Sequence[Model]) -> None:
+    print("| B x H/Hkv x Nq,Nk x d | implementation | largest error | root mean square |\n|---|---|---|---|")
+    generator = torch.Generator(device="cuda").manual_seed(22)
+    for shape in map(half.few_heads, half.ROWS):
+        case = make_case(shape, generator)
+        right = dict(zip(NAMES, gradients(case, plain=False), strict=True))
+        for model in models:
+            run = prepare(model, case)
+            run.launch()
+            half.print_errors(shape, model.name, dict(zip(NAMES[1:], run.gradients[1:], strict=True)), right)
+        for name, backend in half.PYTORCH.items():
+            found = pytorch(case, backend)()
+            half.print_errors(shape, name, dict(zip(NAMES[1:], found, strict=True)), right)
+        torch.cuda.empty_cache()
+
+
 # -------------------------------------------------------------------------------------------------------- times
 
 
@@ -171,14 +190,13 @@ def measure(shape: Shape, models: Sequence[Model], repetitions: int) -> list[Res
         run = prepare(model, case)
         run.launch()
         launches[model.name] = partial(run.launch, "half_gradients")
-    launches["PyTorch flash"] = pytorch(case, SDPBackend.FLASH_ATTENTION)
-    launches["PyTorch cuDNN"] = pytorch(case, SDPBackend.CUDNN_ATTENTION)
+    launches |= {name: pytorch(case, backend) for name, backend in half.PYTORCH.items()}
     return half.measure_launches(shape, launches, repetitions)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("build", "errors", "times"))
+    parser.add_argument("--only", choices=("build", "errors", "times", "compare"))
     parser.add_argument("--models", default="hopper", help="hopper, mma, or both, with a comma")
     parser.add_argument(
         "--variant", action="append", default=[], metavar="NAME=CODE", help="other Configs of hopper.cu"
@@ -198,7 +216,9 @@ def main() -> int:
             builds.append((name, SOLUTIONS / "backward_hopper.cu", code))
         built = list(pool.map(lambda item: half.build(f"backward {item[0]}", item[1], folder, item[2]), builds))
         models, variants = built[: len(built) - len(options.variant)], built[len(built) - len(options.variant) :]
-        if options.only == "build":
+        if options.only == "compare":
+            compare_errors(models)
+        if options.only in ("build", "compare"):
             return 0
         shapes = [replace(shape, type=shape.type % 2) for shape in half.random_shapes(options.shapes)]
         if options.only != "times":

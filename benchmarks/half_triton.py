@@ -34,7 +34,7 @@ from torch.nn.attention import SDPBackend
 Tile = tuple[int, int, int, int]  # BM, BN, warps, stages
 TABLES = {False: ("FORWARD",), True: ("BACKWARD_KEYS", "BACKWARD_QUERIES")}
 HELD = {"FORWARD": 1, "BACKWARD_KEYS": 2, "BACKWARD_QUERIES": 1}
-"""How many tiles of sums, as wide as a head, a program of each kernel keeps."""
+"""The number of tiles of sums, each as wide as a head, that a program of each kernel keeps."""
 
 
 def load_flash() -> Any:
@@ -57,7 +57,7 @@ def header(shape: Shape) -> Any:
 
 
 def as_given(shape: Shape, tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """8-bit floats as bytes, which is how the program reads them."""
+    """8-bit floats as bytes, as the program reads them."""
     return [x.view(torch.uint8) if shape.type > 1 else x for x in tensors]
 
 

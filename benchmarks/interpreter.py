@@ -3,10 +3,10 @@
     python benchmarks/interpreter.py [NAME...]     programs of tests/triton/conformance, after Triton's tutorials 1 to 6
     python benchmarks/interpreter.py --bugs        the mistakes of tests/triton/test_bugs.py: which is found at its line
 
-Needs Triton and, for the interpreter alone, PyTorch (the CPU's is enough). Both run the same files, each in a process on
-one core: on the emulator with the tensors and the checks that students have, in the interpreter (TRITON_INTERPRET=1) with
-PyTorch's tensors behind the same functions. Timed is the CPU time of launches: neither compiling nor the work of the host. A
-program says by itself whether its results are right, in float16 and bfloat16; the table repeats it.
+Needs Triton and, for the interpreter alone, PyTorch (the CPU's is enough). Both run the same files, each in a process
+on one core: on the emulator with the tensors and the checks that students have, in the interpreter (TRITON_INTERPRET=1)
+with PyTorch's tensors behind the same functions. The times are CPU times of launches, without compiling and without the
+work of the host. A program says by itself whether its results are right, in float16 and bfloat16; the table repeats it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.triton import test_bugs
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "tests/triton/conformance"
 SIZES = {"vector_add": 20, "softmax": 5, "matmul": 4, "dropout": 4, "layer_norm": 4, "attention": 2}
-"""In the tutorials' order: how often each is repeated, or how much longer it is, than in the tests."""
+"""In the tutorials' order: the factor by which each is repeated, or is longer, than in the tests."""
 
 # Put before a program: adds up the time that one function, through which all launches go, takes.
 TIMER = """\
@@ -78,7 +78,7 @@ def one_core() -> None:
 
 
 def run(command: list[str], environment: dict[str, str], limit_s: float) -> tuple[str, float]:
-    """What the program says of its results, and the seconds of its launches."""
+    """Return the program's statement on its results, and the seconds of its launches."""
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=limit_s, check=False, preexec_fn=one_core
@@ -109,7 +109,7 @@ def in_interpreter(name: str, size: int, folder: Path) -> tuple[str, float]:
 
 
 def interpreted_bug(folder: Path) -> tuple[str, str]:
-    """What the interpreter says of bug.py, and how it ends."""
+    """Return the interpreter's output for bug.py, and how it ends."""
     try:
         done = subprocess.run(
             [sys.executable, "bug.py"], cwd=folder, env={**os.environ, "TRITON_INTERPRET": "1"},

@@ -5,8 +5,8 @@ takes five minutes, and every duration is a twelfth; requests and pages are not 
 
     python benchmarks/judge.py OUT [--students 200] [--each 6] [--boards 200] [--kills 10] [--speed 12] [--seed 1]
 
-A second, undisturbed run of the same submissions follows; both stores must hold the same records. It prints what it
-measured, and exits 1 when something that must hold does not.
+A second, undisturbed run of the same submissions follows; both stores must hold the same records. It prints the
+measurements, and exits 1 if a requirement does not hold.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from grader.course.catalogue import TestcaseFiles  # noqa: E402
 from grader.course.testcase import load_suite  # noqa: E402
 from grader.judge.ledger import Stage  # noqa: E402
 from grader.judge.office import Judge  # noqa: E402
-from grader.judge.server import serve  # noqa: E402
+from grader.judge.server import reserve, serve  # noqa: E402
 from grader.judge.tokens import make_token  # noqa: E402
 from grader.store import check_store, open_store  # noqa: E402
 from tests.support.batch_engine import PlainC  # noqa: E402
@@ -49,7 +49,13 @@ HOUR_S = 3600.0
 LANES = 3
 """Of each stage. A stage takes 4 to 8 s, so 1,200 submissions keep the lanes busy for two thirds of the hour."""
 POLL_S = 1.0
-"""How often a student's page looks for news, in real seconds."""
+"""The interval at which a student's page looks for news, in real seconds."""
+
+
+def of_this_checkout(course: Path) -> dict[str, str]:
+    """The environment in which this checkout's grader uses a course. Modules on PYTHONPATH stay importable."""
+    paths = [str(CHECKOUT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "GRADER_ROOT": str(course), "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def serve_stand_in(store: Path, port: int, speed: float) -> None:
@@ -61,12 +67,12 @@ def serve_stand_in(store: Path, port: int, speed: float) -> None:
     lanes = stand_in_lanes(setup, tuple(Stage), LANES, speed)
     for lane in lanes:
         lane.recheck = None  # the records of two runs are compared
-    serve(Judge(store, rules, lanes), "127.0.0.1", port)
+    serve(Judge(store, rules, lanes), reserve("127.0.0.1", port))
 
 
 @dataclass
 class Hour:
-    """One run, and what was seen in it."""
+    """One run and its observations."""
 
     port: int
     speed: float
@@ -95,7 +101,7 @@ class Hour:
                 answer = await reader.read(-1)
                 writer.close()
                 status = int(answer.split(b" ", 2)[1])
-                if status == 429:  # everybody comes at once after a restart
+                if status == 429:  # after a restart, all clients come at once
                     await asyncio.sleep(1 + random.random())
                     continue
                 self.latencies[kind].append(time.monotonic() - began)
@@ -134,7 +140,9 @@ class Hour:
                     if line.startswith(b"data:"):
                         await asyncio.sleep(0.7 + random.random() * 1.5)
                         await self.ask("board", "GET", "/board/part")
-                        while getattr(reader, "_buffer", b""):  # what came meanwhile is answered by this one
+                        while getattr(
+                            reader, "_buffer", b""
+                        ):  # this answer also covers submissions that came meanwhile
                             await reader.readline()
             await asyncio.sleep(retry_s)  # as browsers do
 
@@ -202,8 +210,8 @@ async def run_hour(
 
 
 def planned(students: int, each: int, seed: int) -> dict[str, tuple[list[float], list[bytes]]]:
-    """When each student submits what: ever more often as the hour ends. Every tenth student submits twice as much
-    as planned, early on."""
+    """The plan of when each student submits what: more and more often towards the end of the hour. Every tenth student
+    submits twice as much as planned, early on."""
     chosen, plan = random.Random(seed), {}
     for number in range(students):
         moments = sorted(HOUR_S * chosen.random() ** 0.6 for _ in range(each))
@@ -231,7 +239,7 @@ def records_in(store: Path) -> dict[tuple[str, str, str], list[str]]:
 
 
 def waits_in(store: Path, hour: Hour) -> dict[str, Any]:
-    """How long submissions waited for their verdicts: against the prediction, and against a fair round."""
+    """The times that submissions waited for their verdicts, compared with the prediction and with a fair round."""
     with contextlib.closing(sqlite3.connect(store)) as db:
         rows = db.execute("SELECT id, student, received, first_at, verdict_s FROM judge_uploads").fetchall()
     mean_s = statistics.fmean(row[4] for row in rows)
@@ -241,7 +249,7 @@ def waits_in(store: Path, hour: Hour) -> dict[str, Any]:
     down = [(began, next((start for start in starts if start >= end), end)) for began, end in hour.down]
     for id, _student, received, first_at, verdict_s in rows:
         if any(received <= end and began < first_at for began, end in down):
-            continue  # the judge was down meanwhile, which nobody predicts
+            continue  # the judge was down meanwhile, which no prediction covers
         predicted = hour.acknowledged.get(id)
         if predicted is not None:
             errors.append(abs(predicted - (first_at - received)) / (first_at - received))
@@ -313,7 +321,7 @@ def main() -> None:
 def report(
     hour: Hour, killed: Path, calm: Path, arguments: argparse.Namespace
 ) -> tuple[dict[str, Any], dict[str, bool]]:
-    """What was measured, and what must hold."""
+    """Return the measurements, and the requirements with whether they hold."""
     seen = waits_in(killed, hour)
     for kind, values in hour.latencies.items():
         ordered = sorted(values)

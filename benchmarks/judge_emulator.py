@@ -21,7 +21,7 @@ import sys
 import time
 from pathlib import Path
 
-from judge import CHECKOUT, Hour
+from judge import CHECKOUT, Hour, of_this_checkout
 
 from grader.judge.tokens import make_token
 from grader.store import open_store
@@ -122,7 +122,7 @@ def main() -> None:
     for name, source in sources.items():
         (out / "class" / name).mkdir(parents=True)
         (out / "class" / name / "hw4.cu").write_text(source)
-    environment = {**os.environ, "GRADER_ROOT": str(out / "course"), "PYTHONPATH": str(CHECKOUT)}
+    environment = of_this_checkout(out / "course")
     began = time.monotonic()
     live = judged(out, arguments.jobs, environment, sources)
     between = time.monotonic()

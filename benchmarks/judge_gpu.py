@@ -1,10 +1,10 @@
 """The judge on a GPU next to `grader grade`: the time to the first verdict on an idle machine, scores and verdicts of the
 same programs, and the rank that a result gets by a recheck while nobody waits.
 
-    python benchmarks/judge_gpu.py OUT
+    python benchmarks/judge_gpu.py [OUT]
 
 It grades on tests/course with hw4's sequential program and shapes for which times are well above the launch overhead.
-Exits 1 when something that must hold does not.
+Exits 1 if a requirement does not hold.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import re
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
 from typing import Any
 
-CHECKOUT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(CHECKOUT))
+from judge import CHECKOUT, of_this_checkout
 
-from grader.judge.tokens import make_token  # noqa: E402
-from grader.store import open_store  # noqa: E402
+from grader.judge.tokens import make_token
+from grader.store import open_store
 
 PROGRAMS = ("naive", "tiled")
 SHAPES = {"t01": "[64, 128, 32]", "t02": "[40, 512, 64]", "t03": "[40, 1024, 64]", "t04": "[20, 2048, 32]"}
@@ -46,7 +45,7 @@ def course(out: Path) -> dict[str, str]:
     for name, shape in SHAPES.items():
         text = re.sub(rf"{name}: .*", f"{name}: {shape}", text)
     cases.write_text(text)
-    return {**os.environ, "GRADER_ROOT": str(out / "course"), "PYTHONPATH": str(CHECKOUT)}
+    return of_this_checkout(out / "course")
 
 
 def by_hand(out: Path, name: str, source: Path, environment: dict[str, str]) -> dict[str, Any]:
@@ -79,7 +78,7 @@ def judged(port: int, token: str, source: Path) -> tuple[float, dict[str, Any]]:
 
 
 def ranked(port: int, token: str) -> bool:
-    """Whether the board gives everybody a rank before long."""
+    """Whether all students have a rank on the board before long."""
     until = time.monotonic() + RANKED_S
     while time.monotonic() < until:
         board = ask(port, token, "/board")
@@ -103,10 +102,35 @@ def difference(one: dict[str, Any], other: dict[str, Any]) -> float:
     return largest
 
 
+def holds(sentence: str, is_so: bool) -> bool:
+    """Print at once whether a requirement holds, since later measurements may exceed the time limit."""
+    print(f"{'ok ' if is_so else 'NOT'} {sentence}", flush=True)
+    return is_so
+
+
+def agree(found: dict[str, tuple[float, dict[str, Any]]], hand: dict[str, dict[str, Any]]) -> list[bool]:
+    """The requirements on the judge's records compared with those of `grader grade`."""
+    for name, (_, record) in found.items():
+        times = [(test["name"], test["verdict"], test["gpu_ms"]) for test in record["tests"]]
+        print(f"{name} by the judge: {record['scores']}\n  {times}\n  {[t['gpu_ms'] for t in hand[name]['tests']]}")
+    firsts = [first for first, _ in found.values()]
+    largest = max(difference(record, hand[name]) for name, (_, record) in found.items())
+    verdicts = [
+        [[test["verdict"] for test in one["tests"]] for one in (record, hand[name])]
+        for name, (_, record) in found.items()
+    ]
+    seconds = ", ".join(f"{first:.1f} s" for first in firsts)
+    return [
+        holds(f"the first verdict is there within 15 s: {seconds}", max(firsts) <= FIRST_S),
+        holds(f"scores agree within 0.5 %: {100 * largest:.2f} % apart at most", largest <= SCORES),
+        holds("verdicts are equal", all(one == other for one, other in verdicts)),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path)
-    out: Path = parser.parse_args().out
+    parser.add_argument("out", type=Path, nargs="?", help="a new folder; by default a temporary one")
+    out: Path = parser.parse_args().out or Path(tempfile.mkdtemp()) / "judge"
     out.mkdir(parents=True)
     environment = course(out)
     sources = {name: CHECKOUT / f"reference/hw4/{name}.cu" for name in PROGRAMS}
@@ -131,29 +155,13 @@ def main() -> None:
             time.sleep(0.1)
         time.sleep(5)  # idle
         found = {name: judged(port, tokens[name], source) for name, source in sources.items()}
+        held = agree(found, hand)
         has_ranks = ranked(port, tokens[PROGRAMS[0]])
+        held.append(holds("results get a rank by a recheck while nobody waits", has_ranks))
     finally:
         judge.terminate()
         judge.wait()
-    firsts = [first for first, _ in found.values()]
-    largest = max(difference(record, hand[name]) for name, (_, record) in found.items())
-    verdicts = {
-        name: [[test["verdict"] for test in one["tests"]] for one in (record, hand[name])]
-        for name, (_, record) in found.items()
-    }
-    for name, (_, record) in found.items():
-        times = [(test["name"], test["verdict"], test["gpu_ms"]) for test in record["tests"]]
-        print(f"{name} by the judge: {record['scores']}\n  {times}\n  {[t['gpu_ms'] for t in hand[name]['tests']]}")
-    must = {
-        f"the first verdict is there within 15 s: {', '.join(f'{first:.1f} s' for first in firsts)}": max(firsts)
-        <= FIRST_S,
-        f"scores agree within 0.5 %: {100 * largest:.2f} % apart at most": largest <= SCORES,
-        "verdicts are equal": all(one == other for one, other in verdicts.values()),
-        "results get a rank by a recheck while nobody waits": has_ranks,
-    }
-    for sentence, holds in must.items():
-        print(f"{'ok ' if holds else 'NOT'} {sentence}")
-    sys.exit(0 if all(must.values()) else 1)
+    sys.exit(0 if all(held) else 1)
 
 
 if __name__ == "__main__":

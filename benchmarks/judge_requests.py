@@ -1,5 +1,6 @@
-"""What one request costs the live judge: milliseconds of CPU of its process, all threads together, next to the time a
-client waits for its answer. CPU depends little on what else the machine does, so it can be compared between runs.
+"""Measures the cost of one request to the live judge: the CPU time of its process, all threads together, and the time
+that a client waits for its answer. CPU depends little on what else the machine does, so it can be compared between
+runs.
 
     python benchmarks/judge_requests.py OUT [--students 200] [--each 3] [--requests 300]
 
@@ -31,7 +32,7 @@ KEPT = 20
 
 
 def cpu_ms(pid: int) -> float:
-    """The CPU time of a process, all its threads together. A thread that has ended is not counted any more."""
+    """The CPU time of a process, all its threads together. Threads that have ended are no longer counted."""
     return sum(int(one.read_text().split()[0]) for one in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e6
 
 

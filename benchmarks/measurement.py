@@ -1,4 +1,5 @@
-"""How well the grader measures, on this machine: prints the tables of docs/benchmarks-archive.md, section "Measurement".
+"""Measures the grader's precision on this machine: prints the tables of docs/benchmarks-archive.md, section
+"Measurement".
 
 Run on a CUDA machine from the checkout: python benchmarks/measurement.py [SECTION...] [OPTIONS]
 Sections: oracle, repeat, agree, profile, overhead, floor; by default all, in this order.
@@ -256,10 +257,10 @@ AGREE = (
     ("tiled", "t30", tuple(range(1, 2_049, 32))),
     ("tiled", "t23", tuple(range(1, 12_801, 64))),
 )
-"""(program, test, which launches). A launch of tiled.cu takes 20.7 µs on t23; on t30 it has eight times the blocks,
+"""(program, test, selected launches). A launch of tiled.cu takes 20.7 µs on t23; on t30 it has eight times the blocks,
 each with rows twice as wide."""
 LONG_LAUNCH_US = 100.0
-"""From here on the promise of 1 % is a fair one: ncu reports about 0.8 µs more for every launch, see docs."""
+"""From this length on, 1 % is a fair promise: ncu reports about 0.8 µs more for every launch, see docs."""
 
 
 def agree(options: argparse.Namespace) -> None:

@@ -1,4 +1,5 @@
-"""What the clock outside the program says of honest programs: prints the table of docs/benchmarks-archive.md.
+"""Compares the clock outside the program with the traces of honest programs: prints the table of
+docs/benchmarks-archive.md.
 
 Run on a CUDA machine from the checkout:
 

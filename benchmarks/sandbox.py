@@ -1,7 +1,7 @@
-"""What starting a program in the sandbox costs: `python -m benchmarks.sandbox`.
+"""Measures the cost of starting a program in the sandbox: `python -m benchmarks.sandbox`.
 
 Times `/bin/true`, bare and confined as a submission is (namespaces, seccomp, control group, limits, trace socket), with
-the median of 200 runs each. Promised: less than 20 ms more than bare.
+the median of 200 runs each. The promise is less than 20 ms more than without the sandbox.
 """
 
 from __future__ import annotations

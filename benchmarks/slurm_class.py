@@ -3,11 +3,11 @@
     python benchmarks/slurm_class.py OUT [--students 200] [--tests s01] [--programs 12] [--computing 16] [--waiting 12]
 
 Needs root and Debian's slurmctld, slurmd, slurm-client and munge, and no GPU. The first `--students` of
-synthetic_class.py are graded through both nodes, through one, and without Slurm, each with a build cache of its own. Then two
-kinds of hand-ins are graded on both nodes and on one, and the times of the whole command compared: `--computing` ones
-compile and compute, no two alike so that none is in a cache, and need idle cores to say anything (each node has half of
-this machine's); `--waiting` ones compile and wait for 30 s, as a hand-in waits for its GPU, and say what Slurm and the
-grader add. Exit code 1 when something that must hold does not.
+synthetic_class.py are graded through both nodes, through one, and without Slurm, each with a build cache of its own.
+Then two kinds of hand-ins are graded on both nodes and on one, and the times of the whole command compared:
+`--computing` ones compile and compute, no two alike so that none is in a cache, and need idle cores to say anything
+(each node has half of this machine's); `--waiting` ones compile and wait for 30 s, as a hand-in waits for its GPU, and
+say what Slurm and the grader add. Exits 1 if a requirement does not hold.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def make_waiting(folder: Path, count: int) -> None:
 
 
 def grade(folder: Path, store: Path, tests: str, cache: Path, *options: str) -> float:
-    """Grade a class; seconds it took."""
+    """Grade a class and return the seconds."""
     command = [sys.executable, "-m", "grader", "grade", str(folder), "--class", "--tests", tests]
     command += ["--engine", "emulator", "--store", str(store), *options]
     began = time.monotonic()
@@ -114,7 +114,7 @@ def main() -> int:
 
 
 def compare_with_here(out: Path, tests: str, students: int) -> list[str]:
-    """Grade the class through two nodes, through one, and here; what differs."""
+    """Grade the class on two nodes, on one, and here, and return the differences."""
     add_cluster(out / "course", out / "shared", "both", limit_s=5)
     two = grade(out / "class", out / "slurm.sqlite", tests, out / "cache-slurm", "--cluster", "slurm")
     print(f"Through two nodes: {two:.0f} s, {records(out / 'slurm.sqlite')} records.", flush=True)

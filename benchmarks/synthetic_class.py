@@ -5,8 +5,8 @@ run, then again in a run that is killed with SIGKILL at random moments and resum
 
 It prints what it measured: seconds, records, and the peak memory of the grader's processes together (the coordinator
 and its workers, sampled ten times a second, proportional set size; what they run, compilers and hand-ins, is not the
-grader's). Exit code 1 when something that must hold does not. It needs no GPU, and some minutes. The limit of a run is
-set to 5 s, so that the hanging ones do not take a minute each.
+grader's). Exits 1 if a requirement does not hold. It needs no GPU, and some minutes. The limit of a run is set to 5 s,
+so that the hanging ones do not take a minute each.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ODD = {
 
 
 def make_class(folder: Path, students: int, programs: int, chosen: random.Random) -> Counter[str]:
-    """A folder per student; what was handed in how often."""
+    """Make a folder per student; return the number of submissions of each kind."""
     reference = CHECKOUT / "reference/hw4"
     wrong = sorted((reference / "wrong").glob("*.cu"))
     models = [reference / "flash2.cu", reference / "tiled.cu"]
@@ -124,7 +124,7 @@ def grade(folder: Path, store: Path, tests: str, log: Path) -> subprocess.Popen[
 
 
 def essence(store: Path) -> dict[str, object]:
-    """What must be the same however often grading was interrupted: by student, verdicts and scores."""
+    """The results that no interruption may change: by student, verdicts and scores."""
     with open_store(store) as opened:
         assert check_store(opened) == [], check_store(opened)
         return {attempt.student.id: _essence(attempt.record) for attempt in opened.attempts("hw4")}
@@ -135,7 +135,7 @@ def _essence(record: Record) -> object:
 
 
 def grade_in_one_run(folder: Path, store: Path, tests: str, log: Path) -> tuple[float, int]:
-    """Grade the class; seconds, and the most bytes of memory that the grader's processes took."""
+    """Grade the class; return the seconds and the peak memory of the grader's processes in bytes."""
     began = time.monotonic()
     grader = grade(folder, store, tests, log)
     memory = Memory(grader.pid)
@@ -147,7 +147,8 @@ def grade_in_one_run(folder: Path, store: Path, tests: str, log: Path) -> tuple[
 
 
 def grade_with_kills(folder: Path, store: Path, tests: str, log: Path, pauses_s: Sequence[float]) -> int:
-    """Grade the class with a SIGKILL after each of `pauses_s`, then to the end; how many records are stored."""
+    """Grade the class with a SIGKILL after each of `pauses_s`, then to the end, and return the number of stored
+    records."""
     kept = []
     for pause_s in pauses_s:
         grader = grade(folder, store, tests, log)

@@ -6,7 +6,7 @@
 #define HEADER_WORDS 11
 #include "sequential.h"
 
-enum { MOST_ROWS = 65536, MOST_COLUMNS = 256 };
+enum { MOST_ROWS = 65536, MOST_COLUMNS = 256, ROWS_AT_ONCE = 64 };
 enum { SEPARATE, PACKED, PACKED_KV };
 
 struct shape {
@@ -70,6 +70,18 @@ static void keys_seen(const struct shape *s, size_t query, long long *first, lon
     const long long place = (long long)query + (long long)s->keys - (long long)s->queries;
     *first = s->window >= 0 && place > s->window ? place - s->window : 0;
     *end = s->causal && place + 1 < (long long)s->keys ? place + 1 : (long long)s->keys;
+}
+
+/* A head's rows are shared out among so many iterations. */
+static size_t parts(const struct shape *s) { return s->queries < 2 * ROWS_AT_ONCE ? 1 : s->queries / ROWS_AT_ONCE; }
+
+static long long iterations(const struct shape *s) { return (long long)(s->batches * s->query_heads * parts(s)); }
+
+/* Row `number` of part `part`: one of every `count` rows, there and back, so that through a mask each part sees about as
+ * many keys. */
+static size_t row_of(size_t number, size_t part, size_t count)
+{
+    return number * count + (number % 2 ? count - 1 - part : part);
 }
 
 /* p = softmax(scale q K^T) over the keys that are seen. */

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.base.paths import course_root
+from grader.base.paths import cache_folder, course_root
 from grader.classes.batch import Setup
 from grader.course.assignment import Assignment, load_assignment, load_assignment_file
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
-from tests.emulator.programs import kept_programs
 from tests.support.batch_engine import PlainC
 from tests.support.course import ROOT
 
@@ -23,13 +22,13 @@ from tests.support.course import ROOT
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
     """Workers that run side by side share it: what one of them compiled, the others take. Object code without anything
-    of a program, such as the emulator's runtime, is kept between runs."""
+    of a program, such as the emulator's runtime, is the user's own, which `grader doctor` has compiled at set-up."""
     patch = pytest.MonkeyPatch()
     base = tmp_path_factory.getbasetemp()
     cache = (base if worker_id == "master" else base.parent) / "cache"
     cache.mkdir(exist_ok=True)
-    native = kept_programs() / "native"
-    native.mkdir(exist_ok=True)
+    native = cache_folder() / "native"
+    native.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         (cache / "native").symlink_to(native)
     patch.setenv("GRADER_CACHE", str(cache))

@@ -234,6 +234,20 @@ def test_work_seen_outside_is_held_against_a_program_only_where_it_is_seen_again
     assert any("timed again" in warning for warning in test.warnings) is (len(seen) > 1 and not refused)
 
 
+@pytest.mark.parametrize("use", [Use((4711,), None, None), Use((), 3 << 30, 0)])
+def test_work_that_may_be_somebody_elses_costs_no_points(
+    use: Use, graded: Callable[..., Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("grader.grading.bench.outside_clock", lambda uuid: nullcontext(SeesBusy([9.0, 9.0, 0.0])))
+    monkeypatch.setattr("grader.grading.bench.use_reader", lambda uuid: nullcontext(lambda: use))
+    monkeypatch.setattr("grader.gpu.idle.PATIENCE_S", 0.0)
+    record = graded(0.3, program(RIGHT, 0.25))
+    (test,) = record.tests
+    assert (test.verdict, test.gpu_ms, test.timing_refused, test.flags) == ("passed", None, "", ())
+    assert any(use.others in warning and "not measured" in warning for warning in test.warnings)
+    assert record.parts[1].points is None
+
+
 def test_a_time_that_the_trace_contradicts_counts_as_not_accelerated(graded: Callable[..., Record]) -> None:
     record = graded(1e6, program(RIGHT, 0.25))  # a kernel longer than the whole run
     (test,) = record.tests

@@ -196,8 +196,17 @@ def test_a_race_between_lines_that_disagree_on_the_layout_shows_both(read: str, 
         (["for (;;) {", "s[i] = 1;", "block.sync();", "x += s[j];", "__syncthreads();", "}"], "between them. "),
         (["s[i] = 1;", "__syncthreads();", "x += s[j];"], "between them. "),
         (["s[i] = 1; }", "__device__ void use() {", "x += s[j];"], "between them. "),
+        (["s[i] = 1;", "t[i] = 2;", "y = 3;", "x += s[j];", "x += t[j];"], "between them, after line 2"),
     ],
-    ids=["after the loads", "after the use", "end of the loop", "both are there", "no loop", "two functions"],
+    ids=[
+        "after the loads",
+        "after the use",
+        "end of the loop",
+        "both are there",
+        "no loop",
+        "two functions",
+        "all stored",
+    ],
 )
 def test_a_missing_barrier_is_placed_by_those_that_are_there(lines: list[str], said: str) -> None:
     read, write = (next(n for n, line in enumerate(lines, 1) if text in line) for text in ("s[j]", "s[i]"))
@@ -231,6 +240,11 @@ def test_a_write_past_the_end_is_said_in_one_sentence_with_the_pointer_s_name() 
         ("wrote 4 bytes 8 bytes past the end of the dynamic shared memory s (64 bytes)", "at hw4.cu:7, of the size "),
         ("wrote 4 bytes past the end of x", "past the end of x; line 3 sets `s`."),
         ("wrote 4 bytes to x", "bytes to x."),
+        (
+            "wrote 4 bytes just past the end of the 9 bytes of cudaMalloc at hw4.cu:8",
+            "line 8 asks for a number of values",
+        ),
+        ("wrote 4 bytes just past the end of the 9 bytes of cudaMalloc at hw4.cu:9", "too large (line 10)"),
     ],
 )
 def test_a_finding_goes_back_to_the_line_that_brought_it_about(message: str, origin: str) -> None:
@@ -242,8 +256,12 @@ def test_a_finding_goes_back_to_the_line_that_brought_it_about(message: str, ori
         "}",
         "int size = 64;",
         "k<<<2, (a + 1), size>>>();",
+        "cudaMalloc(&s, n * d);",
+        "cudaMalloc(&s, n * sizeof(float));",
+        "dim3 grid(n / 4);",
+        "k<<<grid, 32>>>();",
     ]
-    found = Diagnostic("error", "memory", message, "k()", (0, 0, 0), (3, 0, 0), "/x/source/hw4.cu", 4)
+    found = Diagnostic("error", "memory", message, "k()", (3, 0, 0), (0, 0, 0), "/x/source/hw4.cu", 4)
     said = sentence(found, lambda file, line: dict(enumerate(lines, 1)).get(line, ""))
     assert origin in said and (origin != "at hw4.cu:7, of the size " or said.endswith("computed at hw4.cu:6."))
 

@@ -59,7 +59,7 @@ def test_other_machines_and_other_inputs_are_told() -> None:
 def test_points_entered_under_other_rules_are_told() -> None:
     assert mixed([line_of(made_record("alice"), report=10)]) == []
     (note,) = mixed([line_of(made_record("alice"), report=12, poster=3)])
-    assert "alice has 12 of 10 for report, alice has some for poster" in note
+    assert "alice has 12 of 10 for report, alice has points for poster" in note
 
 
 # ---- from the store, by the commands ----

@@ -95,7 +95,7 @@ def test_a_rerun_grades_the_stored_files_and_changes_nothing_in_the_store(path: 
         return made_record("alice", tests=[made_test("t21", gpu_ms=50.0 + len(seen), speedup=20.0)])
 
     with open_store(path) as store:
-        text = complaints.rerun(store, "hw4", "alice", again, twice=True)
+        text = complaints.compare_again(store, "hw4", "alice", again, twice=True)
         assert store.counts()["records"] == 2
     assert seen == [b"int main() {}"] * 2
     headings = [line.split("  ")[-1].strip() for line in text.splitlines() if "now" in line]

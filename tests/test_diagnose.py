@@ -243,6 +243,14 @@ KERNELS = {
     "all zero": (lambda q, k, v, o: 0 * o, "exactly 0: this part of the output was never written"),
     "values for bytes": (lambda q, k, v, o: patched(o, np.s_[:, N // 4 :], 0), "1/4 of the output of each batch"),
     "sum of one lane": (lambda q, k, v, o: patched(o, np.s_[..., 1:], np.inf), "a sum that only the first thread"),
+    "right sum in one lane": (
+        lambda q, k, v, o: patched(o, np.s_[..., 1:], o[..., 1:] * np.linspace(1.5, 2, N * (D - 1)).reshape(N, -1)),
+        "only lane 0 of a warp",
+    ),
+    "keys past the end": (
+        lambda q, k, v, o: attention(q, *(np.pad(each, ((0, 0), (0, 32), (0, 0))) for each in (k, v))),
+        "in the last tile of 48 count as keys",
+    ),
     "constant": (lambda q, k, v, o: 0 * o + 7, "is 7: the output was filled"),
     "all NaN": (lambda q, k, v, o: o * np.nan, "Every value is NaN"),
     "one NaN": (lambda q, k, v, o: patched(o, (2, 5, 6), np.nan), "only batch 2 of 4 is wrong"),

@@ -22,7 +22,7 @@ from grader.timing.evidence import (
 )
 
 SECOND = 1_000_000_000
-WITNESS = Witness("cuda", wall_s=1.0, cpu_s=0.6, file_bytes=1 << 20)
+WITNESS = Witness("cuda", wall_s=1.0, cpu_s=0.6, file_bytes=1 << 20, flops=1 << 30)
 
 
 def kernel(start_ns: int, end_ns: int, block: tuple[int, int, int] = (128, 1, 1)) -> KernelEvent:
@@ -57,6 +57,7 @@ def test_an_honest_trace_raises_no_doubt() -> None:
         (replace(HONEST, dropped=3), "3 events are missing"),
         (replace(HONEST, tracer_errors=(TracerError("cuptiSubscribe", "busy"),)), "CUPTI refused the tracer"),
         (replace(HONEST, kernels=()), "No kernel ran on the GPU"),
+        (replace(HONEST, computed_floats=False), "no floating-point arithmetic"),
         (replace(HONEST, kernels=(kernel(6 * SECOND, 8 * SECOND),)), "2 s of GPU time in 1 s of wall time"),
         (replace(HONEST, kernels=(kernel(5 * SECOND, 5 * SECOND + 10),)), "before the program began"),
         (replace(HONEST, kernels=(kernel(9 * SECOND, 9 * SECOND + 10),)), "after the program ended"),
@@ -83,14 +84,23 @@ def test_kernels_that_a_python_program_does_not_define_earn_nothing_and_are_name
     assert words in said and bool(words) == bool(said)
 
 
+def test_kernels_need_no_arithmetic_where_the_result_is_known_without_it() -> None:
+    assert doubts(replace(HONEST, computed_floats=False), replace(WITNESS, flops=5)) == ()
+
+
 def test_a_trace_begun_at_another_time_was_not_written_by_this_run() -> None:
-    began = (100 * SECOND, 6 * SECOND)  # of two clocks, the tracer uses the second
-    assert doubts(HONEST, replace(WITNESS, began_ns=began)) == ()
+    during = ((100 * SECOND, 101 * SECOND), (6 * SECOND, 7 * SECOND))  # of two clocks, the tracer uses the second
+    assert doubts(HONEST, replace(WITNESS, during_ns=during)) == ()
     for clock_ns in (3 * SECOND, 9 * SECOND, 0):
         moved = kernel(clock_ns, clock_ns + SECOND // 10)
         forged = replace(HONEST, clock_ns=clock_ns, kernels=(moved,))
-        (said,) = doubts(forged, replace(WITNESS, began_ns=began))
+        (said,) = doubts(forged, replace(WITNESS, during_ns=during))
         assert "before or after the run" in said
+
+
+def test_a_program_that_a_busy_machine_starts_late_is_believed() -> None:
+    """Its wall time is that of the program; the run began, in the sandbox's start-up, long before."""
+    assert doubts(HONEST, replace(WITNESS, during_ns=((0, 7 * SECOND),))) == ()
 
 
 def test_a_program_that_computes_on_the_host_in_some_of_its_timed_runs_is_told() -> None:

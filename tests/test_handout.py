@@ -90,7 +90,7 @@ def _copy_of_a_solution(template: Path) -> str:
 
 def _readme(template: Path) -> str:
     (template / "README.md").write_text("Hello")
-    return r"README\.md: the handout has a file of this name"
+    return r"README\.md: the handout has its own file of this name"
 
 
 def _no_readme(template: Path) -> str:

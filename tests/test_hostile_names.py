@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.classes.batch.handins import find_class
+from grader.classes.batch.class_folder import find_class
 from grader.classes.final_points import Line, gradebook
 from grader.course.assignment import Assignment, load_assignment
 from grader.report import gradebook as grades

@@ -121,11 +121,13 @@ def suite(hw4: Assignment) -> Suite:
     return load_suite(hw4.testcases_file)
 
 
-@pytest.fixture(params=["hw4", "backward", "half"])
+SMALL = {"hw4": "s01", "backward": "s01", "half": "s06", "half_backward": "s03"}
+"""One output tensor; several, each in one piece; packed half precision; gradients of grouped heads."""
+
+
+@pytest.fixture(params=SMALL)
 def case(request: pytest.FixtureRequest) -> Case:
-    """A small case: with one output tensor, with several that each lie in one piece, and with packed half precision."""
-    cases = load_suite(load_assignment(request.param).testcases_file).cases
-    return cases["s06" if request.param == "half" else "s01"]
+    return load_suite(load_assignment(request.param).testcases_file).cases[SMALL[request.param]]
 
 
 @pytest.fixture
@@ -204,14 +206,19 @@ def test_an_input_that_nobody_waited_for_is_removed_too(suite: Suite, tmp_path: 
 
 
 def test_an_input_that_cannot_be_written_is_the_machines_fault(
-    fresh: FreshInput, monkeypatch: pytest.MonkeyPatch
+    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(descriptor: int, data: memoryview, offset: int) -> None:
+    case, files = suite.cases["s01"], TestcaseFiles(tmp_path / "files")
+    generate(case, files, suite.seed(case))
+
+    def full(descriptor: int, data: object, offset: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    assert fresh.path.exists()
-    monkeypatch.setattr("grader.operators.layout.write_exactly", full)
-    with pytest.raises(MachineFault, match=r"s0[16] \(.* bytes\) could not be written to .*: No space left"):
+    monkeypatch.setattr("grader.timing.fresh_inputs.write_exactly", full)
+    with (
+        fresh_input(case, files, lambda nonce: suite.fresh_seed(case, nonce)) as fresh,
+        pytest.raises(MachineFault, match=r"s01 \(.* bytes\) could not be written to .*: No space left"),
+    ):
         fresh.renew()
 
 

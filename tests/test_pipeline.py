@@ -116,7 +116,7 @@ def test_the_report_says_what_was_not_measured_and_that_it_is_practice() -> None
     said = grader("grade", ROOT / "reference/hw4/tiled.cu", "--engine", "emulator", "--tests", QUICK)
     assert said.code == 0
     assert "not measured" in said.out
-    assert "Practice score: 60 of 60 points for what ran." in said.out
+    assert "Practice score: 60 of 60 points for the tests that ran." in said.out
 
 
 def test_a_second_grading_takes_the_build_from_the_cache(tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,10 +13,14 @@ from grader.base.errors import UsageError
 from grader.course.assignment import load_assignment
 from grader.emulator.ptx import Instr, parse
 from grader.emulator.translate import translate_module
+from grader.emulator.translate.counting import may_compute_floats
+from grader.programs.build import build_to_grade
 from grader.programs.engine.python_program import syntax_problem
 from grader.programs.python_rules import broken_rules
 from grader.programs.submission import Submission, read_submission
+from grader.programs.trace import Diagnostic
 from grader.python.layout import kernel_name
+from grader.sanitizers import sentence
 from tests.support.course import ROOT
 
 PROGRAM = "import triton\n"
@@ -49,7 +56,8 @@ def test_a_script_next_to_a_cuda_program_does_not_make_it_a_python_submission(tm
         ("softmax", {"softmax.py": PROGRAM, "softmax.cu": "int main() {}"}, "in CUDA and in Python"),
         ("softmax", {"a.py": PROGRAM, "b.py": PROGRAM}, "none is called softmax.py"),
         ("softmax", {"softmax.py": " \n"}, "is empty"),
-        ("hw4", {"hw4.py": PROGRAM}, "hw4.cu"),
+        ("hw4", {"hw4.py": PROGRAM}, "expected hw4.cu .* is in Python, which hw4 does not take"),
+        ("softmax", {"notes.txt": ""}, "no .cu or .py file: expected softmax.cu or softmax.py"),
     ],
 )
 def test_a_folder_that_is_no_clear_submission_is_refused(
@@ -63,6 +71,7 @@ def test_a_folder_that_is_no_clear_submission_is_refused(
 
 # ---- what it may not contain ------------------------------------------------------------------------------------
 
+DATA = "import numpy as np\nx = np.fromfile('x', np.float32, offset=8).reshape(2, -1)\n"
 ATTACKS = {
     "runs code from a string": "exec('x = 1')",
     "evaluates a string": "y = eval('1')",
@@ -123,6 +132,15 @@ ATTACKS = {
     "loads machine code": "import triton\ntriton.runtime.driver.active.utils.load_binary('x', b'', 0, 0)",
     "multiplies in numpy": "c = a @ b",
     "multiplies in numpy by name": "c = a.dot(b)",
+    "computes with operators": f"{DATA}y = math.e ** (x - 100)",
+    "computes with operators of another name": f"{DATA}rest = x[2:].T\nrest /= 2",
+    "computes in a function": f"{DATA}def f(a): return 3, a\nn, b = f(x)\nb - n",
+    "computes with an attribute": f"{DATA}class A: pass\na = A()\na.values = [x]\n[2 * v for v in a.values]",
+    "computes with a result of a kernel": "from device_arrays import to_numpy as read\nread(y)[3:] * 2",
+    "computes with integers seen as floats": "b = np.fromfile('x', np.uint8)\nb[8:].view(np.float32) - 1",
+    "computes by numpy's functions": f"{DATA}minus = np.subtract\nminus(x, 1)",
+    "computes in a lambda": f"{DATA}y = list(map(lambda v: v - 1, [x]))",
+    "computes with Python's numbers": f"{DATA}y = [math.e ** (float(v) - 100) for v in x.flat]",
     "takes exponentials in numpy": "from numpy import exp",
     "takes powers in numpy": "import numpy as np\ny = np.power(2.718281828, x)",
     "finds numpy in another module": "import device_arrays\ny = device_arrays.np.exp(x)",
@@ -150,6 +168,22 @@ def test_a_program_that_reaches_beyond_itself_is_refused_at_its_line(attack: str
 )
 def test_the_courses_own_programs_keep_the_rules(path: Path) -> None:
     assert broken_rules(path.read_bytes(), ()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "d = np.fromfile('x', np.int32)\nn = d[0] * d[1]",
+        "rows, columns = np.fromfile('x', np.int32, 2)\nn = rows * columns",
+        "scale = 1.44 * float(np.fromfile('x', np.float32, 1, offset=40)[0])",
+        "def read(): return 3, x\nn, v = read()\nn * v.shape[0] * v.nbytes",
+        "def double(n): return n * 2\nm = double(3)\nparts = [x] * 2 + [x]",
+        "raw = open('x', 'rb').read()\nscale = np.frombuffer(raw[40:44], np.float32)[0] * 1.44",
+        "off = abs(to_numpy(y) - right).max() / 2",
+    ],
+)
+def test_a_program_may_compute_with_sizes_and_compare_its_results(line: str) -> None:
+    assert broken_rules((DATA + line).encode(), ()) == []
 
 
 def test_an_assignment_can_forbid_inline_assembly() -> None:
@@ -181,16 +215,45 @@ def test_only_the_beginning_of_a_long_wrong_line_is_quoted() -> None:
     assert len(syntax_problem([("softmax.py", b"x = " + b"9" * 10_000)])) < 1000
 
 
+def test_a_program_that_the_rules_refuse_is_not_run_by_its_build(tmp_path: Path) -> None:
+    submission = read(tmp_path, {"softmax.py": "import os\n"}, "softmax.py")
+    engine: Any = SimpleNamespace(identity=lambda: "an engine that compiles nothing")
+    built = build_to_grade(submission, load_assignment("softmax"), engine)
+    assert built.program is None and built.reason.startswith("softmax.py:1 imports os")
+
+
+# ---- what is said of it -----------------------------------------------------------------------------------------
+
+
+def test_a_finding_at_a_copy_names_the_array_and_no_call_of_cuda() -> None:
+    message = (
+        "cudaMemcpy: 4000 of the 4000 bytes copied to the host were never written, from the 4000 bytes of cudaMalloc"
+    )
+    for line, array in (("y = empty((1000,))", "`y`"), ("work(empty((1000,)))", "the array made at softmax.py:7")):
+        found = Diagnostic("warning", "init", f"{message} at softmax.py:7", file="softmax.py", line=9)
+        said = sentence(found, lambda file, number, line=line: line)  # type: ignore[misc]
+        assert said.startswith("softmax.py:9: 4000 of the 4000 bytes") and array in said and "cuda" not in said
+
+
 # ---- kernels ----------------------------------------------------------------------------------------------------
 
 PTX = Path(__file__).parent / "emulator/triton_softmax.ptx"
 """What Triton 3.9.0 made of the softmax of rows, for sm_80."""
+ARITHMETIC = re.compile(r"\b(?:add|sub|mul|fma|div|max|min|ex2)\.\S*f32")
 
 
 def test_a_translated_kernel_is_found_again_when_its_source_lies_elsewhere() -> None:
     ptx = PTX.read_bytes()
     assert kernel_name(ptx) == kernel_name(ptx.replace(b"/home/student/", b"/tmp/python-x/source/"))
     assert kernel_name(ptx) != kernel_name(ptx.replace(b"ex2", b"lg2"))
+
+
+def test_a_kernel_that_only_copies_is_told_from_one_that_computes() -> None:
+    text = PTX.read_text()
+    copies = "".join(line for line in text.splitlines(True) if not ARITHMETIC.search(line))
+    for ptx, computes in ((text, True), (copies, False)):
+        body = parse(ptx).functions["softmax"].body
+        assert any(may_compute_floats(item) for item in body if isinstance(item, Instr)) == computes
 
 
 def test_tritons_ptx_is_translated_and_its_lines_are_those_of_the_python_file() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import os
 from collections.abc import Iterator
 from functools import cache
@@ -22,7 +23,7 @@ OWN_FILES = {
     "programs/build": "builds that it made and kept itself",
     "course/catalogue": "testcases, which no run may write",
     "checking/check": "expected outputs",
-    "commands/classroom": "the template handed out, and tables of the staff",
+    "commands/resemblance": "the template handed out",
     "commands/cli": "/dev/null, for streams that are closed",
     "classes/cluster": "orders and records of its own jobs",
     "checking/corners": "expected outputs",
@@ -100,7 +101,7 @@ def test_no_other_module_opens_what_an_untrusted_stage_could_have_touched() -> N
         "grading/judge",
         "timing/evidence",
         "programs/trace/reader",
-        "classes/batch/handins",
+        "classes/batch/class_folder",
         "classes/similarity",
     ],
 )
@@ -153,6 +154,16 @@ def test_only_a_file_of_its_own_is_claimed(folder: Path, program: bool) -> None:
     assert not claim(folder, "link", target, program=program) and not target.exists()
     assert not claim(folder, "missing", target, program=program)
     assert claim(folder, "program", target, program=program) and target.is_file()
+
+
+def test_a_program_is_claimed_from_another_file_system_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*names: Path) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    (folder / "program").touch(0o755)
+    monkeypatch.setattr(Path, "rename", fails)
+    assert claim(folder, "program", folder / "claimed", program=True)
+    assert os.access(folder / "claimed", os.X_OK)
 
 
 def test_an_output_whose_permissions_were_taken_away_is_opened(folder: Path) -> None:

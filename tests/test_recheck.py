@@ -15,7 +15,7 @@ from grader.base.paths import course_root
 from grader.base.process import Runner
 from grader.base.verdict import Fault, Verdict
 from grader.classes.recheck import Recheck, recheck, rests_on, state_of
-from grader.commands import classroom
+from grader.commands import class_results
 from grader.commands.cli import main
 from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.trace import PATH_VARIABLE
@@ -172,7 +172,7 @@ CLASS = {  # source, GPU ms in the record
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A class that was graded on s01 by `TracedC`, as its records say."""
-    monkeypatch.setattr(classroom, "select_engines", lambda name, target: (TracedC(),))
+    monkeypatch.setattr(class_results, "select_engines", lambda name, target: (TracedC(),))
     path = tmp_path / "class.sqlite"
     engine = EngineRecord(name="traced-c", device=TracedC().device, facts={})
     with open_store(path, create=True) as opened:
@@ -238,7 +238,7 @@ def test_only_those_up_for_the_first_places_are_run_again(store: Path, capsys: p
 def test_another_engine_cannot_recheck(
     store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(classroom, "select_engines", lambda name, target: (PlainC(),))
+    monkeypatch.setattr(class_results, "select_engines", lambda name, target: (PlainC(),))
     with pytest.raises(SystemExit) as ended:
         main(["leaderboard", "--store", str(store), "--recheck"])
     assert ended.value.code == 2

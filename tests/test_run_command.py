@@ -27,7 +27,7 @@ def echo(tmp_path: Path) -> Path:
     ("words", "printed"),
     [
         (["echo.cu", "-n", "5", "-wA=32", "--device=0", "-h", "-v"], "-n|5|-wA=32|--device=0|-h|-v|"),
-        (["echo.cu", "IN", "OUT", "--engine", "emulator"], "IN|OUT|"),
+        (["echo.cu", "IN", "OUT", "--engine", "emulator", "--sanitize", "race"], "IN|OUT|"),
         (["--engine", "emulator", "echo.cu", "--help", "--", "--engine", "x", "--"], "--help|--engine|x|--|"),
         (["echo.cu", "--engine=emulator", "--", "-n"], "-n|"),
     ],
@@ -41,6 +41,12 @@ def test_an_option_without_its_value_is_explained(echo: Path) -> None:
     said = grader("run", "echo.cu", "--engine", cwd=echo)
     assert said.code == 2
     assert "--engine needs a value; write it after -- if it is meant for the program" in said.err
+
+
+def test_a_check_that_does_not_exist_is_refused_before_the_build(echo: Path) -> None:
+    said = grader("run", "echo.cu", "--engine", "emulator", "--sanitize", "races", cwd=echo)
+    assert said.code == 2
+    assert "there is no check 'races'; choose from memory, race, init, sync, or all" in said.err
 
 
 def test_a_build_that_fails_is_told_once(echo: Path) -> None:

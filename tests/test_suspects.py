@@ -117,8 +117,20 @@ FIRST_LANE = ONE_KEY.replace(b"l = l * shrink + p", b"if (lane == 0) l = l * shr
         (ONE_KEY, "overwritten_maximum", None),
         (FIRST_LANE, "total_of_one", "if (lane == 0) l ="),
         (ONE_KEY, "total_of_one", "l = l * shrink"),
+        (b"const int tiles = n / 32;\n" + ONE_KEY.replace(b"j < n", b"j < tiles"), "bound", "tiles = n / 32"),
+        (ONE_KEY, "score_start", "float s = 0"),
+        (b"count = CHUNK;\nfor (;;) cnt[s] = count;\nfwrite(out, 4, cnt[s], file);\n", "write_count", "= CHUNK"),
     ],
-    ids=["set once", "overwritten", "overwritten at the end", "one lane", "all lanes"],
+    ids=[
+        "set once",
+        "overwritten",
+        "overwritten at the end",
+        "one lane",
+        "all lanes",
+        "bound",
+        "first value",
+        "count",
+    ],
 )
 def test_a_mistake_s_own_line_is_found(source: bytes, step: Step, words: str | None) -> None:
     found = suspect([("hw4.cu", source)], [step])

@@ -2,8 +2,9 @@
 
 Each input is one of a parser's seeds, honest text from tests/fixtures or written here, changed at random: bytes are
 flipped, pieces cut, repeated, exchanged with another seed's or with words that parsers heed. A parser may refuse it
-with the exceptions that its callers expect, within seconds. All else is reported with its input; the exit code is 1.
-The door gets folders of files, links and pipes made at random, and must never give out what lies outside.
+with the exceptions that its callers expect, within seconds. Every other outcome is reported with its input; the exit
+code is then 1. The door gets folders of files, links and pipes made at random, and must never give out what lies
+outside.
 
 `--inputs` and `--seconds` end a run, `--seed` repeats one, `--only trace` names a target.
 """
@@ -29,8 +30,8 @@ from grader.base.errors import UsageError
 from grader.base.names import printable_name, spelled_out
 from grader.base.yaml_text import read_yaml
 from grader.course.assignment import SourceRule
+from grader.emulator.nvcc import read_registers
 from grader.emulator.ptx import PtxSyntaxError, parse
-from grader.emulator.ptxas import read_ptxas
 from grader.profiling import ncu
 from grader.profiling.kernel_profile import short_name
 from grader.programs import compiler_calls, makefile
@@ -46,9 +47,9 @@ from grader.timing import evidence
 FIXTURES = Path(__file__).resolve().parent.parent / "tests" / "fixtures"
 MOST_BYTES = 20_000
 PATIENCE_S = 10
-"""Of processor time for one input: hundreds of times what the slowest honest one takes."""
+"""The processor time for one input: hundreds of times that of the slowest honest input."""
 _STUCK_S = 120
-"""Of wall time, for what waits and does not compute."""
+"""The wall time, for parsers that wait instead of computing."""
 
 _PTX = b"""\
 .version 9.0
@@ -130,7 +131,7 @@ _RULES = (
 
 @dataclass(frozen=True)
 class Target:
-    """A parser: seeds, what reads an input, and the exceptions that say no."""
+    """A parser: its seeds, the function that reads an input, and the exceptions by which it refuses one."""
 
     name: str
     seeds: tuple[bytes, ...]
@@ -148,7 +149,7 @@ class Hang(BaseException):
 
 def _trace(text: bytes) -> None:
     trace = read_received(io.BytesIO(text))
-    evidence.doubts(trace, evidence.Witness("cuda", 1.0, 1.0, 1000, (1,)))
+    evidence.doubts(trace, evidence.Witness("cuda", 1.0, 1.0, 1000, ((1, 2),)))
     _ = trace.gpu_ns, trace.copy_ns, trace.idle_ns, trace.kernel_summaries()
 
 
@@ -202,7 +203,7 @@ def _fixtures(folder: str) -> tuple[bytes, ...]:
 TARGETS = (
     Target("trace", _fixtures("trace"), _trace),
     Target("ptx", (_PTX,), lambda text: parse(text.decode(errors="replace")), (PtxSyntaxError,)),
-    Target("ptxas", (_PTXAS,), lambda text: read_ptxas(text.decode(errors="replace"))),
+    Target("ptxas", (_PTXAS,), lambda text: read_registers(text.decode(errors="replace"))),
     Target("ncu", _fixtures("ncu"), _ncu),
     Target("sanitizer", _fixtures("sanitizer"), _sanitizer),
     Target("makefile", (_MAKE, _CMAKE), _make),
@@ -256,7 +257,7 @@ def _patience() -> Iterator[None]:
 
 
 def try_one(target: Target, text: bytes) -> str:
-    """What is wrong with how `target` takes the input, as a phrase; '' when nothing is."""
+    """A phrase on what `target` does wrong with the input; '' if nothing."""
     try:
         with _patience():
             target.read(text)
@@ -273,7 +274,7 @@ SECRET = b"outside of every folder"
 
 
 def try_door(dice: random.Random, place: Path) -> str:
-    """A folder made at random, and names read from it: what came through the door that must not, or ''."""
+    """Read names from a random folder; return a phrase on anything that must not have come through the door, or ''."""
     place = place.resolve()
     folder, names = place / "folder", ["a", "b", "c", "a/a", "a/b", "b/a", "a/b/c"]
     shutil.rmtree(folder, ignore_errors=True)
@@ -282,7 +283,7 @@ def try_door(dice: random.Random, place: Path) -> str:
     for name in sorted(dice.sample(names, 5), key=len):
         path = folder / name
         if os.path.realpath(path.parent) != str(path.parent) or not path.parent.is_dir() or os.path.lexists(path):
-            continue  # what is made must lie in the folder itself
+            continue  # new entries must lie in the folder itself
         with contextlib.suppress(OSError):
             match dice.randrange(7):
                 case 0:
@@ -320,7 +321,7 @@ def try_door(dice: random.Random, place: Path) -> str:
 
 
 def fuzz(inputs: int, seconds: float, seed: int, only: Sequence[str] = ()) -> tuple[int, list[str]]:
-    """(inputs tried, what was found) of at most `inputs` inputs and `seconds` seconds, over all targets by turns."""
+    """Return (inputs tried, findings) for at most `inputs` inputs and `seconds` seconds, over all targets by turns."""
     dice, found = random.Random(seed), list[str]()
     targets = [target for target in TARGETS if not only or target.name in only]
     with_door = not only or "door" in only

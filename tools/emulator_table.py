@@ -17,14 +17,14 @@ from tabulate import tabulate
 
 from grader.emulator.isa import RUNTIME
 from grader.emulator.translate import lacking
-from grader.emulator.translate.function import HANDLERS
+from grader.emulator.translate.writer import HANDLERS
 
 BEGIN = "<!-- python -m tools.emulator_table --write docs/emulator.md writes from here -->"
 END = "<!-- to here -->"
 
 
 def instructions() -> dict[str, list[str]]:
-    """First words of supported PTX instructions, by what the family's file says of itself."""
+    """The first words of supported PTX instructions, by the description in each family's file."""
     families: dict[str, list[str]] = {}
     for op, handler in HANDLERS.items():
         doc = importlib.import_module(handler.__module__).__doc__ or ""
@@ -34,7 +34,7 @@ def instructions() -> dict[str, list[str]]:
 
 
 def functions() -> dict[str, list[str]]:
-    """Functions of the runtime API that work, by what the file says of itself."""
+    """The functions of the runtime API that work, by the description in each file."""
     found: dict[str, list[str]] = {}
     for path in sorted(RUNTIME.glob("*.c")):
         text = path.read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def functions() -> dict[str, list[str]]:
 
 
 def absent() -> Iterator[tuple[str, str, str]]:
-    """(`function`, what is missing, what to do) of those that give cudaErrorNotSupported."""
+    """(`function`, missing feature, remedy) of the functions that return cudaErrorNotSupported."""
     text = (RUNTIME / "absent.inc").read_text(encoding="utf-8")
     shared = {name: (what, advice) for name, what, advice in re.findall(r'^#define (\w+) "(.*)", "(.*)"$', text, re.M)}
     for name, common, what, advice in re.findall(r'^ABSENT\((\w+), (?:(\w+)|"(.*)", "(.*)")\)$', text, re.M):
@@ -83,7 +83,7 @@ def _rows(table: dict[str, lacking.Lacking]) -> Iterator[tuple[str, str, str]]:
 
 
 def _merged(rows: Iterator[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """One row for all that lack the same and are helped the same."""
+    """One row for all functions that lack the same feature and have the same remedy."""
     names: dict[tuple[str, str], list[str]] = {}
     for name, what, advice in rows:
         names.setdefault((what, advice), []).append(name)

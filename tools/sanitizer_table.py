@@ -1,4 +1,5 @@
-"""Runs the seeded bugs under the emulator and, on a CUDA machine, under compute-sanitizer; writes who found what.
+"""Runs the seeded bugs under the emulator and, on a CUDA machine, under compute-sanitizer; writes which tool found
+which bug.
 
     python -m tools.sanitizer_table [--write docs/sanitizers.md]
 
@@ -65,7 +66,8 @@ nothing and whose result is right on both.
   has waited. On Hopper: a bulk copy is a write, or a read of its source, from its issue until it has been waited for; a
   wgmma reads its operands until its group has been waited for; ordinary stores before such a read need a
   fence.proxy.async; blocks of a cluster need a barrier of the cluster, or a barrier object, between accesses to one's
-  shared memory.
+  shared memory; a kernel that overlaps with the one before it (griddepcontrol) needs a wait before it touches what that
+  one uses.
 - init: reads of bytes that were never written since cudaMalloc, or by no thread of the block in shared memory; copies
   to the host of 16 bytes or more that nothing wrote.
 - memory, on Hopper also: a block of a cluster that may have ended when another uses its shared memory; a wgmma whose
@@ -75,7 +77,8 @@ nothing and whose result is right on both.
   Lanes that wait in a loop for other lanes of their warp, at a lock or for a flag, let these go on, as on GPUs since
   compute capability 7.0; only not in a function that was not inlined, and the report of such a loop then says so. On
   Hopper: bytes that expect_tx counts wrongly; blocks that end while a copy is under way; registers of a wgmma that are
-  used before its group has been waited for; a missing wgmma.fence.
+  used before its group has been waited for; a missing wgmma.fence; setmaxnreg that waits for registers that no warp
+  gives back.
 
 The sample looked at is the smallest that crashed, else the smallest that failed, else the smallest that is worth it;
 its name is printed. Without `--sanitize`, on the emulator, `check` and `grade` look by themselves where a test failed
@@ -96,7 +99,8 @@ that an unrelated barrier, or an unrelated fence and atomic, hides.
 
 @dataclass(frozen=True)
 class Found:
-    """What one tool named for one program, of the bug's kind. `ran` is why it did not run, '' when it did."""
+    """The findings of one tool for one program, of the bug's kind. `ran` is the reason why it did not run, '' if it
+    ran."""
 
     lines: frozenset[int] = frozenset()
     anything: bool = False

@@ -4,13 +4,15 @@
 # As root it installs Debian's packages too.
 # Works on a fresh Debian or Ubuntu with Python >= 3.11 and g++; says in one sentence what is missing elsewhere.
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")"
+self=$PWD/${0##*/}  # in a handout: grader/setup.sh
+cd ..
 python=${PYTHON:-python3}
 
 fail() { echo "setup: $*" >&2; exit 1; }
 
 apt_install() { # PACKAGES...: two targets of make may want to at once
-    flock tools/setup.sh sh -c '
+    flock "$self" sh -c '
         apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null' apt "$@"
 }
 
@@ -48,17 +50,19 @@ if [ ! -x .venv/bin/pip ]; then
     fi
 fi
 pip() { .venv/bin/pip --disable-pip-version-check --quiet "$@" || fail "pip $* failed, see above: is a package index reachable?"; }
-extra() { # NAME: what an extra of pyproject.toml lists; the grader itself is installed already
+extra() { # NAME [OPTION]: what an extra of pyproject.toml lists; the grader itself is installed already
     .venv/bin/python -c 'import sys, tomllib
 extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]
 print(*extras[sys.argv[1]], sep="\n")' "$1" > ".venv/$1.txt"
-    pip install -r ".venv/$1.txt"
+    exec 9>.venv/pip.lock  # two targets of make may want to at once
+    flock 9
+    pip install ${2:-} -r ".venv/$1.txt"
 }
 
 case ${1:-} in
     test)
         echo "setup: installing what the tests need ..." >&2
-        extra test
+        extra test --no-compile  # most of it is never imported
         touch .venv/.ready-test
         exit ;;
     test-slurm)

@@ -1,8 +1,8 @@
-"""Grades every wrong solution of an assignment and writes what became of each to docs/wrong-kernels.md.
+"""Grades every wrong solution of an assignment and writes the outcomes to docs/wrong-kernels.md.
 
     python -m tools.wrong_kernels [--assignment hw4] [--tests public] [--engine auto] [--write docs/wrong-kernels.md]
 
-A wrong solution is reference/NAME/wrong/*.cu; its second line says what must become of it (see wrong.cuh there). Ends
+A wrong solution is reference/NAME/wrong/*.cu; its second line states the expected outcome (see wrong.cuh there). Ends
 with exit code 1 when one passes that must not, when one is refused where it is right, or when fewer than 80 % are
 diagnosed as they should be. On a machine without a GPU run it for the public samples; `--tests all` needs one.
 """
@@ -29,7 +29,8 @@ from grader.records.record import Record, TestRecord
 
 DIAGNOSED_SHARE = 0.8
 ONE_KEY, ONE_KEY_SUFFIX = "ONE_KEY_AT_A_TIME", "-one-key"
-"""What makes the shared header a kernel of one key at a time, and the name that it then has in the table."""
+"""The definition that makes the shared header a kernel of one key at a time, and the suffix of its name in the
+table."""
 _EXPECTATION = re.compile(r"^// expect: (?P<verdict>\w+) on (?P<where>[^:]+): (?P<words>.+)$")
 
 
@@ -51,6 +52,11 @@ class WrongKernel:
     def name(self) -> str:
         return f"{self.path.stem}{ONE_KEY_SUFFIX if self.one_key else ''}"
 
+    @property
+    def is_wrong_somewhere(self) -> bool:
+        """Whether it must be refused, no matter on which testcases: rounding decides on which it shows."""
+        return self.where == ("most",)
+
     def is_wrong_on(self, case: Case, operator: Operator) -> bool:
         """Whether this solution must be refused on `case`."""
         dimensions = dict(zip(operator.dimension_names, map(str, case.shape), strict=True))
@@ -63,11 +69,11 @@ class WrongKernel:
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of one wrong solution on the tests it was graded on."""
+    """The outcome of one wrong solution on its tests."""
 
     kernel: WrongKernel
     refused: dict[str, tuple[int, int]]
-    """By group: how many tests refused it, of how many that must."""
+    """By group, the number of tests that refused it, and of tests that must."""
     missed: tuple[str, ...]
     """Tests that must refuse it, and did not."""
     wrongly_refused: tuple[str, ...]
@@ -78,8 +84,8 @@ class Finding:
 
 
 def read_wrong_kernels(folder: Path) -> list[WrongKernel]:
-    """All of a folder, by name, in both styles where its header has both. Raises ValueError for a file whose second
-    line says nothing."""
+    """All wrong solutions in a folder, by name, in both styles if the header has both. Raises ValueError for a file
+    whose second line says nothing."""
     kernels = []
     for path in sorted(folder.glob("*.cu")):
         first, second, third = path.read_text(encoding="utf-8").splitlines()[:3]
@@ -109,7 +115,7 @@ def judge(kernel: WrongKernel, record: Record, suite: Suite) -> Finding:
     for test in record.tests:
         case = suite.cases[test.name]
         wrong = test.verdict in STUDENT_VERDICTS
-        if kernel.is_wrong_on(case, suite.operator):
+        if kernel.is_wrong_on(case, suite.operator) or (kernel.is_wrong_somewhere and wrong):
             done, of = refused.get(case.group, (0, 0))
             refused[case.group] = (done + wrong, of + 1)
             if not wrong:
@@ -120,6 +126,8 @@ def judge(kernel: WrongKernel, record: Record, suite: Suite) -> Finding:
             matching += any(word in test.reason for word in kernel.words) and test.verdict == kernel.verdict
         elif wrong:
             wrongly.append(test.name)
+    if kernel.is_wrong_somewhere and not reasons:
+        missed = [test.name for test in record.tests]
     look = record.closer_look.cause if record.closer_look is not None else ""
     named = matching * 2 > len(reasons) or any(word in look for word in kernel.words)
     return Finding(
@@ -134,7 +142,7 @@ def judge(kernel: WrongKernel, record: Record, suite: Suite) -> Finding:
 
 
 def _diagnosis(tests: Sequence[TestRecord]) -> str:
-    """What most of the tests say is the cause; what came of it where none is known."""
+    """The cause that most of the tests name or, if no cause is known, the consequence."""
     said = [test.cause or test.reason for test in tests]
     return max(said, key=said.count, default="")
 
@@ -174,8 +182,8 @@ def render(findings: Sequence[Finding], *, tests: str, device: str) -> str:
 
 
 def hand_in(kernel: WrongKernel, place: Path) -> Path:
-    """A copy in a folder of its own, with the header that wrong solutions share: what is handed in with others takes
-    nothing along."""
+    """A copy in a separate folder, with the header that wrong solutions share, since a file that is graded with others
+    brings no header."""
     folder = place / kernel.name
     folder.mkdir()
     for path in (kernel.path, *kernel.path.parent.glob("*.cuh")):
@@ -214,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def report(findings: Sequence[Finding]) -> int:
-    """Print what is not as it should be, and the numbers; the exit code."""
+    """Print the failures and the numbers, and return the exit code."""
     for finding in findings:
         if finding.missed:
             print(f"NOT REFUSED  {finding.kernel.name}: passes {', '.join(finding.missed)}")

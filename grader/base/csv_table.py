@@ -11,6 +11,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from grader.base.errors import UsageError
@@ -89,7 +90,7 @@ def _rows(name: str, columns: list[str], lines: Iterator[list[str]]) -> Iterator
                 f"{where}: {len(cells)} cells, expected at most {len(columns)} as in the first line: put quotes "
                 "around a cell that contains the separator."
             )
-        values = dict(zip(columns, (cell.strip() for cell in cells), strict=False))
+        values = {column: cell.strip() for column, cell in zip_longest(columns, cells[: len(columns)], fillvalue="")}
         student = student_id(values.get("id", ""))
         if not student:
             raise UsageError(f"{where}: the id is empty; every student needs one.")

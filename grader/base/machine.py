@@ -10,21 +10,19 @@ from pathlib import Path
 @cache
 def cpu_features() -> str:
     """The processor and its features from /proc/cpuinfo, which code for -march=native may use."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    except OSError:
-        lines = []
-    features = next((line for line in lines if line.startswith(("flags", "Features"))), "")
-    return f"{platform.machine()} {cpu_model()} {features.partition(':')[2].strip()}"
+    return f"{platform.machine()} {cpu_model()} {_cpuinfo('flags', 'Features')}"
 
 
 @cache
 def cpu_model() -> str:
     """The processor's name as in /proc/cpuinfo."""
+    return _cpuinfo("model name", "Model") or platform.processor() or platform.machine()
+
+
+def _cpuinfo(*names: str) -> str:
+    """The first value with one of these names; '' if there is none."""
     try:
-        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
-            if line.startswith(("model name", "Model")):
-                return line.partition(":")[2].strip()
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     except OSError:
-        pass
-    return platform.processor() or platform.machine()
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(names)), "")

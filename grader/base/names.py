@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
+from collections.abc import Iterable
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters except tab and newline, direction overrides, and bytes that are not UTF-8 (surrogates). They could
@@ -24,6 +26,12 @@ def student_id(text: str) -> str:
     """The student's id in a name, a cell or an argument, on one line and with normalised accents (macOS decomposes
     accented letters, rosters do not)."""
     return unicodedata.normalize("NFC", printable_name(text.strip()))
+
+
+def did_you_mean(name: str, known: Iterable[str], most: int = 1) -> str:
+    """ " Did you mean t01 or t11?", or '' if none of the known names is close."""
+    close = difflib.get_close_matches(name, list(known), n=most)
+    return f" Did you mean {' or '.join(close)}?" if close else ""
 
 
 def _escaped(character: str) -> str:

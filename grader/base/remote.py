@@ -28,8 +28,8 @@ class Lost(Exception):
 
 
 class Remote:
-    """One such process, started at once. `memory_bytes` limits its address space and hides its stderr; `own_session`
-    keeps a terminal's Ctrl-C away from it."""
+    """Such a process, started when this object is created. `memory_bytes` limits its address space and hides its
+    stderr; `own_session` keeps a terminal's Ctrl-C away from it."""
 
     def __init__(self, *, memory_bytes: int | None = None, own_session: bool = False) -> None:
         self._ours, theirs = Pipe()

@@ -32,7 +32,7 @@ class Stopwatch:
             self.add(name, time.monotonic() - began - inner)
 
     def timings(self) -> dict[str, float]:
-        """Seconds by stage, in the order in which the stages first came, then `other` and `total`."""
+        """Seconds by stage, in the order in which the stages first began, then `other` and `total`."""
         total = time.monotonic() - self._began
         other = max(0.0, total - sum(self._seconds.values()))
         return {name: round(s, 4) for name, s in (self._seconds | {"other": other, "total": total}).items()}

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Fault(StrEnum):
-    """Who is responsible for a test that did not pass."""
+    """The party responsible for a test that did not pass."""
 
     STUDENT = "student"
     GRADER = "grader"
@@ -25,6 +25,11 @@ class Verdict(StrEnum):
     COMPILE_ERROR = "compile_error"
     NOT_RUN = "not_run"
     GRADER_ERROR = "grader_error"
+
+    @property
+    def words(self) -> str:
+        """The verdict as people read it."""
+        return self.value.replace("_", " ")
 
 
 STUDENT_VERDICTS = frozenset(

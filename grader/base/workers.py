@@ -1,8 +1,7 @@
 """Processes for heavy numpy work, with one core each.
-
-numpy's BLAS starts as many threads as there are cores, and they slow each other down on the small tiles of an oracle.
+ numpy's BLAS starts as many threads as there are cores, and they slow each other down on the small tiles of an oracle.
 So processes with one BLAS thread each (`grader.ONE_BLAS_THREAD`) do the work, one small task at a time. Tasks write
-their results into files at their own offsets and return only little: a number, a few sums.
+their results into files, each at its offset, and return little: a number, a few sums.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""Explains sampled wrong rows: by one of the operator's known mistakes, or by right values in a wrong place."""
+"""Explains wrong rows by one of the operator's known mistakes, or by right values in a wrong place."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from grader.checking.samples import F32, F64, Sample, distance
+from grader.checking.samples import F32, F64, FEWEST_ERRORS, Sample, distance
 from grader.checking.wrong_places import TILES, listed
 from grader.operators import Alternate, Operator, Shape
 from grader.operators.base import Step
+from grader.operators.returned import mistaken_rows
 
 EXPLAINED = 0.7
-"""Lost precision is recognised if the errors that it would make and those found have at least this correlation: then it
-explains half of their energy. Among the sampled values, chance stays below a tenth."""
-FEWEST_ERRORS = 16
-"""Fewer values go along with any errors."""
+"""Lost precision is recognised if the errors that it causes and the errors found have at least this correlation. It
+then explains half of the squared errors. By chance, sampled errors correlate by less than 0.1."""
 
 Explanation = tuple[str, tuple[Step, ...]]
 """A cause in words, and the steps of the computation that it makes suspect."""
@@ -47,10 +46,10 @@ def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[S
             got = sample.got[sample.rows][:, columns]
             worst = max(worst, distance(got, values[:, columns], sample.near))
             if _energy(sample, values) > _energy(sample, sample.expected[sample.rows]) / 4:
-                worst = np.inf  # where rounding errors count, it must be clearly nearer than the right values
+                worst = np.inf  # if rounding errors matter, the mistake must be clearly nearer than the right values
             if worst > best:
                 break
-        if worst < best:  # of several equal ones the first stays, which is the likeliest
+        if worst < best:  # among equals, the first one is the likeliest
             best, found = worst, (alternate.sentence, alternate.steps)
     return found
 
@@ -65,11 +64,11 @@ def _energy(sample: Sample, values: F32 | F64) -> float:
 def _computed(alternate: Alternate, shape: Shape, sample: Sample) -> F64:
     others = [sample.tensors_of(unit)[number] for unit, number in alternate.others(shape, sample.unit)]
     with np.errstate(all="ignore"):
-        return alternate.compute(shape, (*sample.tensors, *others), sample.rows)
+        return mistaken_rows(alternate, shape, (*sample.tensors, *others), sample.rows, sample.got.shape[1])
 
 
 def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Explanation:
-    """Lost precision that explains most of the errors in the sampled rows."""
+    """Find the loss of precision that explains most of the errors in the sampled rows."""
     best, found = EXPLAINED, NOTHING
     for alternate in operator.alternates():
         if alternate.tensor != number or not alternate.rounding or alternate.unless(shape):
@@ -118,14 +117,14 @@ def misplaced(operator: Operator, samples: list[Sample]) -> Explanation:
         return shift, ("load_q",) if "(number mod" in shift else ("row",)
     if _columns_move(samples):
         return (
-            "The wrong columns hold the right values of other columns: look at how threads are mapped to columns, in "
-            "what is read and in what is written."
+            "The wrong columns hold the right values of other columns: look at how threads are mapped to columns, when "
+            "they read and when they write."
         ), ("store",)
     return _factor(samples)
 
 
 def _holds(sample: Sample) -> int | None:
-    """The unit whose right output is in the wrong rows of this one, if there is one."""
+    """The unit whose right output is in the wrong rows of this sample; None if there is none."""
     for other, values in sorted(sample.others.items()):
         if distance(sample.got[sample.rows], values[sample.rows], sample.near) <= 1:
             return other
@@ -186,9 +185,9 @@ def _factor(samples: list[Sample]) -> Explanation:
     if abs(factor) > 1e-3 and np.allclose(got, factor * right, rtol=near.rtol, atol=near.atol * abs(factor)):
         said = f"Every wrong row is the right one times {factor:.4g}"
         if abs(factor * samples[0].expected.shape[1] - 1) < near.rtol:
-            return f"{said}, 1 over the number of columns: a sum is added to once for each column.", (
-                "total",
-                "division",
+            return (
+                f"{said}, which is 1 over the number of columns: each term is added to the sum once for each column.",
+                ("total", "division"),
             )
         return f"{said}.", ("division",)
     per_row = []

@@ -1,11 +1,11 @@
-"""Compares an output file with the expected one, streaming: the size first, then every value.
+"""Compares an output file with the expected one: the size first, then every value, in chunks.
 
 The program that wrote the output may be hostile. So the grader follows no link to it, accepts only a regular file with
 one name, reads no more than the expected size, and rejects a file that changes while it is read.
 
-Expected files hold the float64 oracle's result rounded to float32, which differs from the oracle by at most 2^-24 of a
-value (2e-7 for attention of values up to 3). The tolerance is applied to |got − expected file| in float64, and where it
-limits their root mean square, to that too.
+Expected files hold the float64 oracle's result, rounded to float32. The relative rounding error is at most 2^-24 (2e-7
+absolute for attention with values up to 3). The tolerance limits |got − expected| in float64, and for some assignments
+its root mean square, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from grader.operators.tolerance import Tolerance, limit_of
 from grader.sandbox.quarantine import open_output
 
 Kind = Literal["passed", "missing", "not_a_file", "size", "changed", "values", "precision"]
-"""`values`: some are wrong. `precision`: each is near enough, but their root mean square is not."""
+"""`values`: some values are wrong. `precision`: every value is within its limit, but the root mean square of the errors
+is not."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Check:
     max_error: float | None = None
     """Largest |got − expected|; None if nothing was compared, or if a NaN or infinity makes it meaningless."""
     max_finite_error: float | None = None
-    """The same over the finite values; None if there are none."""
+    """The same for the finite values alone; None if there are none."""
     first: Wrong | None = None
     worst: Wrong | None = None
     """The value with the largest finite error above the tolerance."""
@@ -55,13 +56,7 @@ class Check:
         return self.kind == "passed"
 
 
-def check_output(
-    operator: Operator,
-    shape: Shape,
-    expected: Path,
-    got: Path,
-    tolerance: Tolerance,
-) -> Check:
+def check_output(operator: Operator, shape: Shape, expected: Path, got: Path, tolerance: Tolerance) -> Check:
     """Compare the file `got` with `expected`. `tolerance` is one number, or one per output tensor by name.
 
     Raises GraderFault if the expected file is missing or has the wrong size, which is never the student's fault.
@@ -82,13 +77,7 @@ def check_output(
         return compare_output(operator, shape, FileValues(reference.fileno()), got, tolerance)
 
 
-def compare_output(
-    operator: Operator,
-    shape: Shape,
-    expected: Expected,
-    got: Path,
-    tolerance: Tolerance,
-) -> Check:
+def compare_output(operator: Operator, shape: Shape, expected: Expected, got: Path, tolerance: Tolerance) -> Check:
     """Compare the file `got` with the values `expected`; otherwise like `check_output`."""
     try:
         descriptor = open_output(got)
@@ -110,13 +99,7 @@ def _unopened(error: OSError, size: int) -> Check:
     raise GraderFault(f"The output file cannot be opened: {error.strerror}.") from error
 
 
-def _check_open(
-    operator: Operator,
-    shape: Shape,
-    expected: Expected,
-    got: int,
-    tolerance: Tolerance,
-) -> Check:
+def _check_open(operator: Operator, shape: Shape, expected: Expected, got: int, tolerance: Tolerance) -> Check:
     size = operator.output_bytes(shape)
     before = os.fstat(got)
     if not stat.S_ISREG(before.st_mode):
@@ -199,8 +182,8 @@ def _scanned(scan: Scan, size: int, values: int, tolerance: Tolerance) -> Check:
 
 
 def precision_in_words(found: TensorPrecision) -> str:
-    """The errors of a tensor next to those of the plain implementation: the root mean square if that is too large, else
-    the largest."""
+    """A phrase that compares a tensor's errors with those of the plain implementation: by their root mean square if
+    that is too large, else by the largest error."""
     limit, plain = found.limit, found.limit.plain
     if found.sloppy and found.rms is not None:
         what, error, allowed = "the root mean square of the errors", found.rms, limit.rms
@@ -213,7 +196,7 @@ def precision_in_words(found: TensorPrecision) -> str:
 
 
 def share_in_words(part: int, whole: int) -> str:
-    """A percentage that reads 100 % only if it is exact, and never rounds a small share to 0 %."""
+    """Format a share as a percentage: 100 % only if it is exact, and never 0 % for a small share."""
     percent = 100 * part / whole
     if part == whole:
         return "100 %"

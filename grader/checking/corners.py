@@ -1,4 +1,4 @@
-"""The top-left corner of every output tensor, got and expected side by side, as in a first debug print."""
+"""The top-left corner of every output tensor, got and expected side by side, like a first debug print."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _WIDTH = 11
 
 
 def read_corners(operator: Operator, shape: Shape, expected: Path, got: Path, size: int) -> tuple[CornerRecord, ...]:
-    """Read the first `size` rows and columns of each output tensor of the first unit. The corner's `got` lacks rows
-    that the program did not write, or did not write to a regular file."""
+    """Read the first `size` rows and columns of each output tensor of the first unit. Rows that are missing from the
+    program's output, or all rows if that is not a regular file, are also missing from the corner's `got`."""
     corners = []
     layouts = zip(operator.output_layouts(shape), operator.expected_layouts(shape), strict=True)
     with expected.open("rb", buffering=0) as reference:

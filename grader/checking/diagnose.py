@@ -1,13 +1,13 @@
-"""Tells a student what their wrong output looks like and where to look in the code.
+"""Describes a wrong output to its student, and says where to look in the code.
 
 It combines three kinds of evidence into a few sentences:
 - where the wrong values are (which tensor, batches, rows, columns; NaN or zero), as counted by the checker;
 - whether wrong rows equal right values in a wrong place (another batch or row, a transpose) or times a factor;
 - whether wrong rows equal one of the operator's alternates, that is, a known wrong way to compute it.
 
-A match counts only if every sampled wrong row agrees to about a tenth of the tolerance (or, where the tolerance is a
-multiple of rounding errors, to these), or if lost precision explains most of the errors. So a diagnosis is a statement
-about the numbers, not a guess. Evidence that explains nothing is left out.
+A match counts only if every sampled wrong row agrees to about a tenth of the tolerance (or, if the tolerance is a
+multiple of rounding errors, to within these errors), or if lost precision explains most of the errors. So a diagnosis
+is a statement about the numbers, not a guess. Evidence that explains nothing is left out.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ SAMPLED_ROWS = 6
 PRECISION_ROWS = 32
 WARP = 32
 COMPARED_VALUES = 32
-"""If this many values equal the input's, that is no coincidence."""
+"""If this many of the output's first values equal the input's, that is no coincidence."""
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a wrong output looks like. `where` says which values are wrong and `cause` why, both '' if unknown. `steps`
-    are the suspect steps of the computation, the likeliest first."""
+    """The diagnosis of a wrong output. `where` says which values are wrong, and `cause` why; each is '' if unknown.
+    `steps` are the suspect steps of the computation, the likeliest first."""
 
     where: str = ""
     cause: str = ""
@@ -60,12 +60,19 @@ def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got:
         cause = "The output file has the wrong size."
         if check.found_bytes is not None and 4 * check.found_bytes == check.expected_bytes:
             cause += " It has as many bytes as the result has values: a value has sizeof(float) bytes."
+        if check.found_bytes is not None and check.found_bytes > check.expected_bytes:
+            cause += " Is the last group of batches cut to those that are left?"
+            return Diagnosis(cause=cause, steps=("write_count", "write"))
         return Diagnosis(cause=cause, steps=("write",))
     if check.kind not in ("values", "precision") or not check.errors:
         return None
     try:
-        found = _examine(check, operator, operator.read_header(input), input, expected, got)
-    except (OSError, UsageError):
+        shape = operator.read_header(input)
+    except UsageError:
+        return None
+    try:
+        found = _examine(check, operator, shape, input, expected, got)
+    except OSError:
         return None
     return found if str(found) else None
 
@@ -94,7 +101,8 @@ def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expect
     if check.nan + check.infinite == check.wrong and _only_first_lane_right(errors):
         cause = (
             f"Column 0 of every {WARP} is right and the others are infinite or NaN, as if they were divided by a sum "
-            "that only the first thread of a warp has. Give it to all of them (__shfl_sync), or let all add it up."
+            "that only the first thread of a warp has. Broadcast it to all lanes (__shfl_sync), or have every lane "
+            "compute the sum."
         )
         return Diagnosis(where, cause, ("total_of_one", "division"))
     return Diagnosis(where, *_cause(check, operator, shape, number, errors, input, expected, got))
@@ -146,20 +154,26 @@ def _cause(
     if finite is not None and finite < 20 * errors.limit.largest:
         sentence, steps = LOST_PRECISION
         return f"The largest error is {finite:.2g}. {sentence}", steps
+    if _only_first_lane_right(errors):
+        cause = (
+            f"Column 0 of every {WARP} is right, the others wrong: only lane 0 of a warp seems to have the right sum. "
+            "Use __shfl_xor_sync in place of __shfl_down_sync, or __shfl_sync after it."
+        )
+        return cause, ("shuffle_down", "shuffle")
     wrong = errors.by_unit > 0
     if not wrong[0] and wrong[1:].all() and len(wrong) > 1:
         one = operator.unit
         cause = (
             f"Only {one} 0 is right: look at the offset per {one}, in the kernel and on the host, and at what must "
-            f"begin anew for each {one} (such as a running maximum or sum)."
+            f"be reset for each {one} (such as a running maximum or sum)."
         )
         return cause, ("reset", "batch", "read")
     return "", ()
 
 
 def _begins_right(check: Check, operator: Operator, shape: Shape, number: int) -> str:
-    """The cause if as many values at the beginning are right as a copy moves that gets a number of values for a number
-    of bytes; '' if not, or if the rest may lack for another reason, because a unit ends there."""
+    """The cause if a copy took the number of values for its number of bytes, so that only the first values are right.
+    '' if the right values end elsewhere, or at the end of a unit, where the rest may be missing for another reason."""
     layout = operator.output_layouts(shape)[number]
     size = np.dtype(layout.type.storage).itemsize
     in_unit = check.values // operator.units(shape)

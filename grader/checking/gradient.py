@@ -1,4 +1,4 @@
-"""Checks gradients against central differences, which do not know their formula.
+"""Checks gradients against central differences, which need no formula for the gradient.
 
 An operator that is `differentiable` computes a function O of its inputs and the gradient of L = Σ dO ∘ O: output dX
 belongs to input X. Every entry x of X is moved by ±h and L computed again in float64, by the definition of O. Then
@@ -17,15 +17,15 @@ from grader.base.errors import UsageError
 from grader.operators import Operator, Shape
 
 STEP = 1e-4
-"""h: both errors are then about 1e-8, a ten-thousandth of float16's."""
+"""The step h. Both errors are then about 1e-8, a ten-thousandth of float16's rounding error."""
 QUICK_FLOPS, MOST_FLOPS = 1e10, 3e11
-"""The work of a gradient check that takes some seconds, and of one that takes half a minute."""
+"""The FLOPs of a gradient check that takes some seconds, and the FLOPs of one that takes half a minute."""
 
 F64 = NDArray[np.float64]
 
 
 def flops(operator: Operator, shape: Shape) -> float:
-    """The work of checking the gradients of one testcase."""
+    """The FLOPs of checking the gradients of one testcase."""
     entries = sum(tensor.size for tensor in operator.outputs(shape)[1:])
     return 2.0 * entries * operator.flops(shape)
 

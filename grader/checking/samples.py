@@ -21,8 +21,10 @@ SAMPLED_UNITS = 3
 COMPARED_UNITS = 16
 """Up to this many units, a wrong unit is compared with all others; with more, only with its neighbours and both
 ends."""
+FEWEST_ERRORS = 16
+"""Fewer errors can correlate, or match a mistake, by chance."""
 RTOL = 1e-3
-"""How close a sampled value must be to count as equal, in addition to what the tensor's tolerance says (`Limit.match`).
+"""The relative difference up to which a sampled value counts as equal, in addition to the absolute one (`Limit.match`).
 float32 attention is within 1e-5 of float64."""
 
 F32 = NDArray[np.float32]
@@ -31,7 +33,7 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Nearness:
-    """How close values must be to count as equal, absolutely and relative to the value."""
+    """The largest absolute and relative differences at which values count as equal."""
 
     atol: float
     rtol: float
@@ -45,7 +47,8 @@ class Sample:
     near: Nearness
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
-    """The columns in which anything is wrong: a mistake may spare a part of the accumulators of a thread."""
+    """The columns with wrong values: a mistake may affect only some of a thread's accumulators. All columns if so few
+    values are wrong that rounding may explain them."""
     tensors: tuple[F32, ...]
     tensors_of: Callable[[int], Tensors]
     """The input tensors of another unit."""
@@ -68,12 +71,13 @@ def draw_samples(
     *,
     only_wrong: bool = True,
 ) -> list[Sample]:
-    """Some wrong rows of some wrong units, or any rows of any units."""
+    """Sample wrong rows of wrong units or, unless `only_wrong`, any rows of any units."""
     wrong_units = np.flatnonzero(errors.by_unit) if only_wrong else np.arange(len(errors.by_unit))
     right_layout, layout = operator.expected_layouts(shape)[number], operator.output_layouts(shape)[number]
     near = Nearness(errors.limit.match, max(RTOL, 2 * layout.type.roundoff))
     chosen = np.unique(wrong_units[np.linspace(0, len(wrong_units) - 1, SAMPLED_UNITS).astype(int)])
-    columns = np.flatnonzero(errors.by_column) if errors.wrong else np.arange(len(errors.by_column))
+    few = errors.limit.plain is not None and errors.wrong < FEWEST_ERRORS
+    columns = np.arange(len(errors.by_column)) if few else np.flatnonzero(errors.by_column)
     last = operator.units(shape) - 1
     output = open_output(got)
     try:
@@ -119,7 +123,7 @@ def _wrong_rows(got: F32, expected: F32, tolerance: float) -> NDArray[np.intp]:
 
 
 def distance(got: F32, alternate: F32 | F64, near: Nearness) -> float:
-    """The largest difference, as a multiple of what still counts as equal; at most 1 is a match."""
+    """The largest difference, as a multiple of the allowed one; 1 or less is a match."""
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         largest = float((np.abs(got - alternate) / (near.atol + near.rtol * np.abs(alternate))).max())
     return largest if np.isfinite(largest) else np.inf

@@ -1,5 +1,5 @@
-"""Compares the files of an operator's output, got and expected, value by value: how many differ by too much, where, and
-by how much. The expected values are float32; the others have the types of the tensors."""
+"""Compares an output file with the expected one, value by value: how many values differ by too much, where, and by how
+much. Expected values are float32; the others have the types of the tensors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_THREADS = 4
 
 @dataclass(frozen=True)
 class Wrong:
-    """One wrong value. `got` may be NaN or infinite."""
+    """A wrong value. `got` may be NaN or infinite."""
 
     location: Location
     index: int
@@ -40,7 +40,7 @@ class Wrong:
 
 @dataclass(frozen=True)
 class TensorErrors:
-    """Where the wrong values of one output tensor are: counts by unit, by row and by column."""
+    """The wrong values of one output tensor, counted by unit, by row and by column."""
 
     tensor: str
     limit: Limit
@@ -64,7 +64,7 @@ class TensorPrecision:
     limit: Limit
     largest: float
     rms: float | None
-    """None if the limit has none."""
+    """None if the limit does not restrict it."""
 
     @property
     def sloppy(self) -> bool:
@@ -73,8 +73,7 @@ class TensorPrecision:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some values of tensor number `number`, in whole rows: where they lie in the output file and in the expected
-    one."""
+    """Some whole rows of tensor number `number`, by their places in the output file and in the expected file."""
 
     number: int
     got: Run
@@ -84,8 +83,8 @@ class Chunk:
 @dataclass(frozen=True)
 class _Span:
     """The result of the first pass over some chunks: how many values are clearly right, for each tensor their largest
-    error and the sum of squared errors, and the chunks that may hold wrong values. Not `complete` if the output ended
-    early."""
+    error and the sum of squared errors, and the chunks that may hold wrong values. `complete` is false if the output
+    ended early."""
 
     complete: bool
     clean: int = 0
@@ -160,7 +159,7 @@ class Scan:
 
     @property
     def errors(self) -> tuple[TensorErrors, ...]:
-        """Where the wrong values are, for each output tensor."""
+        """The counts of wrong values, for each output tensor."""
         return tuple(replace(kept, zeros=zeros) for kept, zeros in zip(self._errors, self._zeros, strict=True))
 
     @property
@@ -183,8 +182,8 @@ class Scan:
     def compare(self, expected: Expected, got: int) -> bool:
         """Compare all values of an open file; False if `got` ended early.
 
-        Several threads look for chunks that may hold wrong values. One thread then counts in these chunks, in order;
-        either they are few, or the output is so wrong that time matters less.
+        Several threads look for chunks that may hold wrong values. One thread then counts the wrong values in these
+        chunks, in order. Usually they are few; if not, the output is so wrong that time matters less.
         """
         chunks = list(self._chunks())
         spans = [chunks[first : first + _SPAN_CHUNKS] for first in range(0, len(chunks), _SPAN_CHUNKS)]
@@ -220,8 +219,7 @@ class Scan:
         return mine, expected.read(chunk, mine)
 
     def _look(self, chunks: Sequence[Chunk], expected: Expected, got: int) -> _Span:
-        """Find those of `chunks` that need to be counted value by value. Runs in threads, so it must not change
-        `self`."""
+        """Find the `chunks` that need to be counted value by value. Runs in threads, so it must not change `self`."""
         largest, squares = [-1.0] * len(self._errors), [0.0] * len(self._errors)
         clean, doubtful = 0, []
         for chunk in chunks:
@@ -237,7 +235,8 @@ class Scan:
             if top <= limit.largest * (1 - 1e-6):
                 clean, largest[number] = clean + chunk.got.size, max(largest[number], top)
                 if limit.rms is not None:
-                    squares[number] += float(np.square(error, dtype=np.float64).sum())
+                    rows = error.reshape(-1, self._got[number].tensor.columns)  # each summed in float32
+                    squares[number] += float(np.einsum("ij,ij->i", rows, rows).sum(dtype=np.float64))
             else:
                 doubtful.append(chunk)
         return _Span(True, clean, largest, squares, doubtful)

@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 SOURCES = {".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc"}
 MAX_LINES = 4000
 """Lines of all files together; a longer submission is not searched."""
-NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
-ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)([-+*/]?=)(?!=)(.*)", re.DOTALL)
+_NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
+_ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)([-+*/]?=)(?!=)(.*)", re.DOTALL)
 _FUSED = re.compile(r"\bfmaf?\s*\(")
 WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -38,7 +38,7 @@ def read_lines(files: Sequence[tuple[str, bytes]]) -> tuple[Line, ...]:
     for name, content in files:
         if PurePosixPath(name).suffix in SOURCES:
             text = content.decode(errors="replace")
-            code = NOISE.sub(lambda noise: re.sub(r"[^\n]", " ", noise[0]), text)
+            code = _NOISE.sub(lambda noise: re.sub(r"[^\n]", " ", noise[0]), text)
             pairs = zip(text.split("\n"), code.split("\n"), strict=True)
             lines += [Line(name, number, *pair) for number, pair in enumerate(pairs, 1)]
     return tuple(lines) if len(lines) <= MAX_LINES else ()
@@ -63,14 +63,19 @@ def parenthesised(code: str) -> str:
     return code[1:]
 
 
+def assignment(line: Line) -> re.Match[str] | None:
+    """The first assignment of a line, as (name, subscripts, operator, value)."""
+    return _ASSIGNED.search(body(line))
+
+
 def assigned_value(line: Line) -> str:
-    found = ASSIGNED.search(body(line))
+    found = assignment(line)
     return found[4] if found else ""
 
 
 def added(line: Line) -> str:
     """The value of an assignment that adds to its target, as in `a += …`, `a = a + …`, `a = fmaf(…, a)`; else ''."""
-    found = ASSIGNED.search(body(line))
+    found = assignment(line)
     if found is None:
         return ""
     name, _, sign, value = found.groups()

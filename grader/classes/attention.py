@@ -1,4 +1,4 @@
-"""The students who need a person's attention, and why: one list for `grade`, the gradebook and the gradebook's page."""
+"""Lists the students who need a person's attention, and why, for `grade`, the gradebook and the gradebook's page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.store.rows import Student
 
 
 class Why(StrEnum):
-    """Why a student needs attention, the most urgent first."""
+    """The reasons why a student needs attention, the most urgent first."""
 
     NOT_JUDGED = "not judged, through no fault of theirs: the same `grader grade` tries again"
     NOT_GRADED = "not graded yet"
@@ -26,7 +26,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class Concern:
-    """A student who needs attention. `detail` is one line, or '' where `why` says everything."""
+    """A student who needs attention. `detail` is one line, or '' if `why` says everything."""
 
     student: Student
     why: Why
@@ -36,8 +36,8 @@ class Concern:
 def needs_attention(
     lines: Sequence[Line], absent: Sequence[Absent] = (), unjudged: Mapping[str, str] | None = None
 ) -> list[Concern]:
-    """Concerns by urgency, then by student's id. `unjudged`: by student, why a run could not judge them; their points
-    then come from an earlier run."""
+    """Concerns by urgency, then by student's id. `unjudged` has, by student, the reason why a run could not judge the
+    submission; the points then come from an earlier run."""
     students = students_only(lines)
     rostered = any(line.attempt.student.enrolled for line in students) or any(one.student.enrolled for one in absent)
     found = [Concern(one.student, Why.NOT_GRADED) for one in absent if one.waiting]
@@ -74,7 +74,7 @@ def by_reason(concerns: Sequence[Concern]) -> list[tuple[Why, list[Concern]]]:
 
 
 def render(concerns: Sequence[Concern]) -> str:
-    """The list for a terminal; '' where no student needs attention."""
+    """The list for a terminal; '' if no student needs attention."""
     lines = []
     for why, group in by_reason(concerns):
         if not any(concern.detail for concern in group):

@@ -1,8 +1,9 @@
-"""Finds out whether the results of a class can be compared: all graded under one set of rules, on the same testcases
-and machines.
+"""Checks whether the results of a class can be compared: all graded by the same rules, on the same testcases and the
+same kind of machine.
 
 Grading a class again takes hours and can be interrupted, or an assistant grades only a few students again. Until all
-are graded, points of two kinds stand side by side, each correct by itself. The notes here say so and name the students.
+are graded, the store holds points by two sets of rules, each correct by itself. The notes here say so and name the
+students.
 """
 
 from __future__ import annotations
@@ -15,26 +16,30 @@ from grader.classes.final_points import Line, students_only
 from grader.records.record import Record
 
 RULES_SHOWN = 12
-"""How many characters of the rules' SHA-256 people see."""
+"""The number of characters shown of the rules' SHA-256."""
 
 _MAX_NAMED = 30
-"""A largest group with more students than this is not listed: it is all the students that no other group lists."""
+"""The largest group is not listed by name if it has more students than this: it consists of all others."""
 
 
 def rules_of(record: Record) -> str:
-    """The start of the SHA-256 of the rules that a record was graded under, for people to read."""
+    """The start of the SHA-256 of the rules under which a record was graded, for people to read."""
     return record.assignment_sha256[:RULES_SHOWN]
 
 
-def mixed(lines: Sequence[Line], rules_now: str = "") -> list[str]:
-    """Say in sentences that name the students why the points of `lines` cannot be compared; none where they can.
-    `rules_now` is the SHA-256 of the assignment's current rules, '' where it is not known."""
+def mixed(
+    lines: Sequence[Line],
+    rules_now: str = "",
+    remedy: str = "the same `grader grade` command grades all under the current rules",
+) -> list[str]:
+    """Sentences on why the points of `lines` cannot be compared, with the names of the students; none if they can.
+    `rules_now` is the SHA-256 of the assignment's current rules, '' if it is not known."""
     students = students_only(lines)
     now = rules_now[:RULES_SHOWN]
     notes = []
     if groups := _groups(students, rules_of, expected=now):
         told = [f"{name}{' (the current rules)' if name == now else ''}: {who}" for name, who in groups]
-        then = "; the same `grader grade` command grades all under the current rules" if now else ""
+        then = f"; {remedy}" if now else ""
         notes.append(
             f"Points were given under different rules and cannot be compared{then}. Rules {'; rules '.join(told)}."
         )
@@ -58,8 +63,8 @@ def mixed(lines: Sequence[Line], rules_now: str = "") -> list[str]:
 def _groups(
     lines: Sequence[Line], read: Callable[[Record], str | None], *, expected: str = ""
 ) -> list[tuple[str, str]]:
-    """Group the lines by what `read` finds in their records, as (what, students), the largest group first. Return none
-    where all are of one kind; `expected` counts as a kind even if no record has it."""
+    """Group the lines by what `read` finds in their records, as (what, students), the largest group first. Return an
+    empty list if all are of one kind; `expected` counts as a kind even if no record has it."""
     groups: dict[str, list[str]] = {}
     for line in lines:
         if (found := read(line.attempt.record)) is not None:
@@ -86,11 +91,11 @@ def _strange_points(line: Line) -> list[str]:
     student = line.attempt.student.id
     parts = ((part.part, line.parts[part.part], part.max) for part in line.attempt.record.parts)
     above = [f"{student} has {got:g} of {most:g} for {part}" for part, got, most in parts if got and got > most]
-    return above + [f"{student} has some for {part}, which is no longer a part" for part in line.unused]
+    return above + [f"{student} has points for {part}, which is no longer a part" for part in line.unused]
 
 
 def _on_other_inputs(lines: Sequence[Line]) -> dict[str, list[str]]:
-    """By student, the tests whose input differed from the one that most students had. Only passed tests count: a test
+    """For each student, the tests whose input differed from the input of most students. Only passed tests count: a test
     that failed on values drawn for one grading has the digest of that input in its record."""
     inputs: dict[str, Counter[str]] = {}
     passed = [

@@ -1,4 +1,4 @@
-"""Computes final points from records and from what assistants entered: which attempt counts, manual parts, lateness.
+"""Computes final points from records and from assistants' entries: which attempt counts, manual parts, lateness.
 
 This is the only place where points are combined after grading. A record's points never change: the store keeps lateness
 and manual points next to it, so a mistake in either can be corrected without grading again.
@@ -20,10 +20,12 @@ MODEL_PREFIX = "model:"
 
 @dataclass(frozen=True)
 class Line:
-    """A student's standing. `parts` are points by part, manual ones included; None is not measured, or not entered.
+    """A student's standing. `parts` are the points of all parts, manual ones included; None means not measured, or not
+    entered.
 
-    `points` is the sum of what is known, after the penalty. `total` is the same once nothing is missing, else None, and
-    `missing` names the parts. `unused` are parts for which points were entered but which the record's rules lack.
+    `points` is the sum of the known points, after the penalty. `total` is the same if no part is missing, else None;
+    `missing` names the missing parts. `unused` are parts for which points were entered although the record's rules have
+    no such part.
     """
 
     attempt: Attempt
@@ -65,8 +67,8 @@ def _reach(line: Line) -> tuple[bool, float]:
 
 @dataclass(frozen=True)
 class Absent:
-    """A student of the class without a graded submission. `parts` are points that an assistant entered nevertheless;
-    `waiting`: there is a submission that is not graded yet."""
+    """A student of the class without a graded submission. `parts` are points that an assistant entered nevertheless.
+    `waiting` is true if a submission is there but not graded yet."""
 
     student: Student
     parts: dict[str, float]
@@ -124,5 +126,5 @@ def days_words(days: int) -> str:
 
 
 def students_only(lines: Iterable[Line]) -> list[Line]:
-    """The lines without those of model solutions."""
+    """The lines of students, without model solutions."""
     return [line for line in lines if not line.is_model]

@@ -14,7 +14,7 @@ from grader.store.rows import Points
 
 def read_points(path: Path, assignment: Assignment, students: frozenset[str]) -> list[Points]:
     """Return every entry of the file; an empty cell is no entry. Raises UsageError with the line of the first wrong
-    entry; then nothing is entered."""
+    entry, so that nothing is entered."""
     manual = {part.part: part.points for part in assignment.rubric if part.kind == "manual"}
     columns, rows = read_table(path, "The file of points")
     parts = [name for name in columns if name in manual]

@@ -1,9 +1,9 @@
 """Reruns submissions on values that no program has seen, before they get a rank on the leaderboard.
 
 A recheck runs the tests that decide the place, those with a GPU time. Each must pass on a second draw, its trace must
-be believable, and on the same GPU model its time must be about the same as when it was graded. This costs much less
-than grading the class twice: timing is expensive because it repeats a run until its time is known well, while one run,
-or three at most, shows whether a time repeats. Students who cannot reach a place within `--top` are not run again.
+be credible, and on the same GPU model it must take about as long as when it was graded. This costs much less than
+grading the class twice: timing repeats a run until its time is known precisely, while one to three runs show whether a
+time can be reproduced. Students who cannot reach a place within `--top` are not run again.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from grader.base.verdict import STUDENT_VERDICTS, Verdict
 from grader.records.record import RecheckedTest, RecheckRecord, Record, TestRecord
 
 SLOWER = 1.25
-"""A time repeats when one of the new runs takes at most this many times the longest graded run, warm-up included. GPU
-times repeat within 0.3 % on an H200 (DESIGN.md), so this is generous; cheating with times pays only for more."""
+"""A time is reproduced if one of the new runs takes at most this many times as long as the longest graded run, warm-up
+included. GPU times repeat within 0.3 % on an H200 (DESIGN.md), so this is generous; cheating with times would need a
+larger factor to pay."""
 
 RUNS = 3
 
@@ -36,8 +37,8 @@ class Recheck(StrEnum):
 
 
 def rests_on(record: Record, tests: Collection[str] = ()) -> tuple[str, ...]:
-    """The tests that decide a place by `tests`: of those named, the ones that passed with a GPU time. Without names, as
-    for points, those whose runs were repeated, else all with a time."""
+    """The tests that decide a place by `tests`: those that passed with a GPU time. Without `tests`, for example for a
+    place by points: the tests whose runs were repeated or, if there are none, all tests with a time."""
     passed = [test for test in record.tests if test.verdict is Verdict.PASSED]
     timed = [test for test in passed if test.gpu_ms is not None and not test.timing_refused]
     if tests:
@@ -48,8 +49,8 @@ def rests_on(record: Record, tests: Collection[str] = ()) -> tuple[str, ...]:
 
 
 def state_of(record: Record, tests: Collection[str] = ()) -> Recheck:
-    """The state of a record's recheck for a place by `tests`. Points without any GPU time, such as the emulator's, need
-    none: the second draw that every grading makes (see `grader.grading.hidden_testcases`) has checked all there is."""
+    """The state of a record's recheck for a place by `tests`. Points without a GPU time, such as the emulator's, need
+    no recheck: the second draw of every grading (see `grader.grading.hidden_testcases`) has checked them already."""
     needed = rests_on(record, tests)
     if not needed:
         return Recheck.NOT_NEEDED
@@ -90,20 +91,20 @@ def recheck(record: Record, tests: Sequence[str], draw: str, grade: Grade) -> Re
 
 
 def _better(before: TestRecord | None, now: TestRecord) -> TestRecord:
-    """The better evidence of two runs on the second draw: one that failed or is doubted, else the faster one."""
+    """The run that counts of two runs on the second draw: a run that failed or is doubted, else the faster one."""
     if before is None or now.gpu_ms is None:
         return now
     return now if before.gpu_ms is not None and now.gpu_ms < before.gpu_ms else before
 
 
 def _longest_ms(graded: TestRecord) -> float:
-    """The longest of the runs behind a test's time. It includes the warm-up, since a recheck's run is a first one."""
+    """The longest run behind a test's time. It includes the warm-up, since a recheck's run has no warm-up."""
     runs = graded.timing.runs if graded.timing is not None else ()
     return max(graded.gpu_ms or 0.0, *(run.gpu_ms for run in runs), 0.0)
 
 
 def _slower(now: TestRecord, graded: TestRecord) -> bool:
-    """Whether another run is worthwhile: only the time is wrong."""
+    """Whether another run is worthwhile because only the time is too long."""
     return not now.flags and now.gpu_ms is not None and now.gpu_ms > SLOWER * _longest_ms(graded)
 
 
@@ -119,7 +120,7 @@ def _rechecked(now: TestRecord, graded: TestRecord | None) -> RecheckedTest:
 
 
 def _problem(test: RecheckedTest) -> str:
-    """Why a test did not pass the recheck, as a sentence, or ''."""
+    """A sentence on why a test did not pass the recheck; '' if it passed."""
     if test.verdict is not Verdict.PASSED:
         return f"{test.name} on a second draw: {test.reason}"
     if test.flags:

@@ -1,6 +1,6 @@
 """The graded testcases with newly drawn values, on which results are rechecked (see `recheck`).
 
-Every record of a recheck names its draw, which cannot be known before it is made. Its files are made when they are
+Every record of a recheck names its draw. No one can know a draw before it is made. Its files are made when they are
 needed, next to the usual ones, and removed at the end."""
 
 from __future__ import annotations

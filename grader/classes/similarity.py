@@ -2,8 +2,8 @@
 
 It compares fingerprints made by winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003; the library copydetect) of the
 code without comments, layout and names, so that renaming and reformatting change nothing. Code from the template, and
-code that more than half of a large class has, means nothing and is left out. Many copies of one submission make one
-group instead of a long list of pairs.
+code that more than half of a large class has, is ignored. Many copies of one submission are reported as one group
+instead of a long list of pairs.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _GUARANTEED = 30
 _TIME_S, _MEMORY_BYTES = 30, 4 << 30
 """Limits for each submission and for each pair."""
 _COMMON_FROM = 8
-"""With this many submissions or more, code that most of them share counts as common knowledge."""
+"""From this many submissions on, code that most of them share counts as common knowledge."""
 SOURCES = frozenset({".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"})
 
 
 _ALIKE = 0.8
-"""Submissions that share this much of the larger one's fingerprint go into one group."""
+"""Submissions that share this part of the larger one's fingerprint go into one group."""
 _MIN_GROUP = 3
 """Two similar submissions are a pair; three or more are a group."""
 
@@ -53,8 +53,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two submissions. `first_share` is how much of the first is also in the second, 0 to 1; `tokens` is how many
-    characters of the normalised code they share."""
+    """Two submissions. `first_share` is the share of the first that is also in the second, 0 to 1; `tokens` is the
+    number of characters of the normalised code that they share."""
 
     first: str
     second: str
@@ -73,8 +73,8 @@ class Pair:
 class Group:
     """Three or more submissions that are nearly the same, reported once instead of pair by pair.
 
-    `members` begins with the submission most similar to all others, `shares` says how similar each one is to it, 0 to
-    1, and `widest` is the pair of it and the member that differs most from it."""
+    `members` begins with the submission that is most similar to all others. `shares` has each member's similarity to
+    the first, 0 to 1, and `widest` pairs the first with the least similar one."""
 
     members: tuple[str, ...]
     shares: tuple[float, ...]
@@ -88,7 +88,7 @@ class Group:
 @dataclass(frozen=True)
 class Findings:
     """Groups, largest first, and the closest pairs, in which each group is represented by its first member. `count` is
-    how many submissions were compared; `left_out` names those that took too long."""
+    the number of submissions that were compared; `left_out` names those that took too long."""
 
     count: int
     groups: tuple[Group, ...]
@@ -140,7 +140,7 @@ class _Prints:
             self._all = self._prints(known | common)
 
     def _prints(self, known: set[int]) -> dict[str, Any]:
-        """The fingerprint of every submission that can be read within the limits; crafted text could take hours."""
+        """The fingerprints of all submissions that can be read within the limits: malicious text could take hours."""
         found = {}
         for name, text in self._texts.items():
             if name not in self.left_out:
@@ -169,8 +169,8 @@ class _Prints:
 
 
 def _common(prints: Sequence[set[int]]) -> set[int]:
-    """Hashes that more than half of a large class has. Similar submissions count once: thirty copies of one submission
-    are not common knowledge."""
+    """The hashes that more than half of a large class has. Similar submissions count once: thirty copies of one
+    submission are not common knowledge."""
     clusters = _clusters(dict(enumerate(prints)))
     if len(clusters) < _COMMON_FROM:
         return set()
@@ -198,7 +198,7 @@ def _clusters(marks: Mapping[Name, set[int]]) -> list[list[Name]]:
 
 
 def _alike(one: set[int], other: set[int]) -> float:
-    """How much two submissions have in common, as a share of the larger one, 0 to 1."""
+    """The part that two submissions share, relative to the larger one, 0 to 1."""
     larger = max(len(one), len(other))
     return len(one & other) / larger if larger else 0.0
 
@@ -221,7 +221,7 @@ def _closest(prints: _Prints, names: Sequence[str], top: int) -> tuple[Pair, ...
 
 
 def _likeness(one: set[int], other: set[int]) -> float:
-    """How much of the smaller one is in the other, 0 to 1: someone may copy only a part of a submission."""
+    """The part that two submissions share, relative to the smaller one, 0 to 1: a student may copy only a part."""
     smaller = min(len(one), len(other))
     return len(one & other) / smaller if smaller else 0.0
 
@@ -240,7 +240,7 @@ def render(found: Findings) -> str:
     """Groups, then the closest pairs, as tables."""
     left = [f"Not compared because it takes too long: {', '.join(found.left_out)}."] if found.left_out else []
     if not found.groups and not found.pairs:
-        nothing = f"No two of {found.count} submissions share more than the template and what most have in common."
+        nothing = f"No two of {found.count} submissions share more than the template and code that most of them have."
         return "\n\n".join([nothing, *left])
     blocks = left
     if found.groups:

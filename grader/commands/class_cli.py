@@ -7,25 +7,12 @@ from typing import Annotated
 
 import typer
 
-CLASS_RULE = (
-    "A folder is one submission when it has .cu files at its top, or all its .cu files lie in one subfolder; it is a "
-    "class when two or more subfolders hold .cu files, or when it has no Makefile and all its .cu files, two or "
-    "more, are complete programs and none has the file name that the assignment asks for. --class makes it a class."
-)
-"""How a class differs from a submission, as `grader.classes.batch.is_class` decides."""
+from grader.commands.options import BestOption, StoreOption
 
-StoreOption = Annotated[
-    Path | None,
-    typer.Option("--store", metavar="FILE", help="The class's store; by default results/ASSIGNMENT.sqlite."),
-]
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="The store, an SQLite file.", show_default=False)]
 AssignmentOption = Annotated[
     str | None, typer.Option("--assignment", metavar="NAME", help="The assignment, where the store holds several.")
 ]
-BestOption = Annotated[
-    bool, typer.Option("--best/--latest", help="Which attempt of a student counts; by default the latest.")
-]
-
 MetricOption = Annotated[
     str, typer.Option("--metric", metavar="NAME", help="speedup, gpu_ms, wall_s, occupancy, total or a rubric part.")
 ]
@@ -50,9 +37,9 @@ def store_export(
     target: Annotated[Path, typer.Argument(metavar="OUT.jsonl", help="A file of JSON lines.", show_default=False)],
 ) -> None:
     """Write everything as JSON lines, as a backup or to save what is left of a damaged store."""
-    from grader.commands import classroom
+    from grader.commands import stores
 
-    print(classroom.export(path, target))
+    print(stores.export(path, target))
 
 
 @store.command("import")
@@ -63,28 +50,27 @@ def store_import(
     ],
 ) -> None:
     """Import exports and records into a store; entries that it already has are kept and not repeated."""
-    from grader.commands import classroom
+    from grader.commands import stores
 
-    print(classroom.import_into(path, files))
+    print(stores.import_into(path, files))
 
 
 @store.command("check")
 def store_check(path: StoreArgument) -> None:
     """Read the whole store; exit 1 when something in it is damaged."""
-    from grader.commands import classroom
+    from grader.commands import stores
 
-    report, sound = classroom.examine(path)
+    report, sound = stores.examine(path)
     print(report)
-    if not sound:
-        raise typer.Exit(1)
+    raise typer.Exit(not sound)
 
 
 @store.command("vacuum")
 def store_vacuum(path: StoreArgument) -> None:
     """Rewrite the file without free space."""
-    from grader.commands import classroom
+    from grader.commands import stores
 
-    print(classroom.shrink(path))
+    print(stores.shrink(path))
 
 
 def leaderboard(
@@ -104,10 +90,10 @@ def leaderboard(
     assignment: AssignmentOption = None,
 ) -> None:
     """Rank a class. Results that the measurement cannot tell apart share a rank; times need a recheck to get one."""
-    from grader.commands import classroom
+    from grader.commands import class_results
 
-    options = classroom.BoardOptions(metric, tests, names, top, mix_gpus)
-    print(classroom.leaderboard(store, assignment, form=form, best=best, options=options, recheck=recheck))
+    options = class_results.BoardOptions(metric, tests, names, top, mix_gpus)
+    print(class_results.leaderboard(store, assignment, form=form, best=best, options=options, recheck=recheck))
 
 
 def site(
@@ -119,9 +105,9 @@ def site(
     assignment: AssignmentOption = None,
 ) -> None:
     """Write static pages: OUT/public to publish, OUT/assistants for the staff."""
-    from grader.commands import classroom
+    from grader.commands import class_results
 
-    print(classroom.site(out, store, assignment, metric=metric, best=best, mix=mix_gpus))
+    print(class_results.site(out, store, assignment, metric=metric, best=best, mix=mix_gpus))
 
 
 def gradebook(
@@ -139,9 +125,9 @@ def gradebook(
     assignment: AssignmentOption = None,
 ) -> None:
     """Print the points of a class as CSV: parts, lateness, totals."""
-    from grader.commands import classroom
+    from grader.commands import class_results
 
-    text = classroom.gradebook_csv(store, assignment, form=form, columns=columns, best=best, partial=partial)
+    text = class_results.gradebook_csv(store, assignment, form=form, columns=columns, best=best, partial=partial)
     print(text, end="")
 
 
@@ -152,9 +138,9 @@ def points_import(
     assignment: AssignmentOption = None,
 ) -> None:
     """Enter the points of manual parts, such as the report, from a file: all of them or none."""
-    from grader.commands import classroom
+    from grader.commands import class_results
 
-    print(classroom.enter_points(file, store, assignment))
+    print(class_results.enter_points(file, store, assignment))
 
 
 @gradescope.command("build")
@@ -165,15 +151,14 @@ def gradescope_build(
     ] = "public",
     engine: Annotated[str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where it runs them.")] = "auto",
     secret: Annotated[
-        Path | None,
-        typer.Option("--secret", metavar="FILE", help="The secret of the hidden testcases, for the zip."),
+        Path | None, typer.Option("--secret", metavar="FILE", help="The secret of the hidden testcases, for the zip.")
     ] = None,
     assignment: AssignmentOption = None,
 ) -> None:
     """Make the zip with setup.sh and run_autograder."""
-    from grader.commands import classroom
+    from grader.commands import autograder
 
-    print(classroom.gradescope_bundle(out, assignment, tests=tests, engine=engine, secret=secret))
+    print(autograder.build(out, assignment, tests=tests, engine=engine, secret=secret))
 
 
 @gradescope.command("run", hidden=True)
@@ -184,9 +169,9 @@ def gradescope_run(
     assignment: AssignmentOption = None,
 ) -> None:
     """Grade one submission inside the container: run_autograder calls this."""
-    from grader.commands import classroom
+    from grader.commands import autograder
 
-    print(classroom.gradescope_run(root, assignment, tests=tests, engine=engine))
+    print(autograder.grade(root, assignment, tests=tests, engine=engine))
 
 
 def handout(
@@ -194,9 +179,13 @@ def handout(
     assignment: AssignmentOption = None,
 ) -> None:
     """Write the folder that students get: handout, template, samples and the grader; no solutions, no secret."""
-    from grader.commands import classroom
+    from grader.base.paths import shown
+    from grader.commands.handout import build_handout
+    from grader.course.assignment import chosen_assignment
 
-    print(classroom.handout(out, assignment))
+    rules = chosen_assignment(assignment)
+    names = build_handout(out, rules)
+    print(f"{shown(out)}: {len(names)} files of {rules.name} for students; README.md there says how to begin.")
 
 
 def diff(
@@ -205,10 +194,10 @@ def diff(
     store: StoreOption = None,
     assignment: AssignmentOption = None,
 ) -> None:
-    """Show two results side by side, and whatever makes them incomparable."""
-    from grader.commands import classroom
+    """Show two results side by side, and everything that makes them incomparable."""
+    from grader.commands import complaints
 
-    print(classroom.difference(first, second, store, assignment))
+    print(complaints.difference(first, second, store, assignment))
 
 
 def rerun(
@@ -219,9 +208,9 @@ def rerun(
     assignment: AssignmentOption = None,
 ) -> None:
     """Grade a student's stored files again and say what differs; the store is not changed."""
-    from grader.commands import classroom
+    from grader.commands import complaints
 
-    print(classroom.rerun(student, store, assignment, engine=engine, twice=twice))
+    print(complaints.rerun(student, store, assignment, engine=engine, twice=twice))
 
 
 def similarity(
@@ -231,9 +220,9 @@ def similarity(
     assignment: AssignmentOption = None,
 ) -> None:
     """List the submissions that resemble each other most: a hint for a person, never a score."""
-    from grader.commands import classroom
+    from grader.commands import resemblance
 
-    print(classroom.similarity(folder, assignment, top=top, html=html))
+    print(resemblance.similarity(folder, assignment, top=top, html=html))
 
 
 def add_to(app: typer.Typer) -> None:

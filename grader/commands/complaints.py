@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +11,9 @@ from grader.base.errors import UsageError
 from grader.base.names import student_id
 from grader.base.paths import shown
 from grader.classes.final_points import Line, days_words, share_words, standing
-from grader.records.record import Record, read_records
+from grader.commands.stores import open_chosen
+from grader.commands.submissions import grade_paths
+from grader.records.record import Record, read_record
 from grader.report import explain as explanation
 from grader.store import Attempt, Store
 
@@ -20,15 +22,9 @@ Grade = Callable[[Path, Record], Record]
 
 
 def record_named(words: str, store: Callable[[], tuple[Store, str]]) -> Record:
-    """The record that a person means: a JSON file, or `ID` or `ID#ATTEMPT` in the store. Raises UsageError."""
-    path = Path(words)
-    if path.is_file():
-        found = read_records(path)
-        if len(found) != 1:
-            raise UsageError(
-                f"{shown(path)} holds {len(found)} records: give a file that holds one, or an id in the store."
-            )
-        return found[0]
+    """The record that `words` names: a JSON file, or `ID` or `ID#ATTEMPT` in the store. Raises UsageError."""
+    if (path := Path(words)).is_file():
+        return read_record(path)
     opened, assignment = store()
     attempt = attempt_named(opened, assignment, words)
     return _with_entered(opened, attempt, attempt.record)
@@ -45,7 +41,7 @@ def _with_entered(store: Store, attempt: Attempt, record: Record) -> Record:
 
 
 def attempt_named(store: Store, assignment: str, words: str) -> Attempt:
-    """The attempt that `words` names: `ID` is a student's latest, `ID#2` the second. Raises UsageError."""
+    """The attempt that `words` names: `ID` means a student's latest attempt, `ID#2` the second. Raises UsageError."""
     words = student_id(words)
     student, number = words, ""
     attempts = list(store.attempts(assignment, words))  # an id may contain # itself
@@ -64,11 +60,22 @@ def attempt_named(store: Store, assignment: str, words: str) -> Attempt:
     return chosen[0]
 
 
-def explain(store: Store, assignment: str, words: str) -> str:
-    """Trace every number of an attempt back to its inputs, with what the store adds: lateness and manual points."""
-    attempt = attempt_named(store, assignment, words)
-    entered = store.points(assignment).get(attempt.student.id, {})
-    return f"{explanation.explain(attempt.record)}\n\n{_store_words(standing(attempt, entered))}"
+def explain(words: str, store: Path | None, assignment: str | None) -> str:
+    """Trace every number of an attempt back to its inputs, and show lateness and manual points from the store."""
+    with open_chosen(store, assignment) as (opened, name):
+        attempt = attempt_named(opened, name, words)
+        entered = opened.points(name).get(attempt.student.id, {})
+        return f"{explanation.explain(attempt.record)}\n\n{_store_words(standing(attempt, entered))}"
+
+
+def difference(first: str, second: str, store: Path | None, assignment: str | None) -> str:
+    """Show two records side by side; each is a file or an id in the store."""
+    with ExitStack() as opened:
+        records = [
+            record_named(words, lambda: opened.enter_context(open_chosen(store, assignment)))
+            for words in (first, second)
+        ]
+    return explanation.compare(*records, headings=(first, second))
 
 
 def _store_words(line: Line) -> str:
@@ -88,7 +95,21 @@ def _store_words(line: Line) -> str:
     return "\n".join(lines)
 
 
-def rerun(store: Store, assignment: str, words: str, grade: Grade, *, twice: bool) -> str:
+def rerun(words: str, store: Path | None, assignment: str | None, *, engine: str | None, twice: bool) -> str:
+    """Grade a student's stored files again on the testcases of their record."""
+
+    def grade_again(folder: Path, record: Record) -> Record:
+        tests = ",".join(test.name for test in record.tests)
+        (again,) = grade_paths(
+            [folder], assignment=record.assignment, tests=tests, engine=engine or record.engine.name, json=None
+        )
+        return again
+
+    with open_chosen(store, assignment) as (opened, name):
+        return compare_again(opened, name, words, grade_again, twice=twice)
+
+
+def compare_again(store: Store, assignment: str, words: str, grade: Grade, *, twice: bool) -> str:
     """Grade an attempt's stored files again, once or twice, and say what differs. The store is not changed."""
     attempt = attempt_named(store, assignment, words)
     with unpacked(store, attempt) as folder:
@@ -102,8 +123,8 @@ def rerun(store: Store, assignment: str, words: str, grade: Grade, *, twice: boo
 
 @contextmanager
 def unpacked(store: Store, attempt: Attempt) -> Iterator[Path]:
-    """Unpack an attempt's files, as they were handed in, into a folder with the student's name. Raises UsageError where
-    the store has none."""
+    """Unpack an attempt's files, as they were handed in, into a folder with the student's name. Raises UsageError if
+    the store has no files."""
     files = store.sources(attempt.submission)
     if not files:
         raise UsageError(

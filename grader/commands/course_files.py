@@ -39,7 +39,7 @@ def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:
 
 
 def list_assignments() -> str:
-    """A table of what can be graded here."""
+    """A table of the assignments that can be graded here."""
     rows = []
     for name in assignment_names():
         rules = load_assignment(name)
@@ -50,7 +50,7 @@ def list_assignments() -> str:
 
 
 def list_testcases(assignment: str | None) -> str:
-    """A table of the testcases: shapes, sizes, limits, work, and what is on disk."""
+    """A table of the testcases: shapes, sizes, limits, FLOPs, and the state of the files on disk."""
     rules = chosen_assignment(assignment)
     suite = suite_of(rules)
     files = TestcaseFiles.beside(suite)
@@ -75,7 +75,7 @@ def list_testcases(assignment: str | None) -> str:
 
 
 def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracle: str = "auto") -> str:
-    """Write the files of the chosen testcases. Return a sentence on what was done."""
+    """Write the files of the chosen testcases. Return a sentence on the result."""
     rules = chosen_assignment(assignment)
     suite = suite_of(rules)
     cases = suite.select(tests)
@@ -91,7 +91,7 @@ def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracl
 
 
 def verify_testcases(tests: str | None, *, assignment: str | None, full: bool) -> tuple[str, bool]:
-    """Check files on disk. Return a report, and whether all are what they should be."""
+    """Check files on disk. Return a report, and whether all files are right."""
     rules = chosen_assignment(assignment)
     suite = suite_of(rules)
     files = TestcaseFiles.beside(suite)

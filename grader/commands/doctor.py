@@ -42,7 +42,8 @@ _PROBE_SAYS = "1056 cudaSuccess"  # 2 blocks of sum over 32 threads of (1 + thre
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was examined. `needed`: nothing can be graded without it. `remedy`: what to do if not `ok`."""
+    """The result of one check of the machine. If it is `needed`, nothing can be graded without it. `remedy` says what
+    to do if it is not `ok`."""
 
     what: str
     ok: bool
@@ -57,7 +58,7 @@ def examine() -> list[Finding]:
 
 
 def render(findings: list[Finding]) -> str:
-    """One line per finding, and what to do about those that fail."""
+    """A line per finding, and a remedy for each one that is not ok."""
     width = max(len(finding.what) for finding in findings)
     lines = []
     for finding in findings:
@@ -69,7 +70,7 @@ def render(findings: list[Finding]) -> str:
 
 
 def _findings() -> Iterator[Finding]:
-    """All findings. Those about what programs run on come first."""
+    """All findings. The findings about compilers and engines come first."""
     try:
         toolkit = find_toolkit()
     except MachineFault as fault:
@@ -146,7 +147,7 @@ def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
     yield Finding("CUPTI", cupti is not None, str(cupti.library) if cupti else "not found", remedy)
     if cupti is not None:
         yield _check("GPU tracer", lambda: str(engine.tracer), "see the message; report it as a bug")
-    remedy = "pip install 'cuda-homework-grader[gpu]'; without it numpy makes expected outputs, slower"
+    remedy = "pip install 'cuda-homework-grader[gpu]'; without it, numpy makes expected outputs more slowly"
     without = gpu_oracle.unavailable()
     yield Finding("pycuda", not without, without or "installed", remedy)
     for name, what in (("ncu", "occupancy and metrics"), ("compute-sanitizer", "memory checks on the GPU")):

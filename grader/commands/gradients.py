@@ -52,7 +52,7 @@ def check_gradients(
 
 
 def chosen_case(assignment: str, cases: tuple[Case, ...]) -> Case:
-    """The most telling one: the largest of those that take some seconds, else the smallest."""
+    """Choose the case that shows most: the largest that takes only some seconds, else the smallest."""
     able = [case for case in cases if case.operator.differentiable]
     if not able:
         raise UsageError(f"{assignment} asks for no gradients: --gradcheck is for assignments that do.")

@@ -7,8 +7,8 @@
     grader/              the grader as a wheel, and setup.sh to install it into .venv
 
 The model solutions, the baseline, the secret and everything drawn from it stay behind; so do the kernels that compute
-expected outputs on a GPU, which are solutions too. A template may hold no links, which could lead to any of these, and
-no copy of a file in reference/.
+expected outputs on a GPU, which are solutions too. A template must not hold links, which could lead to any of these, or
+copies of files in reference/.
 """
 
 from __future__ import annotations
@@ -99,16 +99,16 @@ def _content(rules: Assignment, out: Path) -> dict[str, bytes]:
         own[path.relative_to(root).as_posix()] = _read(path)
     own |= {"grader/setup.sh": _read(root / "tools/setup.sh")} | dict([_wheel()])
     if both := sorted(content.keys() & own.keys()):
-        raise UsageError(f"{shown(template / both[0])}: the handout has a file of this name of its own; rename it.")
+        raise UsageError(f"{shown(template / both[0])}: the handout has its own file of this name; rename yours.")
     return content | own
 
 
 def _template(template: Path, reference: Path) -> Iterator[tuple[Path, bytes]]:
-    """The template's files. Raises UsageError for one that would give a solution or any other file away."""
+    """The template's files. Raises UsageError for a file that would give away a solution or any other file."""
     solutions = {data: path for path in files_below(reference) if (data := path.read_bytes())}
     for path in files_below(template):
         if path.is_symlink():
-            raise UsageError(f"{shown(path)} is a link, and students would get what it leads to: put a file there.")
+            raise UsageError(f"{shown(path)} is a link, and students would get its target: put a file there.")
         data = _read(path)
         if data in solutions:
             raise UsageError(f"{shown(path)} is the same file as {shown(solutions[data])}: students must not get it.")

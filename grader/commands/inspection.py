@@ -9,7 +9,7 @@ from pathlib import Path
 from grader.base.errors import UsageError
 from grader.base.paths import shown
 from grader.base.progress import shown_progress
-from grader.commands.emulated import emulating
+from grader.commands.arch_option import emulating
 from grader.course.assignment import Assignment, chosen_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
@@ -45,7 +45,7 @@ _EXTRA_METRICS = (
     "dram_utilization",
     "tensor_use",
 )
-"""Shown after the assignment's own metrics."""
+"""These metrics are shown after the assignment's own."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _nothing_to_see(subject: Subject, why: str) -> UsageError:
 def profile_program(
     path: Path, test: str, *, assignment: str | None, engine: str, arch: str | None = None, launches: int
 ) -> ProfileStudy:
-    """Profile a submission on one testcase. Raises UsageError where it does not build or launches nothing."""
+    """Profile a submission on one testcase. Raises UsageError if it does not compile or launches no kernel."""
     subject = _chosen(path, test, assignment, engine, arch)
     if isinstance(subject.engine, EmulatorEngine):
         subject = replace(subject, engine=replace(subject.engine, count=True))
@@ -130,7 +130,7 @@ def profile_program(
 
 
 def _counted(subject: Subject, program: Path, metrics: tuple[Metric, ...]) -> ProfileStudy:
-    """A profile of what the emulator can count; a note names the assignment's other metrics."""
+    """A profile with the metrics that the emulator can count; a note names the assignment's other metrics."""
     rules, who = subject.rules, subject.submission.id
     with shown_progress() as progress:
         counted = counted_run(subject.engine, program, subject.case, rules.limits, progress, who)
@@ -141,7 +141,7 @@ def _counted(subject: Subject, program: Path, metrics: tuple[Metric, ...]) -> Pr
     kernels = counted_kernels(trace, theory_of(find_toolkit(), limits))
     missing = [metric.name for metric in metrics if metric.name not in COUNTED]
     units_name = subject.case.operator.units_name
-    stopped = f"Cut off {counted.cut_off}: the numbers cover what ran until then."
+    stopped = f"Cut off {counted.cut_off}: the numbers cover the run until then."
     times = counted.whole / counted.units
     part = (
         f"Counted on {counted.units:,} of {counted.whole:,} {units_name} of the same size: the whole testcase has "
@@ -201,14 +201,14 @@ def _profile_on_gpu(
                 limits=subject.rules.limits,
             )
         except NotProfiled as why:
-            notes.append(f"not measured: {why} Below is what the trace and the launches show.")
+            notes.append(f"not measured: {why} The trace and the launches show the rest.")
         else:
             if chosen is not None:
                 notes.append(
                     f"sampled: {len(launches):,} of {len(trace.kernels):,} launches, spread evenly over the run "
                     "(--launches for more)."
                 )
-            notes.append(f"Nsight Compute took {wall_s:.1f} s; clocks were left alone.")
+            notes.append(f"Nsight Compute took {wall_s:.1f} s; clocks were not changed.")
     kernels = kernel_profiles(trace, launches, metrics, theory(engine, facts))
     return _study(subject, metrics, kernels, notes, trace.gpu_ns / 1e6 if trace.complete else None)
 
@@ -262,7 +262,7 @@ def sanitize_program(
 
 
 def _emulators_findings(subject: Subject, checks: Sequence[Check]) -> tuple[Report, ...]:
-    """What the emulator reports, check by check, about a program built with these checks."""
+    """The emulator's findings, check by check, for a program built with these checks."""
     if isinstance(subject.engine, EmulatorEngine):
         subject = replace(subject, engine=replace(subject.engine, sanitize=frozenset(checks), leaks="memory" in checks))
     program = built(subject, subject.submission).program

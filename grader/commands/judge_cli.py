@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from grader.commands.class_cli import BestOption, StoreOption
+from grader.commands.options import BestOption, StoreOption
 
 RosterOption = Annotated[
     Path | None,
-    typer.Option("--roster", metavar="CSV", help="Who is in the class; docs/assistants.md has its columns."),
+    typer.Option("--roster", metavar="CSV", help="The students of the class; docs/assistants.md has its columns."),
 ]
 AssignmentOption = Annotated[str | None, typer.Option("--assignment", metavar="NAME", help="The assignment.")]
 
@@ -19,7 +19,7 @@ AssignmentOption = Annotated[str | None, typer.Option("--assignment", metavar="N
 def serve(
     assignment: AssignmentOption = None,
     roster: RosterOption = None,
-    host: Annotated[str, typer.Option("--host", help="The address to listen at; a proxy adds TLS.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help="The address to listen on; a proxy adds TLS.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8000,
     engine: Annotated[str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where programs run.")] = "auto",
     jobs: Annotated[
@@ -45,7 +45,7 @@ def tokens(
         list[str] | None, typer.Option("--rotate", metavar="ID", help="A new token for this student, or for 'staff'.")
     ] = None,
     revoke: Annotated[
-        list[str] | None, typer.Option("--revoke", metavar="ID", help="This student's token is valid no more.")
+        list[str] | None, typer.Option("--revoke", metavar="ID", help="Revoke this student's token.")
     ] = None,
 ) -> None:
     """Print new tokens for the judge as CSV, for all who have none. A token is shown only once."""

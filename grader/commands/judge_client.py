@@ -22,11 +22,12 @@ from tabulate import tabulate
 
 from grader.base.errors import MachineFault, UsageError
 from grader.base.paths import shown
+from grader.classes.final_points import days_words
 
 _POLL_S = 1.0
 _ANSWER_S = 60.0
 _AGAIN_FOR_S = 120.0
-"""How long `submit` goes on asking a judge that does not answer: it may be restarting."""
+"""`submit` keeps asking a judge that does not answer for this long, since it may be restarting."""
 _SKIPPED = {".git", ".venv", "__pycache__"}
 
 
@@ -49,23 +50,26 @@ def submit(path: Path, server: str, token: str | None, *, wait: bool) -> bool:
                 said.add(test)
         time.sleep(_POLL_S)
         status = client.ask(f"/api/v1/submissions/{status['id']}")
+    endings: dict[str, list[str]] = {}  # all tests of a program that does not compile end in the same words
     for test in status["tests"]:
-        words = f"{test['name']} {test['verdict'].replace('_', ' ')}{': ' + test['reason'] if test['reason'] else ''}"
-        print(
-            words if test["reason"] or test["name"] not in said else "",
-            end="\n" if test["reason"] or test["name"] not in said else "",
-        )
+        if test["reason"] or test["name"] not in said:
+            why = f": {test['reason']}" if test["reason"] else ""
+            endings.setdefault(f"{test['verdict'].replace('_', ' ')}{why}", []).append(test["name"])
+    for words, names in endings.items():
+        print(f"{', '.join(names)} {words}")
     print(_words(status))
     return status["state"] == "done" and all(test["verdict"] == "passed" for test in status["tests"])
 
 
 def _words(status: dict[str, Any]) -> str:
     if status["state"] == "waiting":
-        wait_s = status["predicted_wait_s"]
-        return f"place {status['place']} in the queue" + (f", about {wait_s:.0f} s" if wait_s is not None else "")
+        place, wait_s = status["place"], status["predicted_wait_s"]
+        in_line = f"place {place} in the queue" if place is not None else "on hold, not in the queue"
+        return in_line + (f", about {wait_s:.0f} s" if wait_s is not None else "")
+    late = f", {days_words(days)}" if (days := status.get("days_late")) else ""
     passed = sum(test["verdict"] == "passed" for test in status["tests"])
     result = f", {passed} of {len(status['tests'])} tests passed" if status["tests"] else ""
-    return f"{status['state']}{result}{'. ' + status['note'] if status['note'] else ''}"
+    return f"{status['state']}{result}{late}{'. ' + status['note'] if status['note'] else ''}"
 
 
 def _packed(path: Path) -> tuple[str, bytes]:
@@ -89,7 +93,7 @@ def _packed(path: Path) -> tuple[str, bytes]:
 
 _API = "/api/v1/staff"
 ON_A_SUBMISSION, ON_A_STUDENT = ("rerun", "priority", "withdraw"), ("ban", "unban")
-ON_THE_JUDGE = ("pause", "resume", "drain", "accept")
+ON_THE_JUDGE = ("pause", "resume", "drain", "accept", "regrade")
 
 
 def staff(words: str, target: str, server: str, token: str | None, value: int) -> str:
@@ -111,26 +115,16 @@ def staff(words: str, target: str, server: str, token: str | None, value: int) -
 def _queue(client: _Client, _: str) -> str:
     found = json.loads(client.text(f"{_API}/queue"))
     lines = [f"Nothing is started: {found['problem']}"] if found["problem"] else []
-    lines += [
-        words
-        for key, words in (("paused", "The queue is paused."), ("draining", "Submissions are refused."))
-        if found[key]
-    ]
+    switches = (("paused", "The queue is paused."), ("draining", "Submissions are refused."))
+    lines += [words for key, words in switches if found[key]]
     rows = [(one["id"], one["student"], one["received"], _words(one)) for one in found["uploads"]]
     lines.append(tabulate(rows, ("submission", "student", "received", "state")) if rows else "Nothing waits.")
-    lanes = [
-        (
-            lane["name"],
-            lane["stage"],
-            _lane(lane),
-            lane["finished"],
-        )
-        for lane in found["lanes"]
-    ]
+    lanes = [(lane["name"], lane["stage"], _lane(lane), lane["finished"]) for lane in found["lanes"]]
     lines += ["", tabulate(lanes, ("lane", "for", "now", "finished"))]
     attention = [*(f"{one['student']}, {one['id']}: could not be judged: {one['note']}" for one in found["failed"])]
     attention += [f"{student} is banned." for student in found["banned"]]
     attention += [f"{why}: {', '.join(students)}" for why, students in found["attention"].items()]
+    attention += found["notes"]
     return "\n".join([*lines, "", "Needs attention:", *(attention or ["Nobody."])]) + "\n"
 
 
@@ -188,20 +182,31 @@ class _Client:
                 with urllib.request.urlopen(request, timeout=_ANSWER_S) as answer:
                     return str(answer.read().decode())
             except urllib.error.HTTPError as error:
-                soon_s = int(error.headers.get("Retry-After", _AGAIN_FOR_S + 1))
-                if error.code in (429, 503) and time.monotonic() + soon_s < until:
-                    time.sleep(soon_s)
-                    continue
-                raise UsageError(f"The judge refused ({error.code}): {_detail(error)}") from error
+                why, soon_s = _detail(error), _soon_s(error)
+                if soon_s is None or time.monotonic() + soon_s > until:
+                    raise UsageError(f"The judge refused ({error.code}): {why}") from error
             except (OSError, ValueError) as error:
                 if time.monotonic() > until:
                     raise MachineFault(f"{self.server} does not answer: {error}.") from error
-                print(f"grader: {self.server} does not answer, asking again ...", file=sys.stderr)
-                time.sleep(_POLL_S * random.uniform(0.5, 1.5))  # not all at the same moment after a restart
+                why, soon_s = f"{self.server} does not answer.", _a_moment_s()
+            print(f"grader: {why} Asking again ...", file=sys.stderr)
+            time.sleep(soon_s)
+
+
+def _a_moment_s() -> float:
+    return _POLL_S * random.uniform(0.5, 1.5)  # not all at the same moment after a restart
+
+
+def _soon_s(error: urllib.error.HTTPError) -> float | None:
+    """Seconds to wait before asking again after a refusal; None if asking again is useless."""
+    if error.code in (502, 504):  # a proxy, while the judge restarts
+        return _a_moment_s()
+    after = error.headers.get("Retry-After", "")
+    return float(after) if error.code in (429, 503) and after.isdecimal() else None
 
 
 def _detail(error: urllib.error.HTTPError) -> str:
     try:
         return str(json.loads(error.read(10_000))["detail"])
     except (ValueError, KeyError, OSError):
-        return error.reason
+        return f"{error.reason}."

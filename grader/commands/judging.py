@@ -29,7 +29,7 @@ class ServeOptions:
 def serve(assignment: str | None, options: ServeOptions) -> None:
     """Serve a judge until a signal ends it."""
     try:
-        from grader.judge.server import serve as serve_judge
+        from grader.judge import server
     except ImportError as error:
         raise UsageError(f"`grader serve` needs {error.name}: pip install 'cuda-homework-grader[judge]'.") from error
     from grader.base.progress import shown_progress
@@ -46,6 +46,7 @@ def serve(assignment: str | None, options: ServeOptions) -> None:
     roster = read_roster(options.roster) if options.roster else {}
     if options.cluster not in (None, "slurm"):
         raise UsageError(f"There is no cluster {options.cluster!r}: --cluster takes slurm.")
+    reserved = server.reserve(options.host, options.port)
     lanes = (cluster_lanes if options.cluster else lanes_for)(rules, options.engine, options.jobs)
     path = options.store or default_store(rules.name)
     with open_store(path, create=True) as store, store.one_grader():
@@ -59,7 +60,7 @@ def serve(assignment: str | None, options: ServeOptions) -> None:
         judge = Judge(path, rules, lanes, roster=roster, which=which)
         print(f"{rules.title}: {address}, with {', '.join(lane.name for lane in lanes)}; Ctrl-C ends it.", flush=True)
         with memory_share.announced(1 if options.cluster else len(lanes), 0):
-            serve_judge(judge, options.host, options.port)
+            server.serve(judge, reserved)
 
 
 def tokens(
@@ -67,7 +68,7 @@ def tokens(
 ) -> str:
     """Make the tokens that are missing, and return the new ones as CSV. `rotate` and `revoke` name students, or
     `staff`."""
-    from grader.classes.batch.roster import read_roster
+    from grader.classes.batch.roster import enter_roster, read_roster
     from grader.course.assignment import chosen_assignment
     from grader.judge.tokens import STAFF, have_tokens, make_token, revoke_token
     from grader.store import default_store, open_store
@@ -75,10 +76,7 @@ def tokens(
     path = store or default_store(chosen_assignment(assignment).name)
     students = read_roster(roster) if roster else {}
     with open_store(path, create=True) as opened:
-        for one in students.values():
-            opened.add_student(
-                one.id, name=one.name, nickname=one.nickname, section=one.section, email=one.email, enrolled=True
-            )
+        enter_roster(opened, students)
         known, have = opened.students(), have_tokens(opened)
         asked = [STAFF if word == "staff" else student_id(word) for word in (*rotate, *revoke)]
         if unknown := sorted(set(asked) - known - {STAFF}):
@@ -89,6 +87,6 @@ def tokens(
         rows = [("id", "name", "email", "token")]
         for who in dict.fromkeys(new):
             student = students.get(who)
-            words = (student.name, student.email) if student else ("", "")
+            words = (student.name or "", student.email or "") if student else ("", "")
             rows.append((who or "staff", *words, make_token(opened, who)))
     return csv_text(rows)

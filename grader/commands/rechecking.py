@@ -1,5 +1,5 @@
 """Rechecks a class's candidates for a place on the leaderboard (see `grader.classes.recheck`), best first. All of them
-share one draw, and each recheck is stored at once."""
+share one draw, and each recheck is stored as soon as it is done."""
 
 from __future__ import annotations
 
@@ -13,15 +13,9 @@ from grader.report.leaderboard import Board
 from grader.store import Attempt, Store
 
 
-def recheck_leaders(
-    store: Store,
-    attempts: Sequence[Attempt],
-    board: Board,
-    top: int | None,
-    draw: SecondDraw,
-) -> None:
+def recheck_leaders(store: Store, attempts: Sequence[Attempt], board: Board, top: int | None, draw: SecondDraw) -> None:
     """Recheck `attempts` in the order of `board`, until `top` students have a place or no attempt is left. An attempt
-    that cannot be rechecked now gets a line of explanation and is skipped. Raises UsageError on a different kind of
+    that cannot be rechecked now gets a line of explanation and is skipped. Raises UsageError if this is another kind of
     machine than the one that graded."""
     by_student = {attempt.student.id: attempt for attempt in attempts}
     waiting = sum(row.recheck is Recheck.MISSING for row in board.rows)
@@ -37,12 +31,7 @@ def recheck_leaders(
         placed += _recheck_one(store, by_student[row.id], board.tests, draw)
 
 
-def _recheck_one(
-    store: Store,
-    attempt: Attempt,
-    tests: Sequence[str],
-    draw: SecondDraw,
-) -> bool:
+def _recheck_one(store: Store, attempt: Attempt, tests: Sequence[str], draw: SecondDraw) -> bool:
     """Recheck an attempt and store the result. Return whether it passed."""
     record, student = attempt.record, attempt.student.id
     if record.engine.name != draw.engine.name:

@@ -8,22 +8,20 @@ from pathlib import Path
 from grader.base.errors import MachineFault
 from grader.base.paths import shown
 from grader.records.record import Record
-from grader.report import junit
+from grader.report import junit as junit_report
 from grader.site import report_page
 
 
-def write_html(records: Sequence[Record], path: Path) -> None:
-    """Write records as one page that needs no other file."""
-    write(path, report_page(records), "page")
-
-
-def write_junit(records: Sequence[Record], path: Path) -> None:
-    """Write records as JUnit XML."""
-    write(path, junit.render(records), "JUnit file")
+def write_reports(records: Sequence[Record], html: Path | None, junit: Path | None) -> None:
+    """Write records as one page that needs no other file, and as JUnit XML, where a path is given."""
+    if html is not None:
+        write(html, report_page(records), "page")
+    if junit is not None:
+        write(junit, junit_report.render(records), "JUnit file")
 
 
 def write(path: Path, text: str, what: str) -> None:
-    """Write `text` to `path`. Raises MachineFault, which calls the file `what`."""
+    """Write `text` to `path`. Raises MachineFault, whose sentence calls the file `what`."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -1,5 +1,4 @@
-"""The commands for single submissions: each function is one command of `cli`, from its arguments to the text or the
-records that it returns."""
+"""The commands for single submissions: each function returns the text or the records of one command."""
 
 from __future__ import annotations
 
@@ -7,13 +6,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from grader import sandbox
 from grader.base.errors import UsageError
 from grader.base.paths import shown
 from grader.base.progress import shown_progress
-from grader.commands.emulated import emulating
+from grader.commands.arch_option import emulating
 from grader.course.assignment import chosen_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
@@ -21,12 +21,14 @@ from grader.grading.bench import open_bench
 from grader.grading.pipeline import Grading, grade
 from grader.programs import run as running
 from grader.programs.build import build
-from grader.programs.engine import select_engine
+from grader.programs.engine import Engine, select_engine
+from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.oracle import ensure
 from grader.programs.submission import read_submission
 from grader.records import points
 from grader.records.record import Record, read_record, read_records, write_records
 from grader.report import explain as explanation
+from grader.sanitizers import Check, parse_checks
 from grader.timing.baseline import baselines_of
 
 
@@ -43,8 +45,8 @@ def grade_paths(
     quick: bool = False,
 ) -> list[Record]:
     """Grade every submission in `paths`. All records so far are written to `json` after each submission, so that a
-    later failure loses none; points that a person entered into records in `json` are kept. `show`: how many rows and
-    columns of every output tensor the records keep. `quick`: see `Grading`."""
+    later failure loses none; points that a person entered into records in `json` are kept. `show` is the number of rows
+    and columns of every output tensor that the records keep. `quick`: see `Grading`."""
     if require_sandbox:
         sandbox.require()
     rules, engine = emulating(arch, chosen_assignment(assignment, paths[0]), engine)
@@ -72,7 +74,7 @@ def grade_paths(
 
 
 def enter_points(path: Path, given: Sequence[str], note: str) -> Record:
-    """Enter points, given as `PART=POINTS`, into the record at `path`. Raises UsageError for unusable words."""
+    """Enter points, given as `PART=POINTS`, into the record at `path`. Raises UsageError for words of another form."""
     wanted: dict[str, float] = {}
     for word in given:
         part, _, number = word.partition("=")
@@ -94,12 +96,21 @@ def explain_records(path: Path, other: Path | None) -> str:
 
 
 def run_program(
-    program: Path, arguments: Sequence[str], *, engine: str, arch: str | None, assignment: str | None
+    program: Path,
+    arguments: Sequence[str],
+    *,
+    engine: str,
+    arch: str | None,
+    assignment: str | None,
+    sanitize: str = "",
 ) -> int:
-    """Build any CUDA program and run it here, with its own output and exit code."""
+    """Build any CUDA program and run it here, with its own output and exit code. `sanitize`: the faults to look for, by
+    words of --sanitize; findings go to standard error."""
     rules, engine = emulating(arch, chosen_assignment(assignment, program), engine)
     submission = read_submission(program, rules, any_name=True)
     chosen = select_engine(engine, rules.build.emulator_target)
+    if sanitize:
+        chosen = _looking_for(parse_checks(sanitize), chosen)
     free = rules.build.model_copy(update={"dynamic_parallelism": True})
     built = build(submission, rules.model_copy(update={"build": free}), chosen)
     if built.program is None:
@@ -114,9 +125,11 @@ def run_program(
     return running.pass_through(chosen, built.program, arguments, called)
 
 
-def examine_machine() -> tuple[str, bool]:
-    """Report what this machine has, and whether anything can be graded on it."""
-    from grader.commands import doctor  # it imports the GPU oracle, which grading seldom needs
-
-    findings = doctor.examine()
-    return doctor.render(findings), all(finding.ok for finding in findings if finding.needed)
+def _looking_for(checks: Sequence[Check], engine: Engine) -> Engine:
+    """The engine with these checks. Raises UsageError for one that has none of its own."""
+    if not isinstance(engine, EmulatorEngine):
+        raise UsageError(
+            "`grader run --sanitize` looks for faults on the emulator: add --engine emulator, or run the program under "
+            "compute-sanitizer."
+        )
+    return replace(engine, sanitize=frozenset(checks), leaks="memory" in checks)

@@ -31,7 +31,7 @@ from grader.base.yaml_model import StrictModel, read_yaml_model
 from grader.operators.tolerance import TimesPlain
 
 _LONGEST_S = 86_400.0
-"""A limit of more than a day must be a typing error, and Python's timeouts have a maximum, too."""
+"""A limit of more than a day must be a typo, and Python's timeouts have a maximum, too."""
 
 Seconds = Annotated[float, Field(gt=0, le=_LONGEST_S)]
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=300)]
@@ -43,18 +43,18 @@ Ootomo and Yokota, 2022)."""
 
 
 class SubmissionRules(StrictModel):
-    """What a student may hand in."""
+    """The files that a student may submit."""
 
     model_config = ConfigDict(populate_by_name=True)
     mains: tuple[Annotated[str, Field(pattern=r"^\w[\w.-]*\.(cu|py)$")], ...] = Field(alias="main", min_length=1)
-    """The program's name; with several, one for each language: [half.cu, half.py]."""
+    """The program's file name, or one name for each language: [half.cu, half.py]."""
     python_modules: tuple[str, ...] = ()
     """Modules that a Python submission may import besides those of `programs/python_rules.py`, such as torch."""
     max_files: PositiveInt = 64
     max_bytes: PositiveInt = 2 * 1024 * 1024
     id_pattern: str | None = None
-    """In a class: a regular expression for the whole name of a student's file or folder; its group `id` is the
-    student."""
+    """For classes: a regular expression that matches the whole name of a student's file or folder; its group `id` is
+    the student's id."""
 
     @field_validator("mains", mode="before")
     @classmethod
@@ -63,7 +63,7 @@ class SubmissionRules(StrictModel):
 
     @property
     def main(self) -> str:
-        """The name of a program in CUDA, or of the first if there is none."""
+        """The file name of the CUDA program, or the first name if there is none."""
         return next((name for name in self.mains if name.endswith(".cu")), self.mains[0])
 
     @field_validator("id_pattern")
@@ -84,7 +84,7 @@ EmulatedArchitecture = Literal["sm_80", "sm_89", "sm_90a"]
 
 
 class BuildRules(StrictModel):
-    """How a submission is compiled."""
+    """The rules for compiling a submission."""
 
     default_flags: tuple[Line, ...] = ("-O3", "-std=c++17")
     limit_s: Seconds = 120
@@ -142,7 +142,7 @@ class Deadline(StrictModel):
 
 
 class Cluster(StrictModel):
-    """How `--cluster slurm` requests machines. Most keys are the sbatch options of that name."""
+    """The machines that `--cluster slurm` requests. Most keys are sbatch options of the same name."""
 
     partition: str | None = None
     account: str | None = None
@@ -152,38 +152,38 @@ class Cluster(StrictModel):
     cpus: PositiveInt = 4
     memory_gb: PositiveInt | None = None
     at_once: PositiveInt = 64
-    """The most tasks of the job array that run at the same time."""
+    """The maximum number of tasks of the job array that run at the same time."""
     retries: NonNegativeInt = 2
     folder: str = "results/slurm"
     """A folder that has this path on all nodes and on the submitting machine."""
 
 
 class Gradescope(StrictModel):
-    """How results appear on Gradescope. The visibilities are Gradescope's own terms."""
+    """The presentation of results on Gradescope. The words for visibility are Gradescope's."""
 
     hidden_tests: Literal["hidden", "after_due_date", "after_published", "visible"] = "after_published"
     leaderboard: bool = True
     runs: PositiveInt | None = None
-    """The most graded runs of one student within `window_hours`; None for no limit."""
+    """The maximum number of graded runs of one student within `window_hours`; None for no limit."""
     window_hours: float = Field(default=24, gt=0, le=_LONGEST_S)
 
 
 class JudgeRules(StrictModel):
-    """What the live judge (`grader serve`) takes from a student."""
+    """The limits of the live judge (`grader serve`) on uploads."""
 
     max_upload_bytes: int = Field(default=4 << 20, ge=1 << 10, le=16 << 20)
-    """The most bytes of one upload, packed or not; `submission.max_bytes` limits what is in it."""
+    """The maximum size of one upload, packed or not; `submission.max_bytes` limits its contents."""
     per_hour: PositiveInt = 30
 
 
 class HiddenInputs(StrictModel):
-    """How the grader keeps hidden testcases hidden."""
+    """The protection of hidden testcases."""
 
     fresh: int = Field(default=0, ge=0)
-    """How many hidden testcases also run on a second draw of values. Each grading chooses them at random."""
+    """The number of hidden testcases that also run on a second draw of values. Each grading chooses them at random."""
     fresh_from: str = "all"
     show: Literal["diagnosis", "values", "verdict"] = "diagnosis"
-    """What a student may read about a wrong answer: everything, everything but the likely cause, or only the
+    """The details of a wrong answer that a student may read: all of them, all but the likely cause, or only the
     verdict."""
 
 
@@ -213,7 +213,7 @@ class Phase(StrictModel):
 
 
 class TimingRules(StrictModel):
-    """How often a test that earns points for its time is run, and when to stop (see grader.timing.stopping).
+    """The number of runs of a test whose time earns points, and when to stop (see grader.timing.stopping).
 
     `tests` names the tests that are repeated, by default those that the rubric times. `warm_up` runs do not count
     unless they agree with the others; the graded run is the first of them. `budget_s` limits the wall time of all runs
@@ -229,7 +229,7 @@ class TimingRules(StrictModel):
 
 
 class FloorRules(StrictModel):
-    """The number formats in which the GPU may compute. The fastest of them determines the least time of a test."""
+    """The number formats in which the GPU may compute. The fastest of them determines the floor of a test's time."""
 
     units: tuple[Unit, ...] = Field(default=("fp32", "tf32", "fp16", "bf16"), min_length=1)
 
@@ -343,7 +343,7 @@ class Assignment(StrictModel):
 
     @property
     def timed_tests(self) -> str | None:
-        """The words that select the tests whose times are measured repeatedly; None if there are none."""
+        """The selection of the tests whose times are measured repeatedly; None if there are none."""
         if self.timing.tests is not None:
             return self.timing.tests
         parts = [part.tests for part in self.rubric if isinstance(part, LogSpeedup | ReferenceRatio)]
@@ -391,7 +391,7 @@ class Assignment(StrictModel):
 
     @property
     def reference_folders(self) -> tuple[Path, ...]:
-        """Those of the baseline and of the reference solution."""
+        """The folders of the baseline and of the reference solution."""
         parts = [part for part in self.rubric if isinstance(part, ReferenceRatio)]
         others = {self.reference_file(part.reference).parent for part in parts} - {self.reference_folder}
         return (self.reference_folder, *sorted(others))
@@ -429,8 +429,8 @@ def load_assignment(name: str) -> Assignment:
 
 
 def default_assignment() -> Assignment:
-    """The assignment for a command that names none: the one in GRADER_ASSIGNMENT, or else the only one, or else the one
-    whose YAML file says `default: true`. Raises UsageError if none of these decides."""
+    """The assignment for a command that names none: the one in GRADER_ASSIGNMENT, else the only one, else the one whose
+    YAML file says `default: true`. Raises UsageError if none of these decides."""
     if chosen := os.environ.get("GRADER_ASSIGNMENT"):
         return load_assignment(chosen)
     names = assignment_names()

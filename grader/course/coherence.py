@@ -6,10 +6,10 @@ such as a rubric for testcases that do not exist or do not count, before they st
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 from grader.base.errors import UsageError
+from grader.base.names import did_you_mean
 from grader.base.paths import course_root, shown
 from grader.base.yaml_model import place
 from grader.base.yaml_text import Location
@@ -50,7 +50,7 @@ def _where(rules: Assignment, location: Location) -> str:
 
 
 def _selections(rules: Assignment) -> Iterator[_Words]:
-    """(location, words) of all keys in assignment.yaml that select testcases."""
+    """The (location, words) of all keys in assignment.yaml that select testcases."""
     for number, limit in enumerate(rules.limits.wall_s):
         yield ("limits", "wall_s", number, "tests"), limit.tests
     yield ("hidden_inputs", "fresh_from"), rules.hidden_inputs.fresh_from
@@ -126,8 +126,7 @@ def _check_names(rules: Assignment, suite: Suite) -> None:
     for location, name in wanted:
         if not rules.reference_file(name).is_file():
             there = sorted(path.name for path in rules.reference_folder.iterdir() if path.suffix in (".c", ".cu"))
-            close = difflib.get_close_matches(name, there, n=1)
             raise UsageError(
                 f"{_where(rules, location)}: there is no file {name!r} in {shown(rules.reference_folder)}, which has "
-                f"{', '.join(there) or 'none'}.{f' Did you mean {close[0]}?' if close else ''}"
+                f"{', '.join(there) or 'none'}.{did_you_mean(name, there)}"
             )

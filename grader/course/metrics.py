@@ -7,17 +7,17 @@ bandwidth that it takes up, no matter how many of its bytes are used.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.base.errors import UsageError
+from grader.base.names import did_you_mean
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a launch: the value of ncu's metric `ncu` times `scale`, in `unit`. `counted` names the
-    emulator's counters that add up to it. If only the emulator counts it, `ncu` begins with emulator__."""
+    """A metric of a launch: the value of ncu's metric `ncu` times `scale`, in `unit`. `counted` names the emulator's
+    counters that add up to it. If only the emulator counts it, `ncu` begins with emulator__."""
 
     name: str
     ncu: str
@@ -173,7 +173,7 @@ FLOPS = {
     "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum": 1,
     "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum": 2,
 }
-"""FP32 instructions of all threads, and the number of operations that each counts as, without tensor cores."""
+"""The FP32 instructions of all threads, without tensor cores, and the number of operations of each."""
 
 DRAM_BYTES = "dram__bytes.sum"
 
@@ -220,7 +220,6 @@ def named_metrics(names: Sequence[str]) -> tuple[Metric, ...]:
     """The metrics called `names`. Raises UsageError for an unknown name, with the closest known name."""
     for name in names:
         if name not in METRICS:
-            close = difflib.get_close_matches(name, METRICS, n=1)
-            hint = f" Did you mean {close[0]}?" if close else ""
+            hint = did_you_mean(name, METRICS)
             raise UsageError(f"metrics: there is no metric {name!r}; known: {', '.join(METRICS)}.{hint}")
     return tuple(METRICS[name] for name in names)

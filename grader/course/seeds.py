@@ -5,7 +5,7 @@ Every unit of every input (a batch, a head, a matrix) has its own key,
     HMAC-SHA256(seed, "grader/input/1" ‖ identity of the case ‖ number of the unit),
 
 whose first 16 bytes key a Philox4x64-10 counter generator (Salmon et al., 2011; numpy.random.Philox, counter
-starting at 0). Its 64-bit words are cut into little-endian 32-bit halves. Each half yields u = (half >> 8) / 2^24,
+starting at 0). Its 64-bit words are split into little-endian 32-bit halves. Each half yields u = (half >> 8) / 2^24,
 which the distribution turns into a value. So any unit can be generated alone, no unit reveals another, and nothing can
 be generated without the seed. The seed of a public testcase is the text in the YAML file; the seed of a hidden testcase
 is the secret of the course. The two are hashed with different prefixes, so that a public seed that happens to equal the
@@ -36,7 +36,7 @@ GENERATOR = "philox4x64-u24-1"
 """The name of the method that turns bits into values; files from another generator are regenerated."""
 
 MIN_SECRET_CHARACTERS = 32
-"""Fewer than 128 bits in hexadecimal are refused, since a short secret can be found by search."""
+"""The grader refuses fewer than 128 bits in hexadecimal, since a short secret can be found by search."""
 
 
 # ---- distributions ----------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ class Uniform(StrictModel):
 
 
 class Constant(StrictModel):
-    """One constant value, for testcases whose answer can be worked out by hand."""
+    """A constant value, for testcases whose answer can be worked out by hand."""
 
     kind: Literal["constant"]
     value: _Float32
@@ -94,8 +94,8 @@ class Constant(StrictModel):
 
 
 class Normal(StrictModel):
-    """Standard normal, clipped to ±`clip`: one of 65,536 equally likely quantiles, so that only the table below depends
-    on a machine's logarithm, whose last bits float32 does not hold."""
+    """Standard normal, clipped to ±`clip`. A value is one of 65,536 equally likely quantiles. Only their table depends
+    on a machine's logarithm, and only beyond float32's precision."""
 
     kind: Literal["normal"]
     clip: Annotated[float, Field(gt=0, le=8)]
@@ -135,7 +135,7 @@ class Seed:
 
     @property
     def id(self) -> str:
-        """A name of the seed that does not reveal it: 12 hex digits of a hash used for nothing else."""
+        """A name of the seed that does not reveal it: 12 hex digits of a hash with no other use."""
         return hmac.new(self.key, b"grader/seed-id/1", hashlib.sha256).hexdigest()[:12]
 
     def fresh(self, nonce: str) -> Seed:

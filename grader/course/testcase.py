@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,9 +10,11 @@ from pathlib import Path
 from pydantic import Field, model_validator
 
 from grader.base.errors import UsageError
+from grader.base.names import did_you_mean
 from grader.base.yaml_model import StrictModel, place, read_yaml_model
 from grader.course.seeds import Distribution, Seed, load_secret, public_seed
 from grader.operators import Operator, Shape, load_operator
+from grader.operators.returned import check_sizes
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _RESERVED = frozenset({"all", "secret"})
@@ -68,7 +69,7 @@ class Case:
 
     @property
     def identity(self) -> str:
-        """What the values depend on, besides the seed and the unit's number."""
+        """Everything that determines the values, except the seed and the unit's number."""
         dims = ",".join(map(str, self.shape))
         return f"{self.assignment}/{self.name}/{self.operator.name}/{dims}/{self.distribution}"
 
@@ -154,8 +155,7 @@ class Suite:
     def _known(self, name: str) -> str:
         if name in self.cases:
             return name
-        close = difflib.get_close_matches(name, [*self.cases, *self.groups, "all"], n=3)
-        hint = f" Did you mean {' or '.join(close)}?" if close else ""
+        hint = did_you_mean(name, (*self.cases, *self.groups, "all"), most=3)
         raise UsageError(f"{self.assignment} has no testcase {name!r}; there are {self._what_exists()}.{hint}")
 
     def _what_exists(self) -> str:
@@ -185,6 +185,8 @@ def load_suite(path: Path) -> Suite:
                 raise UsageError(f"{place(path, location)}: the name {name!r} is used twice; rename one.")
             if problem := operator.problem(shape):
                 raise UsageError(f"{place(path, location)}: the shape {list(shape)} is not legal: {problem}.")
+            if not cases:
+                check_sizes(operator, operator.canonical(shape))
             cases[name] = Case(
                 model.assignment,
                 name,

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from grader.emulator.isa import host_compiler_folders, instruction_set
     from grader.emulator.kernel_library import compile_kernel
     from grader.emulator.native import runtime_library
-    from grader.emulator.ptxas import KernelInfo
     from grader.emulator.translate import Finding
 
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
@@ -46,7 +45,6 @@ __all__ = [
     "CompileFailed",
     "EmulatedProgram",
     "Finding",
-    "KernelInfo",
     "Unsupported",
     "compile_kernel",
     "compile_program",
@@ -61,7 +59,6 @@ _PLACES = {
     "host_compiler_folders": "isa",
     "instruction_set": "isa",
     "runtime_library": "native",
-    "KernelInfo": "ptxas",
     "Finding": "translate",
 }
 

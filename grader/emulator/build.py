@@ -1,4 +1,4 @@
-"""From .cu files to an executable: nvcc, translation, the host's C compiler, link.
+"""Builds an executable from .cu files: nvcc, translation, the host's C compiler, link.
 
 x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──────────┐
             └─────► x.ptx ── translate ─┬─ gcc ─────────┼── g++ ──► program
@@ -34,12 +34,11 @@ from grader.emulator.nvcc import (
     checked,
     compile_host,
     compile_unit,
-    read_kernels,
+    registers_of,
     toolkit_of,
 )
 from grader.emulator.nvcc_flags import NvccFlags
 from grader.emulator.ptx import Module, PtxSyntaxError, link_modules, parse
-from grader.emulator.ptxas import KernelInfo
 from grader.emulator.translate import Finding, Translation, translate_module
 from grader.emulator.translate.lacking import lacking_function
 from grader.sandbox import quarantine
@@ -60,11 +59,10 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class EmulatedProgram:
-    """A stand-alone executable, the compilers' messages, and ptxas's facts about each kernel."""
+    """A stand-alone executable, and the compilers' messages."""
 
     path: Path
     log: str
-    kernels: tuple[KernelInfo, ...]
 
 
 def compile_program(
@@ -89,8 +87,7 @@ def compile_program(
     `folder` is the project's folder, by default that of the first source: relative -I options and names of files in
     messages are relative to it. `flags` are nvcc's, as in a student's Makefile; the architecture is always `target`;
     with -x=cu C++ files are CUDA. Every command goes through `run`. `sanitize` may add "race" and "init" to memory and
-    sync, which are always on. With `count` the program's trace has counters (runtime/counters.h). With `content`, a hash
-    over everything that nvcc reads in `folder` and of its toolkit, the cache keeps what nvcc makes of it. Raises
+    sync, which are always on. With `count` the program's trace has counters (runtime/counters.h). `content` is a hash over everything that nvcc reads in `folder` and of its toolkit; with it, nvcc's output is cached. Raises
     `CompileFailed`, `Unsupported`, and `MachineFault` if a compiler is missing.
     """
     work.mkdir(parents=True, exist_ok=True)
@@ -114,10 +111,9 @@ def compile_program(
         units = list(pool.map(lambda s: compile_unit(project, s[1], f"unit{s[0]}"), enumerate(cuda)))
         objects: list[Future[Path]] = []
         lent: list[Path] = []
-        kernels: list[KernelInfo] = []
         findings: list[Finding] = []
         logs = [unit.log for unit in units] + [done.result()[1] for done in plain]
-        infos = [pool.submit(read_kernels, project, unit, toolkit.ptxas) for unit in units]
+        infos = [pool.submit(registers_of, project, unit, toolkit.ptxas) for unit in units]
         try:
             modules = [_parse(unit, i * FILES_PER_UNIT) for i, unit in enumerate(units)]
         except Unsupported:
@@ -126,7 +122,7 @@ def compile_program(
             raise
 
         def registers() -> dict[str, int]:
-            return {kernel.name: kernel.registers for info in infos for kernel in info.result()[0]}
+            return {name: count for info in infos for name, count in info.result()[0].items()}
 
         if parsed.relocatable and modules:  # -rdc=true: device code of all files is one module
             modules = [link_modules(modules)]
@@ -151,17 +147,14 @@ def compile_program(
             kept, compilations = template_objects(translation.templates, translation.header, run, written)
             lent += kept
             objects += map(pool.submit, compilations)
-        for info in infos:
-            facts, log = info.result()
-            logs.append(log)
-            kernels += facts
+        logs += [info.result()[1] for info in infos]
         for i, unit in enumerate(units):
             objects.append(pool.submit(_rename_registration, unit, f"m{i}", run, work))
         if findings:
             raise Unsupported(findings)
         finished = [o.result() for o in objects] + [done.result()[0] for done in plain]
         logs.append(_link([*dict.fromkeys((*finished, *lent)), runtime.result()], output, run, work, parsed))
-    return EmulatedProgram(output, "".join(logs), tuple(kernels))
+    return EmulatedProgram(output, "".join(logs))
 
 
 @contextmanager
@@ -210,7 +203,7 @@ def _parse(unit: Unit, first_file: int) -> Module:
     try:
         module = parse(text, first_file=first_file)
     except PtxSyntaxError as error:
-        what = f"the PTX that nvcc made of {unit.source} ({error})"
+        what = f"the PTX that nvcc generated from {unit.source} ({error})"
         raise Unsupported([Finding(what, unit.source, None, "run this program on a GPU (--engine cuda)")]) from error
     for number, file in module.files.items():
         module.files[number] = file.removeprefix(f"{unit.compiled_in}/")
@@ -248,7 +241,7 @@ def _object_bytes(unit: Unit) -> bytes:
 
 
 def _rename_registration(unit: Unit, prefix: str, run: Runner, work: Path) -> Path:
-    """Copy the unit's object to `work`, with a function of its own that registers its kernels."""
+    """Copy the unit's object to `work`, and give it a separate function that registers its kernels."""
     renamed = [f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}"]
     renamed += [f"{name}={name[:-5]}" for name in _per_thread_names(unit)]
     out = work / unit.object.parent.name / unit.object.name  # a linker's messages name it
@@ -288,14 +281,7 @@ def _link(objects: Sequence[Path], output: Path, run: Runner, work: Path, flags:
     if done.exit_code == 0:
         return done.output
     missing = sorted(set(re.findall(r"undefined reference to [`'](?:__)?((?:cuda|cu)[A-Z]\w*)'", done.output)))
-    runtime_calls = [m for m in missing if m.startswith("cuda") or re.match(r"cu[A-Z]", m)]
-    libraries = ("cublas", "cusparse", "cusolver", "cufft", "curand", "cudnn")
-    runtime_calls = [m for m in runtime_calls if not m.startswith(libraries)]
-    if runtime_calls:
-        raise Unsupported([_missing_function(m) for m in runtime_calls])
+    if missing:
+        lacking = map(lacking_function, missing)
+        raise Unsupported([Finding(found.what, None, None, found.advice) for found in lacking])
     raise CompileFailed(done.output)
-
-
-def _missing_function(name: str) -> Finding:
-    found = lacking_function(name)
-    return Finding(found.what, None, None, found.advice)

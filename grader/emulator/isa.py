@@ -25,7 +25,7 @@ LANGUAGE = ("-std=gnu17", "-ffp-contract=off", "-fno-strict-aliasing")
 
 @dataclass(frozen=True)
 class InstructionSet:
-    """`name` is avx512, avx2, sse or neon; `lanes` the 32-bit lanes of a vector register (W of runtime/warp.h);
+    """`name` is avx512, avx2, sse or neon; `lanes` the 32-bit lanes of a vector register (W of runtime/vectors.h);
     `flags` the compiler's options. `identity` is the compiler's version and all macros that it predefines: two machines
     with equal identities can run each other's programs."""
 

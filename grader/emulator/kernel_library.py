@@ -1,4 +1,4 @@
-"""From the PTX of one kernel to a shared library, for a process that has the runtime loaded as a library."""
+"""Compiles the PTX of one kernel to a shared library, for a process that has the runtime loaded as a library."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from grader.base.process import Runner
 from grader.emulator.build import MAX_PTX_BYTES, CompileFailed, Unsupported, module_sources
 from grader.emulator.isa import host_compiler, instruction_set
 from grader.emulator.native import compile_c, template_objects
+from grader.emulator.nvcc import read_registers
 from grader.emulator.ptx import PtxSyntaxError, parse
-from grader.emulator.ptxas import read_ptxas
 from grader.emulator.translate import Finding, translate_module
 
 COUNT = "count"
 _INLINE_ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
 _LOC = re.compile(r"^\s*\.loc\b[^\n]*\n", re.MULTILINE)
 """LLVM counts a source line for each line of inline assembly, which is how Triton loads and stores; the line before the
-assembly is the right one for all of it."""
+assembly is correct for the whole assembly."""
 PREFIX = "m0"
 """The module's table in the library is called m0_module."""
 
@@ -36,8 +36,8 @@ def compile_kernel(
     run: Runner,
     own_name: Callable[[str], str],
 ) -> Path:
-    """The shared library of the kernel in `ptx`, for `target` (sm_80), made in the empty folder `work`, where the
-    compilers run; files for them are written to the empty folder `written`. `checks` are the sanitizers, and COUNT for
+    """Compile the kernel in `ptx` for `target` (sm_80), and return its shared library. The compilers run in the empty
+    folder `work`; files for them are written to the empty folder `written`. `checks` are the sanitizers, and COUNT for
     counters; `own_name` gives source files the names that findings show. Raises CompileFailed if ptxas refuses the
     kernel, Unsupported if the emulator does."""
     if len(ptx) > MAX_PTX_BYTES:
@@ -47,7 +47,7 @@ def compile_kernel(
     done = run([ptxas, "-v", f"-arch={target}", str(source), "-o", os.devnull], work)
     if done.exit_code != 0:
         raise CompileFailed(done.output)
-    registers = {info.name: info.registers for info in read_ptxas(done.output)}
+    registers = read_registers(done.output)
     try:
         module = parse(_INLINE_ASSEMBLY.sub(lambda found: _LOC.sub("", found[0]), ptx))
     except PtxSyntaxError as error:

@@ -55,18 +55,26 @@ def compile_c(text: str, path: Path, level: str, run: Runner, folder: Path) -> P
 
 def runtime_object(include: Path, run: Runner, work: Path) -> Path:
     """Return the runtime as one object, compiled once per version and machine."""
-    sources = sorted(RUNTIME.glob("*.c"))
+    return _lend(compiled_runtime(include, run) / "runtime.o", work)
+
+
+def compiled_runtime(include: Path, run: Runner) -> Path:
+    """The cache's folder with the runtime as one object, runtime.o, and the compiler's warnings, warnings.txt."""
 
     def make(folder: Path) -> Path:
+        made = folder / "made"
+        made.mkdir()
+        largest_first = sorted(RUNTIME.glob("*.c"), key=lambda source: -source.stat().st_size)
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            parts = list(pool.map(lambda source: _compile_runtime_file(source, include, run, folder), sources))
-        whole = folder / "runtime.o"
-        done = run([host_compiler(), "-r", "-nostdlib", *parts, "-o", str(whole)], folder)
+            parts = pool.map(lambda source: _compile_runtime_file(source, include, run, folder), largest_first)
+            objects, warnings = zip(*sorted(parts), strict=True)
+        done = run([host_compiler(), "-r", "-nostdlib", *objects, "-o", str(made / "runtime.o")], folder)
         if done.exit_code != 0:
             raise MachineFault(f"The emulator's runtime does not link here:\n{done.output}")
-        return whole
+        (made / "warnings.txt").write_text("".join(warnings))
+        return made
 
-    return _lend(kept("native", f"emulator-runtime-{_runtime_key(include)}.o", make), work)
+    return kept("native", f"emulator-runtime-{_runtime_key(include)}", make)
 
 
 def runtime_library(include: Path, run: Runner) -> Path:
@@ -88,11 +96,12 @@ def _runtime_key(include: Path) -> str:
     for path in sorted(RUNTIME.iterdir()):
         if path.is_file():
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    digest.update(" ".join((*RUNTIME_FLAGS, *instruction_set().flags, str(include))).encode())
+    digest.update(" ".join((*RUNTIME_FLAGS, *instruction_set().flags, str(include.resolve()))).encode())
     return digest.hexdigest()[:24]
 
 
-def _compile_runtime_file(source: Path, include: Path, run: Runner, folder: Path) -> str:
+def _compile_runtime_file(source: Path, include: Path, run: Runner, folder: Path) -> tuple[str, str]:
+    """(object, warnings) of a file."""
     part = folder / f"{source.stem}.o"
     command = [
         host_compiler(), *RUNTIME_FLAGS, *instruction_set().flags, f"-I{RUNTIME}", "-isystem", str(include),
@@ -101,7 +110,7 @@ def _compile_runtime_file(source: Path, include: Path, run: Runner, folder: Path
     done = run(command, folder)
     if done.exit_code != 0:
         raise MachineFault(f"The emulator's runtime does not compile here ({source.name}):\n{done.output}")
-    return str(part)
+    return str(part), done.output
 
 
 def template_objects(

@@ -1,7 +1,7 @@
-"""Calls of nvcc and ptxas: from a source file to a host object, PTX, and ptxas's facts.
+"""Calls nvcc and ptxas, which turn a source file into a host object, PTX, and its kernels' register counts.
 
-What they make does not depend on the emulator's checks, and nvcc takes most of a build's time. So it is kept in the
-cache: a build with other checks, such as a closer look, takes it from there.
+Their output does not depend on the emulator's checks, and nvcc takes most of a build's time. So the output is cached,
+and a build with other checks, such as a closer look, reuses it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 from grader.base.errors import MachineFault
 from grader.base.process import Completed, Runner
 from grader.emulator.nvcc_flags import NvccFlags
-from grader.emulator.ptxas import KernelInfo, read_ptxas
 from grader.sandbox import quarantine
 from grader.sandbox.cache import kept
 
@@ -37,7 +36,7 @@ class CompileFailed(Exception):
 @dataclass(frozen=True)
 class Project:
     """The inputs of every call of nvcc, which runs in `folder`; compilers write below `work`, and only the grader
-    writes to `written`. `content` is a hash over everything that the compilers read, or '' to keep nothing."""
+    writes to `written`. `content` is a hash over everything that the compilers read, or '' to cache nothing."""
 
     folder: Path
     work: Path
@@ -51,8 +50,8 @@ class Project:
 
 @dataclass(frozen=True)
 class Unit:
-    """One CUDA source compiled by nvcc; `source` is relative to the project's folder. `ptx` names sources below
-    `compiled_in`."""
+    """One CUDA source compiled by nvcc; `source` is relative to the project's folder. The paths of sources in `ptx`
+    begin with `compiled_in`."""
 
     source: str
     object: Path
@@ -88,12 +87,6 @@ def toolkit_of(nvcc: Path, run: Runner, work: Path) -> NvccToolkit:
     return found
 
 
-def _checked(done: Completed) -> str:
-    if done.exit_code != 0:
-        raise CompileFailed(done.output)
-    return done.output
-
-
 # ---- calls --------------------------------------------------------------------------------------------------------
 
 
@@ -123,12 +116,23 @@ def compile_host(project: Project, source: str, name: str) -> tuple[Path, str]:
     return made.folder / out, made.log
 
 
-def read_kernels(project: Project, unit: Unit, ptxas: Path) -> tuple[list[KernelInfo], str]:
-    """Compile a unit's PTX with ptxas, for its messages alone, and return (facts, log)."""
+def registers_of(project: Project, unit: Unit, ptxas: Path) -> tuple[dict[str, int], str]:
+    """Compile a unit's PTX with ptxas, for its messages alone, and return (registers per thread by kernel, log)."""
     options = ("-c", *project.flags.ptxas) if project.flags.relocatable else project.flags.ptxas
     command = [str(ptxas), *options, "-v", f"-arch={project.target}", str(unit.ptx), "-o", os.devnull]
     log = _make(project, command, unit.source, unit.ptx.parent.name).log
-    return read_ptxas(log), log if project.flags.verbose_ptxas else ""
+    return read_registers(log), log if project.flags.verbose_ptxas else ""
+
+
+def read_registers(log: str) -> dict[str, int]:
+    """Each kernel's registers per thread, as `ptxas -v` reports them; 0 where it does not say."""
+    found = {}
+    for part in re.split(r"ptxas info\s*: Compiling entry function ", log)[1:]:
+        if name := re.match(r"'([^']+)'", part):
+            own = part.split(f"Function properties for {name[1]}", 1)[-1]
+            used = re.search(r"Used (\d{1,15}) registers", own)
+            found[name[1]] = int(used[1]) if used else 0
+    return found
 
 
 def checked(done: Completed) -> str:

@@ -52,35 +52,20 @@ class GpuFacts:
 
 
 _KIB = 1024
-
-
-def _limits(major: int, minor: int, threads: int, blocks: int, shared: int, optin: int, reserved: int) -> SmLimits:
-    return SmLimits(
-        compute_capability=(major, minor),
-        registers=65536,
-        registers_per_block=65536,
-        threads=threads,
-        threads_per_block=1024,
-        blocks=blocks,
-        shared=shared * _KIB,
-        shared_per_block=48 * _KIB,
-        shared_per_block_optin=optin * _KIB,
-        reserved_shared=reserved,
-    )
-
-
 _TABLE = {
-    limits.compute_capability: limits
-    for limits in (
-        _limits(7, 0, 2048, 32, 96, 96, 0),
-        _limits(7, 5, 1024, 16, 64, 64, 0),
-        _limits(8, 0, 2048, 32, 164, 163, 1024),
-        _limits(8, 6, 1536, 16, 100, 99, 1024),
-        _limits(8, 7, 1536, 16, 164, 163, 1024),
-        _limits(8, 9, 1536, 24, 100, 99, 1024),
-        _limits(9, 0, 2048, 32, 228, 227, 1024),
-        _limits(10, 0, 2048, 32, 228, 227, 1024),
-        _limits(12, 0, 1536, 24, 100, 99, 1024),
+    capability: SmLimits(
+        capability, 65536, 65536, threads, 1024, blocks, shared * _KIB, 48 * _KIB, optin * _KIB, reserved
+    )
+    for capability, threads, blocks, shared, optin, reserved in (
+        ((7, 0), 2048, 32, 96, 96, 0),
+        ((7, 5), 1024, 16, 64, 64, 0),
+        ((8, 0), 2048, 32, 164, 163, 1024),
+        ((8, 6), 1536, 16, 100, 99, 1024),
+        ((8, 7), 1536, 16, 164, 163, 1024),
+        ((8, 9), 1536, 24, 100, 99, 1024),
+        ((9, 0), 2048, 32, 228, 227, 1024),
+        ((10, 0), 2048, 32, 228, 227, 1024),
+        ((12, 0), 1536, 24, 100, 99, 1024),
     )
 }
 """CUDA C++ Programming Guide 13.0, "Compute Capabilities", table "Technical Specifications per Compute Capability".

@@ -1,10 +1,10 @@
 """Waits until no other program computes on a GPU: the lock keeps away other graders, but not other programs.
 
-The grader asks NVML, because asking through CUDA would create another context on the GPU. The GPU counts as idle at
-once if no process has a context on it and its memory is empty. Both are required, because inside a container NVML may
-hide the processes of others. Programs that hold a context but do nothing (a notebook) distort no times. If there are
-some, the GPU counts as idle when NVML's utilisation is close to zero, that is, the share of the last sampling period
-(at most a second) in which a kernel ran.
+The grader asks NVML, because asking through CUDA would create another context on the GPU. The GPU counts as idle
+immediately if no process has a context on it and its memory is empty. Both are required, because inside a container
+NVML may hide the processes of others. Programs that hold a context but do nothing (a notebook) distort no times. If
+there are such programs, the GPU counts as idle when NVML's utilisation is close to zero, that is, the share of the last
+sampling period (at most a second) in which a kernel ran.
 
 If the GPU does not become idle, grading continues and the record says so. Without NVML the grader does not wait, and
 the record says that too.
@@ -44,6 +44,16 @@ class Use:
         if not self.processes and self.memory_bytes is not None and self.memory_bytes < EMPTY_BYTES:
             return True
         return None if self.busy_percent is None else self.busy_percent <= DRAWING_PERCENT
+
+    @property
+    def others(self) -> str:
+        """The other users of the GPU, as a phrase, if this was read while no program of the grader ran; '' if there are
+        none."""
+        if self.processes:
+            return f"process {', '.join(map(str, self.processes))}"
+        if self.memory_bytes is not None and self.memory_bytes >= EMPTY_BYTES:
+            return f"another program, with {self.memory_bytes / 1e9:.1f} GB of its memory"
+        return ""
 
     def __str__(self) -> str:
         busy = "busy" if self.busy_percent is None else f"{self.busy_percent} % busy"
@@ -101,7 +111,7 @@ class IdleWait:
         self._patience_s = PATIENCE_S
 
     def __call__(self, say: Callable[[str], None]) -> Waited:
-        """Wait as `wait_until_idle` does, but not at all if the last wait was in vain."""
+        """Wait like `wait_until_idle`, but not at all if the last wait was in vain."""
         waited = wait_until_idle(self._read, say, patience_s=self._patience_s)
         self._patience_s = 0.0 if waited.idle is False else PATIENCE_S
         return waited

@@ -1,4 +1,4 @@
-"""One submission at a time on each GPU, across processes: times of programs that share a GPU are meaningless.
+"""Lets one submission at a time use a GPU, across processes: times of programs that share a GPU are meaningless.
 
 The lock is an flock(2) on a file named after the GPU's UUID, so the kernel releases it when its holder ends. The file
 lies in a world-writable folder, so that graders of all users share it; GRADER_LOCKS names another folder. The file

@@ -59,7 +59,7 @@ class GpuState:
 
 def summarise(samples: Sequence[Sample]) -> GpuState | None:
     """Summarise the samples of one run; None if there are none. The clocks come from the samples in which the GPU was
-    busy, if there are any. One sample with a reason is enough for it to count."""
+    busy, or else from all. A reason counts if a single sample has it."""
     if not samples:
         return None
     busy = [sample for sample in samples if not sample.reasons & 0x1] or list(samples)

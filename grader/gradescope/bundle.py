@@ -22,7 +22,7 @@ _TOP = ("pyproject.toml", "Makefile", "README.md", "LICENSE")
 
 
 def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: str, secret: Path | None) -> list[str]:
-    """Write the zip to `target`; the same checkout gives the same bytes. Return the names of the files in it.
+    """Write the zip to `target`; the same checkout produces the same bytes. Return the names of the files in it.
 
     Hidden testcases need the course's secret (`secret`), which is then in the zip. Raises UsageError without it.
     """

@@ -65,7 +65,7 @@ def _without_paths(value: Any, root: Path) -> Any:
 
 
 def _metadata(root: Path) -> dict[str, Any]:
-    """Read submission_metadata.json. Where it is missing or malformed, as in a trial run, no earlier runs are known."""
+    """Read submission_metadata.json. If it is missing or malformed, as in a trial run, no earlier runs are known."""
     try:
         found = json.loads((root / "submission_metadata.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

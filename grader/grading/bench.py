@@ -1,13 +1,13 @@
-"""Adds what grading on a GPU needs besides the engine: the GPU's facts and state, floors, repeated timing, profiling.
+"""Adds what is needed only when grading on a GPU: the GPU's facts and state, floors, repeated timing, profiling.
 
-A Bench is opened once per grading on the cuda engine. There is none for the emulator, whose times mean nothing.
+A Bench is opened once per grading on the cuda engine. The emulator has none, since its times mean nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
@@ -23,7 +23,7 @@ from grader.course.catalogue import TestcaseFiles
 from grader.course.metrics import named_metrics
 from grader.course.testcase import Case, Suite
 from grader.gpu.facts import GpuFacts, SmLimits, gpu_facts, known_limits
-from grader.gpu.idle import IdleWait, use_reader
+from grader.gpu.idle import IdleWait, Use, use_reader
 from grader.gpu.lock import gpu_to_ourselves
 from grader.gpu.outside_clock import OutsideClock, outside_clock
 from grader.gpu.state import Reader, nvml_reader
@@ -62,12 +62,12 @@ from grader.timing.measurement import TimedRun, Timing, measure_case
 from grader.timing.stopping import agreement
 
 SCORED_LAUNCHES = 24
-"""How many launches are profiled for the score; achieved occupancy hardly differs between launches of a kernel."""
+"""The number of launches to profile for the score; achieved occupancy hardly differs between launches of a kernel."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """One GPU, and the rules by which submissions are measured on it."""
+    """A GPU and the rules for measuring submissions on it."""
 
     engine: CudaEngine
     rules: Assignment
@@ -80,6 +80,8 @@ class Bench:
     read: Reader | None
     clock: OutsideClock | None
     wait_until_idle: IdleWait
+    use: Callable[[], Use | None] | None
+    """Reads who uses the GPU."""
     _references: dict[Case, ReferenceRecord] = field(default_factory=dict)
 
     @contextlib.contextmanager
@@ -95,7 +97,7 @@ class Bench:
             self.clock.worked(until)
 
     def mark(self) -> object:
-        """A mark of the outside clock; None without one."""
+        """A mark of the outside clock; None if there is no such clock."""
         return self.clock.mark() if self.clock is not None else None
 
     def is_timed(self, case: Case) -> bool:
@@ -104,14 +106,14 @@ class Bench:
         return words is not None and case in self.suite.select(words)
 
     def floor(self, case: Case) -> Floor | None:
-        """The least time of `case` on this GPU; None if the GPU's rates are unknown."""
+        """The floor of `case` on this GPU; None if the GPU's rates are unknown."""
         facts = self.reading.result()
         if facts is None:
             return None
         return least_time(case.operator, case.shape, facts, self.rules.floor.units)
 
     def fresh_input(self, case: Case) -> AbstractContextManager[FreshInput]:
-        """Inputs for timed runs of `case`; a background thread starts to draw them at once."""
+        """Inputs for timed runs of `case`; a background thread starts to draw them immediately."""
         return fresh_input(case, self.files, lambda nonce: self.suite.fresh_seed(case, nonce))
 
     def time(
@@ -136,14 +138,15 @@ class Bench:
             read=self.read,
             clock=self.clock,
             since=since,
+            use=self.use,
         )
 
     # ---- the reference solution ---------------------------------------------------------------------------------
 
     def reference(self, case: Case, wall_s: float) -> ReferenceRecord | None:
         """The reference solution's time on `case`, measured once for all submissions. None if no part of the rubric
-        compares with one, or if there is none, as on a student's machine. Raises GraderFault if the reference cannot be
-        timed, which is not the student's fault."""
+        compares with a reference, or if the reference is missing, as on a student's machine. Raises GraderFault if the
+        reference cannot be timed, which is not the student's fault."""
         parts = (part for part in self.rules.rubric if isinstance(part, ReferenceRatio))
         part = next((part for part in parts if case in self.suite.select(part.tests)), None)
         if part is None or not self.rules.reference_folder.is_dir():
@@ -228,7 +231,7 @@ def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseF
         ThreadPoolExecutor(1) as background,
     ):
         facts, starting = background.submit(gpu_facts, uuid), background.submit(engine.start_up_cpu_s)
-        yield Bench(engine, rules, suite, files, facts, starting, read, clock, IdleWait(used))
+        yield Bench(engine, rules, suite, files, facts, starting, read, clock, IdleWait(used), used)
 
 
 def theory(engine: CudaEngine, facts: GpuFacts | None) -> Theory | None:

@@ -1,4 +1,5 @@
-"""Runs one test again with all of the emulator's checks, to find the cause that a failed test's report leads with.
+"""Runs one test again with all of the emulator's checks, to find the cause with which the report of a failed test
+begins.
 
 The warps of a GPU run nearly in step, so a program without a needed barrier may pass there by luck. On the emulator it
 fails, but the wrong values alone do not show which line is wrong. A closer look finds that line. Its finding is a hint:
@@ -36,10 +37,11 @@ LOOK_LIMIT_S, ENDLESS_LOOK_LIMIT_S = 20.0, 5.0
 Findings made before the limit count."""
 
 SMALLEST_SHARE, SMALLEST_FLOPS = 1 / 200, 1e6
-"""A sample that is worth a closer look has at least this share of the largest sample's operations, or at least this
-many."""
+"""A sample is worth a closer look if it has at least this share of the largest sample's operations, or at least this
+many operations."""
 _NEVER_WRITTEN = "copied to the host were never written"
-"""Words of a finding at a copy, while the mistake is in the kernel that should have written (emulator/runtime)."""
+"""Words of a finding whose place is a copy, although the mistake is in the kernel that should have written the values
+(emulator/runtime)."""
 _CRASHED = (Verdict.RUNTIME_ERROR, Verdict.MEMORY_LIMIT)
 _BEFORE_ITS_RUN = (Verdict.COMPILE_ERROR, Verdict.NOT_RUN)
 
@@ -61,8 +63,8 @@ def failed_by_itself(test: TestRecord) -> bool:
 
 
 def explained(seen: Sequence[Diagnostic], verdict: Verdict) -> bool:
-    """Whether a run without checks has shown which line is wrong. An endless kernel is not explained by its line, since
-    it may wait for a value that a race destroys; endless host code is."""
+    """Whether a run without checks has shown which line is wrong. The line of an endless kernel does not explain it,
+    since the kernel may wait for a value that a race destroyed. The line of endless host code does."""
     severity = "note" if verdict is Verdict.TIME_LIMIT else "error"
     return any(each.severity == severity and each.tool in ("memory", "sync") and each.line for each in seen)
 
@@ -152,7 +154,8 @@ class CloserLook:
             return "", ""
 
     def _where_results_are_written(self) -> str:
-        """ " Look at kernel.cu:36: `o[i] = sum / l;`, launched at kernel.cu:67.", as far as it is found."""
+        """A sentence such as " Look at kernel.cu:36: `o[i] = sum / l;`, launched at kernel.cu:67.", without lines that
+        are not found."""
         store, launch = (suspect(self.submission.files, (step,)) for step in ("store", "launch"))
         launched = f", launched at {launch.file}:{launch.number}" if launch is not None else ""
         return f" Look at {store.quoted}{launched}." if store is not None else ""

@@ -1,8 +1,8 @@
 """Handles hidden testcases: their order, their second draws, and what a student may read about them.
 
 Their values come from the secret. Even so, a testcase's file may leak, or a program may recognise its input. A second
-draw reveals both: every grading runs a few testcases, different ones each time, on values that no file held before and
-no grading will use again.
+draw reveals both: every grading runs a few testcases, chosen anew each time, on values that were in no file before and
+that no grading will use again.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _dice = random.SystemRandom()
 NO_TIMES: Mapping[str, None] = {"gpu_ms": None, "speedup": None}
 """Fields cleared when a time is rejected."""
 FILES_AT_ONCE = 2
-"""How many cases may have files of new values at a time: as many as are usually drawn again. The files are made while
-programs are profiled, which takes longer, so no run waits for them."""
+"""The number of cases whose newly drawn files may exist at the same time: as many as are usually drawn again. The files
+are made while programs are profiled, which takes longer, so no run waits for them."""
 
 
 def shuffled(cases: Sequence[Case]) -> list[Case]:
@@ -56,7 +56,7 @@ class _GivenUp(Exception):
 @contextlib.contextmanager
 def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[Case, TestcaseFiles]]]:
     """Each case with files of newly drawn values, which exist until the caller asks for the next case. A thread makes
-    the files, starting at once; those of at most FILES_AT_ONCE cases exist at a time."""
+    the files, starting immediately; those of at most FILES_AT_ONCE cases exist at a time."""
     given_up = threading.Event()
 
     def go_on(done: int, total: int) -> None:

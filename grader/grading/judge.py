@@ -18,6 +18,7 @@ from grader.programs.run import Run
 from grader.programs.submission import Submission
 from grader.programs.trace import Trace
 from grader.sanitizers import SourceLine, no_source, sentence
+from grader.sanitizers.triton_words import in_triton
 
 _MACHINE_ERRORS = {3, 35, 36, 46, 100, 101, 214, 226, 802, 803, 804}
 """CUDA error codes that mean driver or GPU trouble, not a program's mistake (CUDA Runtime API, cudaError_t):
@@ -51,10 +52,10 @@ def judge(
     submission: Submission | None = None,
     machine_fails: Callable[[], bool] = lambda: True,
 ) -> Judgement:
-    """Judge one run by its check. `limit_name` says whose time limit it was. `diagnosis` is the likely mistake behind a
-    wrong answer. Sentences quote lines of `submission`. If CUDA errors in the trace blame the machine,
-    `machine_fails` is called to confirm it: a program can write such trace lines itself, and it can provoke such errors
-    by asking for a GPU that does not exist or by hiding the one that does."""
+    """Judge one run by its check. `limit_name` names the time limit. `diagnosis` is the likely mistake behind a wrong
+    answer. Sentences quote lines of `submission`. If CUDA errors in the trace blame the machine, `machine_fails` is
+    called to confirm it: a program can write such trace lines itself, and it can provoke such errors by asking for a
+    GPU that does not exist or by hiding the one that does."""
     outcome, trace = run.outcome, run.trace
     source_line = submission.line if submission is not None else no_source
     if outcome.timed_out:
@@ -85,30 +86,33 @@ def _broken_limit(run: Run, check: Check) -> tuple[Verdict, str]:
     peak = run.outcome.peak_memory_bytes / 2**30
     match run.outcome.broke:
         case "memory":
-            return Verdict.MEMORY_LIMIT, f"Stopped for its host memory: it had used {peak:.1f} GiB."
+            return Verdict.MEMORY_LIMIT, f"Stopped because it used too much host memory: {peak:.1f} GiB."
         case "folder":
             size = f"{check.expected_bytes:,} bytes"
-            return Verdict.RUNTIME_ERROR, f"Stopped for filling the disk: the output here is {size}."
+            return Verdict.RUNTIME_ERROR, f"Stopped because it filled the disk: its output should have {size}."
         case _:
-            return Verdict.RUNTIME_ERROR, "Stopped for starting too many processes or threads."
+            return Verdict.RUNTIME_ERROR, "Stopped because it started too many processes or threads."
 
 
 def _explained(diagnosis: Diagnosis | None, submission: Submission | None) -> str:
     """The diagnosis's cause, with the line that it refers to if that can be found."""
     if diagnosis is None or not diagnosis.cause:
         return ""
-    line = suspect(submission.files, diagnosis.steps) if submission is not None else None
-    return f"{diagnosis.cause} Look at {line.quoted}." if line is not None else diagnosis.cause
+    if submission is None:
+        return diagnosis.cause
+    cause = in_triton(diagnosis.cause) if submission.is_python else diagnosis.cause
+    line = suspect(submission.files, diagnosis.steps)
+    return f"{cause} Look at {line.quoted}." if line is not None else cause
 
 
 def _failure(run: Run, check: Check, explained: str, where: str, seen: str) -> tuple[Verdict, str, str]:
-    """Return (verdict, cause, consequence). A fault that the engine has seen is the cause. The failed call and the
-    missing output are its consequences, which a student need not read next to it."""
+    """Return (verdict, cause, consequence). If the engine has seen a fault, that is the cause. The failed call and the
+    missing output are its consequences, so the report omits them."""
     outcome = run.outcome
     cuda = _first_error(run.trace)
     if outcome.signal == "SIGXFSZ":
         size = f"{check.expected_bytes:,} bytes"
-        return Verdict.RUNTIME_ERROR, f"Stopped for writing too large a file: the output here is {size}.", ""
+        return Verdict.RUNTIME_ERROR, f"Stopped because it wrote too large a file: its output should have {size}.", ""
     if cuda is not None and cuda[1] == _OUT_OF_MEMORY:
         asked = f"{cuda[0]} failed: it asked for more memory than the GPU has left."
         return Verdict.MEMORY_LIMIT, seen or asked, ""

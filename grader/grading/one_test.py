@@ -23,10 +23,7 @@ from grader.course.testcase import Case, Suite
 from grader.gpu.state import watching
 from grader.grading.bench import Bench, floor_record, timing_record
 from grader.grading.closer_look import explained
-from grader.grading.hidden_testcases import (
-    NO_TIMES,
-    shows_diagnosis,
-)
+from grader.grading.hidden_testcases import NO_TIMES, shows_diagnosis
 from grader.grading.judge import Judgement, judge
 from grader.programs.build import Build
 from grader.programs.engine import Engine
@@ -34,11 +31,7 @@ from grader.programs.run import Run, run_program
 from grader.programs.submission import Submission
 from grader.programs.trace import Trace
 from grader.records.disclosure import disclosed
-from grader.records.record import (
-    BaselineRecord,
-    PrecisionRecord,
-    TestRecord,
-)
+from grader.records.record import BaselineRecord, PrecisionRecord, TestRecord
 from grader.timing.baseline import Baseline
 from grader.timing.evidence import Witness, computed_on_the_host, doubts, witness_of
 from grader.timing.fresh_inputs import FreshInput
@@ -46,12 +39,12 @@ from grader.timing.measurement import TimedRun, timed
 from grader.timing.phases import phase_times
 
 _MACHINE_RETRIES = 1
-"""How often the grader repeats a test that a machine fault has spoilt before it reports the fault."""
+"""The number of times that the grader repeats a test after a machine fault, before it reports the fault."""
 
 
 @dataclass(frozen=True)
 class Grading:
-    """What all submissions of one grading have in common.
+    """The assignment, testcases and engine that all submissions of one grading share.
 
     `baseline` returns the sequential time of a case on this machine; it is None if times are not compared.
     """
@@ -64,11 +57,11 @@ class Grading:
     baseline: Callable[[Case], Baseline] | None
     bench: Bench | None = None
     submission: Submission | None = None
-    """The submission that is graded, whose lines messages quote; None before there is one."""
+    """The submission being graded, from which messages quote lines; None until grading begins."""
     prepared_s: float = 0.0
     """Seconds spent on making testcases before this grading, for the record's timings."""
     show: int = 0
-    """How many rows and columns of every output tensor the record keeps, where a student may see them."""
+    """The number of rows and columns of every output tensor that the record keeps, where a student may see them."""
     quick: bool = False
     """True for a student's own check: tests run in the order of the testcases, none after the first that hits its time
     limit, and the grader looks for races even if all passed."""
@@ -233,24 +226,31 @@ def _timed(
     watch: Stopwatch,
 ) -> TestRecord:
     """The record of a passed test with its time. The time is measured again if there are fresh inputs, and compared
-    with the least time that the GPU could need."""
+    with the floor."""
     bench = grading.bench
     if bench is None or record.gpu_ms is None:
         return record
     changes: dict[str, object] = {}
-    gpu_ms, refused, notes = record.gpu_ms, "", tuple[str, ...]()
+    gpu_ms: float | None = record.gpu_ms
+    refused, notes = "", tuple[str, ...]()
     if fresh is not None:
         with watch.stage("fresh inputs and their checks"):
             timing = bench.time(program, case, fresh, wall_s=limit_s, first=first, since=since)
             watch.add("timed runs", timing.run_wall_s)
         if timing.problem:
             refused = f"It passed, but {timing.problem}: its time is refused and earns no points."
+        elif timing.shared_with:
+            gpu_ms = None
+            notes = (
+                f"The GPU was also used by {timing.shared_with} while this test was timed: its time was not measured. "
+                "Stop that program, and grade again.",
+            )
         elif timing.median_ms is not None:
             gpu_ms, notes = timing.median_ms, timing.notes
         changes |= {"timing": timing_record(timing, grading.assignment)}
     floor = bench.floor(case)
     if floor is not None:
-        refused = refused or floor.refusal(gpu_ms)
+        refused = refused or (floor.refusal(gpu_ms) if gpu_ms is not None else "")
         changes |= {"floor": floor_record(floor, gpu_ms)}
     warnings = (*record.warnings, *notes, *((refused,) if refused else ()))
     flags = (*record.flags, *((refused,) if refused else ()))
@@ -259,8 +259,7 @@ def _timed(
 
 
 def _compared(grading: Grading, case: Case, record: TestRecord, limit_s: float, watch: Stopwatch) -> TestRecord:
-    """The record with the times that its time is compared with: those of the sequential program and of a reference
-    solution."""
+    """The record with the times of the sequential program and of a reference solution, to compare with."""
     if not record.gpu_ms or record.timing_refused:
         return record
     changes: dict[str, object] = {}

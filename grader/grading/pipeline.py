@@ -22,17 +22,11 @@ from grader.course.testcase import Case
 from grader.gpu.idle import Waited
 from grader.grading.bench import mean_occupancy
 from grader.grading.closer_look import CloserLook, case_to_look_at, failed_by_itself, with_cause
-from grader.grading.hidden_testcases import (
-    both,
-    drawn_sentence,
-    fresh_files,
-    shows_diagnosis,
-    shuffled,
-    to_draw_again,
-)
+from grader.grading.hidden_testcases import both, drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
 from grader.grading.one_test import Grading, Tested, grade_case, input_of
-from grader.programs.build import Build, build
-from grader.programs.source_rules import Violation, violations
+from grader.grading.shape_split import wrong_launch
+from grader.programs.build import Build, build_to_grade
+from grader.programs.source_rules import Violation, refusal, violations
 from grader.programs.submission import Submission
 from grader.records.disclosure import disclosed_profile
 from grader.records.points import total_of
@@ -54,7 +48,7 @@ from grader.timing.fresh_inputs import one_ahead
 
 def grade(grading: Grading, submission: Submission, progress: Progress) -> Record:
     """Grade `submission`; the testcases' files must exist. Raises MachineFault or GraderFault if the grading as a whole
-    cannot go on. A fault in one test goes into that test's record."""
+    cannot continue. A fault in one test goes into that test's record."""
     watch = Stopwatch()
     progress.stage(f"{submission.id}: compiling")
     with _closer_look(grading, submission) as closer, ThreadPoolExecutor(1) as background:
@@ -62,8 +56,8 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
             closer.prepare()
         broken = background.submit(violations, submission, grading.assignment, grading.engine)
         with watch.stage("compile"):
-            built = build(submission, grading.assignment, grading.engine)
-        with watch.stage("source rules"):  # which may take longer than a build from the cache
+            built = build_to_grade(submission, grading.assignment, grading.engine)
+        with watch.stage("source rules"):  # this may take longer than a build from the cache
             submission, built = _within_rules(submission, built, broken.result())
         return _grade_built(grading, submission, built, progress, watch, closer)
 
@@ -74,11 +68,11 @@ def _closer_look(grading: Grading, submission: Submission) -> CloserLook:
 
 def _within_rules(submission: Submission, built: Build, broken: tuple[Violation, ...]) -> tuple[Submission, Build]:
     """Apply the source rules: a submission that they refuse is not run, and their warnings become notes."""
-    if built.program is None:
-        broken = tuple(violation for violation in broken if not violation.unexamined)
-    if refusals := [violation for violation in broken if violation.refused]:
-        built = replace(built, program=None, fault=Fault.STUDENT, reason=" ".join(map(str, refusals[:5])))
-    notes = (*submission.notes, *(str(violation) for violation in broken if not violation.refused))
+    compiles = built.program is not None
+    if why := refusal(broken, built=compiles):
+        built = replace(built, program=None, fault=Fault.STUDENT, reason=why)
+    warnings = [each for each in broken if not each.refused and (compiles or not each.unexamined)]
+    notes = (*submission.notes, *map(str, warnings))
     return replace(submission, notes=notes), built
 
 
@@ -129,6 +123,7 @@ def _grade_built(
         passed = {test.record.name for test in tested if test.record.verdict is Verdict.PASSED}
         profiles = tuple(profile for profile in profiled if profile.test in passed)
         look, tested = (None, tested) if not looks else _looked_at(grading, closer, tested, watch, progress)
+    tested = _for_one_shape(grading, submission, tested)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
     if waited.warning:
         submission = replace(submission, notes=(*submission.notes, waited.warning))
@@ -140,9 +135,23 @@ def _grade_built(
     return record.model_copy(update={"machine": machine, "closer_look": look})
 
 
+def _for_one_shape(grading: Grading, submission: Submission, tested: list[Tested]) -> list[Tested]:
+    """The tests with the cause that only all of them together show."""
+    names = [dimension.name for dimension in grading.cases[0].operator.dimensions] if grading.cases else []
+    cause = wrong_launch([test.record for test in tested], submission, names)
+    if not cause or any(case.hidden for case in grading.cases):
+        return tested
+    return [
+        replace(test, record=with_cause(test.record, cause, test.compared))
+        if test.record.verdict is not Verdict.PASSED
+        else test
+        for test in tested
+    ]
+
+
 def _in_short(test: TestRecord) -> str:
-    """The result of a test in short, such as "passed, 0.21 s"."""
-    return test.verdict.replace("_", " ") + (f", {test.wall_s:.2f} s" if test.wall_s is not None else "")
+    """A short form of a test's result, such as "passed, 0.21 s"."""
+    return test.verdict.words + (f", {test.wall_s:.2f} s" if test.wall_s is not None else "")
 
 
 def _first_over_time(tested: Mapping[Case, Tested]) -> str:
@@ -167,7 +176,8 @@ def _looked_at(
     grading: Grading, closer: CloserLook, tested: list[Tested], watch: Stopwatch, progress: Progress
 ) -> tuple[CloserLookRecord | None, list[Tested]]:
     """Run one test again with checks, if a test failed without a known cause or if all passed in a student's own check.
-    Return the look and the tests; that test's record has the finding in its reason or in a warning."""
+    Return the record of the look, and the tests; the test that was run again has the finding in its reason or
+    warnings."""
     by_case = dict(zip(grading.cases, tested, strict=True))
     failed = {case: test for case, test in by_case.items() if _needs_a_look(grading, case, test)}
     if not failed and not (grading.quick and all(t.record.verdict is Verdict.PASSED for t in tested)):

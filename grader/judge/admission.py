@@ -1,4 +1,4 @@
-"""Who asks, and what they bring: tokens of requests, and the files of an upload."""
+"""Reads what a request carries: the token of the person who sent it, and the files of an upload."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def token_of(request: Request) -> str:
 
 
 async def maybe_person(request: Request) -> Person | None:
-    """Who asks; None without a valid token."""
+    """The person who sent the request; None without a valid token."""
     token = token_of(request)
     return await request.app.state.judge.person(token) if token else None
 
 
 async def person(request: Request, _: _Bearer = None) -> Person:
-    """Who asks. Raises Problem 401."""
+    """The person who sent the request. Raises Problem 401."""
     found = await maybe_person(request)
     if found is None:
         raise Problem(

@@ -1,4 +1,4 @@
-"""The routes for programs, below /api/v1: JSON, problem+json, server-sent events, and metrics."""
+"""The routes for API clients, below /api/v1: JSON, problem+json, server-sent events, and metrics."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from grader.classes.final_points import absent, gradebook, students_only
 from grader.judge import history
 from grader.judge.admission import files_of, maybe_person, person, staff
+from grader.judge.answers import Queue, Status, queue_state, status_of
 from grader.judge.ledger import Ledger, Upload
 from grader.judge.metrics import metrics_text
-from grader.judge.office import Judge, lane_of
+from grader.judge.office import Judge
 from grader.judge.problems import Problem
 from grader.judge.staff_actions import Action, act
 from grader.judge.tokens import Person
@@ -26,6 +27,14 @@ Known = Annotated[Person, Depends(person)]
 Staff = Annotated[Person, Depends(staff)]
 _FILE = {"type": "string", "format": "binary"}
 _UPLOAD = {
+    "parameters": [
+        {
+            "name": "name",
+            "in": "query",
+            "schema": {"type": "string"},
+            "description": "The file's name, where the body is the file itself.",
+        }
+    ],
     "requestBody": {
         "required": True,
         "content": {
@@ -34,7 +43,7 @@ _UPLOAD = {
             },
             "application/octet-stream": {"schema": _FILE},
         },
-    }
+    },
 }
 
 
@@ -44,7 +53,7 @@ def judge_of(request: Request) -> Judge:
 
 
 def own(ledger: Ledger, id: str, who: Person) -> Upload:
-    """An upload that this person may see. Raises Problem 404, also for what belongs to others."""
+    """An upload that this person may see. Raises Problem 404, also for an upload of someone else."""
     upload = ledger.upload(id)
     if upload is None or not (who.is_staff or upload.student == who.submits_as):
         raise Problem(404, "There is no such submission of yours.")
@@ -57,41 +66,42 @@ async def submit(
     response: Response,
     who: Known,
     idempotency_key: Annotated[str, Header(max_length=80)] = "",
-) -> dict[str, Any]:
-    """Submit one file, a zip or several files. 201 means that the submission is on the judge's disk. A request that
-    is repeated with the same Idempotency-Key makes one submission."""
+) -> Status:
+    """Submit one file, a zip or several files. 201 means that the submission is on the judge's disk. Repeating a
+    request with the same Idempotency-Key makes no second submission."""
     judge = judge_of(request)
     upload = await judge.receive(who, lambda: files_of(request, judge.rules), idempotency_key)
     response.headers["location"] = f"/api/v1/submissions/{upload.id}"
-    return await judge.ask(lambda ledger: judge.status(ledger, ledger.upload(upload.id) or upload))
+    return await judge.ask(lambda ledger: status_of(judge, ledger, ledger.upload(upload.id) or upload))
 
 
 @router.get("/api/v1/submissions")
-async def submissions(
-    request: Request, who: Known, limit: Annotated[int, Query(ge=1, le=200)] = 50
-) -> list[dict[str, Any]]:
-    """One's own submissions, newest first."""
+async def submissions(request: Request, who: Known, limit: Annotated[int, Query(ge=1, le=200)] = 50) -> list[Status]:
+    """The student's own submissions, newest first."""
     judge = judge_of(request)
 
-    def found(ledger: Ledger) -> list[dict[str, Any]]:
-        return [judge.status(ledger, upload) for upload in ledger.of_student(who.submits_as)[:limit]]
+    def found(ledger: Ledger) -> list[Status]:
+        return [status_of(judge, ledger, upload) for upload in ledger.of_student(who.submits_as)[:limit]]
 
     return await judge.ask(found)
 
 
 @router.get("/api/v1/submissions/{id}")
-async def submission(request: Request, id: Id, who: Known) -> dict[str, Any]:
+async def submission(request: Request, id: Id, who: Known) -> Status:
     """The state of a submission: its place in line, its tests as they end, its scores."""
     judge = judge_of(request)
-    return await judge.ask(lambda ledger: judge.status(ledger, own(ledger, id, who)))
+    return await judge.ask(lambda ledger: status_of(judge, ledger, own(ledger, id, who)))
 
 
 @router.delete("/api/v1/submissions/{id}")
 async def withdraw(request: Request, id: Id, who: Known) -> dict[str, str]:
-    """Take a submission that waits out of the queue."""
+    """Remove a waiting submission from the queue."""
 
     def withdrawn(ledger: Ledger) -> str:
-        return act(ledger, Action(action="withdraw", target=own(ledger, id, who).id))
+        upload = own(ledger, id, who)
+        if upload.again and not who.is_staff:
+            raise Problem(409, "The staff runs this submission again: only they can withdraw it.")
+        return act(ledger, Action(action="withdraw", target=upload.id))
 
     return {"said": await judge_of(request).ask(withdrawn)}
 
@@ -112,42 +122,37 @@ async def record(request: Request, id: Id, who: Known) -> Response:
 
 @router.get("/api/v1/worklog.csv")
 async def work_log(request: Request, who: Known) -> Response:
-    """All of one's submissions with what came of them, as CSV."""
+    """The student's own submissions with their results, as CSV."""
     text = await judge_of(request).ask(lambda ledger: history.work_log(history.entries_of(ledger, who.submits_as)))
     return Response(text, media_type="text/csv", headers={"content-disposition": "attachment; filename=worklog.csv"})
 
 
 @router.get("/api/v1/board")
 async def board(request: Request) -> Response:
-    """The board, as `grader leaderboard --format json` prints it; null while nobody has a result."""
+    """The board, as `grader leaderboard --format json` prints it; null while no student has a result."""
     return judge_of(request).standings.shown.as_json.answer(request, "no-cache")
 
 
 @router.get("/api/v1/events")
 async def events(request: Request, who: Anyone) -> StreamingResponse:
-    """Server-sent events: that the board moved and, with a token, that a submission or a test of one's own did."""
+    """Server-sent events: changes of the board and, with a token, of the student's own submissions and tests."""
     return StreamingResponse(
         judge_of(request).hub.watch(who), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
     )
 
 
 @router.get("/api/v1/staff/queue")
-async def queue(request: Request, who: Staff) -> dict[str, Any]:
-    """What waits and runs, the lanes, and what hinders them."""
+async def queue(request: Request, who: Staff) -> Queue:
+    """The waiting and the running submissions, the lanes, and any problems."""
     judge = judge_of(request)
 
-    def found(ledger: Ledger) -> dict[str, Any]:
-        line = judge.line_of(ledger)
-        return {
-            "paused": bool(ledger.switch("paused")),
-            "draining": bool(ledger.switch("draining")),
-            "banned": ledger.banned(),
-            "problem": judge.foreman.problem,
-            "lanes": [lane_of(lane) for lane in judge.foreman.lanes],
-            "uploads": [judge.status(ledger, upload, in_line=line.get(upload.number)) for upload in ledger.unsettled()],
-            "failed": [judge.status(ledger, upload) for upload in ledger.failed()],
-            "attention": {why: [one.student.id for one in group] for why, group in judge.concerns(ledger)},
-        }
+    def found(ledger: Ledger) -> Queue:
+        return Queue(
+            **queue_state(judge, ledger),
+            uploads=[status_of(judge, ledger, upload) for upload in ledger.unsettled()],
+            failed=[status_of(judge, ledger, upload) for upload in ledger.failed()],
+            attention={why: [one.student.id for one in group] for why, group in judge.concerns(ledger)},
+        )
 
     return await judge.ask(found)
 
@@ -159,16 +164,16 @@ async def student(request: Request, student: str, who: Staff) -> dict[str, Any]:
 
     def found(ledger: Ledger) -> dict[str, Any]:
         entries, explained = history.explained(ledger, student)
-        return {"submissions": [judge.status(ledger, entry.upload) for entry in entries], "explained": explained}
+        return {"submissions": [status_of(judge, ledger, entry.upload) for entry in entries], "explained": explained}
 
     return await judge.ask(found)
 
 
 @router.post("/api/v1/staff/actions")
 async def action(request: Request, asked: Action, who: Staff) -> dict[str, str]:
-    """Pause, resume, drain, accept, rerun, priority, withdraw, ban, unban."""
+    """Pause, resume, drain, accept, regrade, rerun, priority, withdraw, ban, unban."""
     judge = judge_of(request)
-    said = await judge.ask(act, asked)
+    said = await judge.ask(act, asked, judge.outdated())
     judge.foreman.ring()
     judge.hub.publish({"kind": "queue"})
     return {"said": said}
@@ -196,6 +201,9 @@ async def metrics(request: Request, who: Staff) -> PlainTextResponse:
 
 @router.get("/healthz")
 async def healthz(request: Request) -> PlainTextResponse:
-    """Whether the judge answers and its ledger can be read."""
-    await judge_of(request).ask(lambda ledger: ledger.switch("paused"))
+    """Succeed if the judge answers, its ledger can be read, and a lane grades."""
+    judge = judge_of(request)
+    await judge.ask(lambda ledger: ledger.switch("paused"))
+    if not judge.foreman.is_alive():
+        raise Problem(503, "The judge answers and grades nothing: its log says why. Restart it.")
     return PlainTextResponse("ok\n")

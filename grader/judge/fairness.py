@@ -1,9 +1,9 @@
-"""The fair order of a queue, and how long each place in it waits. Pure functions; `ledger` stores their numbers.
+"""The fair order of a queue, and the expected wait of each place in it. Pure functions; `ledger` stores their numbers.
 
 Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996): when a submission arrives, its tag is the larger of the
 queue's clock and the student's last tag plus the lane time that the last submission took. The smallest tag is served
-next, and the clock is the largest tag served so far. A student who was not served lately enters at the clock, before
-all who were; nobody is overtaken twice by the same student, so nobody waits longer than one round of all others.
+next, and the clock is the largest tag served so far. A student who was not served recently enters at the clock, before
+all who were. No student is overtaken twice by the same student, so none waits longer than one round of all others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from statistics import fmean
 
 @dataclass(frozen=True)
 class Place:
-    """A submission that waits. `tag` is its place in the fair order; a higher `priority` goes first in any case."""
+    """A waiting submission. `tag` is its place in the fair order; a higher `priority` goes first in any case."""
 
     number: int
     student: str
@@ -30,13 +30,13 @@ def in_order(waiting: Iterable[Place]) -> list[Place]:
 
 
 def next_place(waiting: Iterable[Place], running: frozenset[str]) -> Place | None:
-    """The place that is served next; students in `running` have their turn already."""
+    """The place that is served next; students in `running` are being served already."""
     return next((place for place in in_order(waiting) if place.student not in running), None)
 
 
 def waits(waiting: Iterable[Place], lanes: Sequence[float], seconds: float) -> dict[int, float]:
-    """The predicted seconds until each place is answered, by number, where every run takes `seconds` and each of
-    `lanes` is free after so many seconds. Empty without lanes: nobody knows then."""
+    """The predicted seconds until each place is done, by number, if every run takes `seconds`. `lanes` has the seconds
+    until each lane is free; without lanes the result is empty, since the wait is unknown."""
     free = list(lanes)
     heapq.heapify(free)
     found = {}
@@ -48,5 +48,5 @@ def waits(waiting: Iterable[Place], lanes: Sequence[float], seconds: float) -> d
 
 
 def typical_s(measured: Sequence[float], otherwise: float) -> float:
-    """What a run takes: the mean of what was measured lately, or `otherwise` before anything was."""
+    """The typical duration of a run: the mean of recent measurements, or `otherwise` if there are none."""
     return fmean(measured) if measured else otherwise

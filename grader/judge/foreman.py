@@ -2,12 +2,12 @@
 
 A lane is a worker process with one engine and one stage. Lanes of the same device (a GPU's two stages) take turns, so
 that nothing disturbs a timed run; the lanes of the verdict stage come first. A worker that dies, or a fault of the
-machine, costs a try of its submission and not more: the next try has a new worker. A lane with three such faults in a
+machine, costs one try of its submission and no more: the next try has a new worker. A lane with three such faults in a
 row rests for a minute. While the store cannot be written (a full disk), finished results wait in memory, and nothing
 else is started.
 
-Workers never touch the store, and the kernel ends them when this thread ends (see `classes.batch.crew`); so what a
-killed judge was running leaves no trace, and `Ledger.recover` puts it back.
+Workers never touch the store, and the kernel ends them when this thread ends (see `classes.batch.worker_process`). So
+the work of a killed judge leaves no trace, and `Ledger.recover` puts it back.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.names import printable_name
 from grader.base.verdict import Fault
 from grader.base.workers import cores
-from grader.classes.batch.crew import Died, Worker
 from grader.classes.batch.desk import first_fault
 from grader.classes.batch.late import lateness
 from grader.classes.batch.roster import Student
 from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import first_line
+from grader.classes.batch.worker_process import Died, Worker
 from grader.grading.pipeline import Grading
 from grader.judge.lanes import Lane
 from grader.judge.ledger import MAX_TRIES, Ledger, Stage, Step, Upload
@@ -50,8 +50,9 @@ _REST_S = 60.0
 _DISK_RETRY_S = 3.0
 _TICK_S = 5.0
 _LONGEST_REPORT = 4096
+_SAME_FILES = "These files were graded before: this is their result."
 IDLE_S = 30.0
-"""Rechecks begin when nobody has waited for so long."""
+"""Rechecks begin after the queue has been empty for this long."""
 log = logging.getLogger(__name__)
 
 Event = dict[str, object]
@@ -60,7 +61,7 @@ Candidate = Callable[[set[int]], Attempt | None]
 
 @dataclass(eq=False)
 class Live:
-    """What is known about a submission that runs: its stage in words, and how its tests ended."""
+    """The progress of a running submission: its stage in words, and the results of its finished tests."""
 
     stage: str = ""
     total: int | None = None
@@ -91,33 +92,34 @@ class Foreman(threading.Thread):
         self._books, self.lanes, self._roster = books, lanes, roster
         self._publish, self._changed, self._candidate = publish, changed, candidate
         self._rechecked: set[int] = set()
-        """The records that were given to a lane for a recheck: each is tried once in the life of a judge."""
+        """The records that were given to a lane for a recheck. While the judge runs, each is tried only once."""
         self._idle_since: float | None = None
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ending = False
         self._unsaved: deque[Callable[[], None]] = deque()
         self.live: dict[str, Live] = {}
         self.problem = ""
-        """Why nothing is started now, for the staff; '' if all is well."""
+        """The reason why nothing is being started, for the staff; '' if all is well."""
         self.has_timing = any(lane.stage is Stage.TIMING for lane in lanes)
         self._rules = lanes[0].setup.assignment
         self._start_at_once = max(1, cores() // 2)
-        """A new worker takes a second of a core; after a restart, everybody who waited asks in that second."""
+        """The limit on workers that start at a time, which takes a second of one core: clients ask during that
+        second."""
 
     # ---- for other threads ----
 
     def ring(self) -> None:
-        """Say that there is something to look at."""
+        """Wake the foreman, because something has changed."""
         os.eventfd_write(self._bell, 1)
 
     def stop(self) -> None:
-        """End after the current step; what runs is put back by the next start."""
+        """End after the current step; the next start puts running submissions back into their queue."""
         self._ending = True
         self.ring()
 
     def free_after(self, stage: Stage, typical_s: float) -> list[float]:
-        """In how many seconds each lane of a stage is free, if every run takes `typical_s`."""
-        now, found = time.time(), []
+        """The seconds until each lane of a stage is free, if every run takes `typical_s`."""
+        now, found = time.monotonic(), []
         for lane in self.lanes:
             if lane.stage is stage and lane.rests_until <= now:
                 busy = lane.upload is not None
@@ -137,6 +139,9 @@ class Foreman(threading.Thread):
             try:
                 while not self._ending:
                     self._once()
+            except Exception:
+                log.exception("The foreman ended")
+                self.problem = "The judge's foreman ended by a bug of the grader, see the log: restart the judge."
             finally:
                 for lane in self.lanes:
                     if lane.worker is not None:
@@ -155,11 +160,7 @@ class Foreman(threading.Thread):
             self.problem = ""
         except (MachineFault, UsageError, GraderFault) as fault:  # the disk is full, or locked, or read-only
             self.problem, wait_s = str(fault), _DISK_RETRY_S
-        busy = {
-            lane.worker.fileno(): lane
-            for lane in self.lanes
-            if lane.worker and (lane.upload or lane.starting or lane.rechecking)
-        }
+        busy = {lane.worker.fileno(): lane for lane in self.lanes if lane.worker and lane.has_a_task}
         watched = [self._bell, self._reports.fileno(), *busy]
         ready = select.select(watched, [], [], wait_s)[0]
         if self._bell in ready:
@@ -171,8 +172,8 @@ class Foreman(threading.Thread):
                 self._take(lane)
 
     def _give_out(self) -> None:
-        """Start the next submission on every free lane, or rechecks while nobody waits."""
-        now = time.time()
+        """Start the next submission on every free lane, or rechecks while the queue is empty."""
+        now = time.monotonic()
         if waiting := any(self._books.call(Ledger.places, stage) for stage in Stage):
             self._end_rechecks()
         for lane in sorted(self.lanes, key=lambda lane: lane.stage is Stage.TIMING):
@@ -216,7 +217,7 @@ class Foreman(threading.Thread):
                 lane.worker.give(lane.recheck(attempt.record, files))
 
     def _end_rechecks(self) -> None:
-        """Free the devices for a submission; what was rechecked comes again later."""
+        """Stop rechecks to free the devices for a submission; they are repeated later."""
         for lane in self.lanes:
             if lane.rechecking is not None and lane.worker is not None:
                 self._rechecked.discard(lane.rechecking.record_id)
@@ -263,48 +264,49 @@ class Foreman(threading.Thread):
                 log.warning("%s could not be rechecked: %s", attempt.student.id, answer)
             return
         assert upload is not None
-        lane.upload = None
-        lane.busy_s += time.time() - lane.began
+        lane.upload, seconds = None, time.monotonic() - lane.began
+        lane.busy_s += seconds
         lane.finished += 1
         fault = _machine_fault(answer)
         self._count_fault(lane, fault)
-        self._unsaved.append(lambda: self._settle(lane, upload, answer, fault))
+        self._unsaved.append(lambda: self._settle(lane, upload, answer, fault, seconds))
 
     def _count_fault(self, lane: Lane, fault: str) -> None:
-        """Let a lane rest that has failed several times in a row."""
+        """Pause a lane that has failed several times in a row."""
         lane.faults_in_a_row = lane.faults_in_a_row + 1 if fault else 0
         lane.last_fault = fault or lane.last_fault
         if lane.faults_in_a_row >= _FAULTS_TO_REST:
-            lane.rests_until, lane.faults_in_a_row = time.time() + _REST_S, 0
+            lane.rests_until, lane.faults_in_a_row = time.monotonic() + _REST_S, 0
 
-    def _settle(self, lane: Lane, upload: Upload, answer: object, fault: str) -> None:
-        """Store what became of a stage. It may be called again if the store could not be written."""
+    def _settle(self, lane: Lane, upload: Upload, answer: object, fault: str, seconds: float) -> None:
+        """Store the result of a stage. If the store could not be written, this may be called again."""
         if fault and upload.tries < MAX_TRIES:
             self._books.call(Ledger.requeue, upload, f"{first_line(fault)} It is tried again.")
             self._tell(upload, lane.stage, Step.WAITING)
         elif isinstance(answer, Judged):
             record = answer.record
             failed = record is not None and record.infrastructure_failed
+            note = first_line(fault) if failed else "" if record is not None else _SAME_FILES
             self._books.call(
                 Ledger.finish,
                 upload,
                 self._hand_in(upload, answer.submission),
                 None if record is None else (lane.setup.conditions, record),
+                seconds=seconds,
                 state=Step.FAILED if failed else Step.DONE,
                 then_timing=not failed and lane.stage is Stage.VERDICT and self.has_timing,
-                note=first_line(fault) if failed else "",
+                note=note,
             )
             self._changed()
             self._tell(upload, lane.stage, Step.DONE)
         else:
-            self._books.call(
-                Ledger.finish, upload, None, None, state=Step.FAILED, note=first_line(fault or str(answer))
-            )
+            note = first_line(fault or str(answer))
+            self._books.call(Ledger.finish, upload, None, None, seconds=seconds, state=Step.FAILED, note=note)
             self._tell(upload, lane.stage, Step.FAILED)
         self.live.pop(upload.id, None)
 
     def late(self, student: str, received: float) -> tuple[int, float]:
-        """How many days late a submission is that was received then, and what that costs."""
+        """The number of days by which a submission received at this time is late, and the penalty."""
         known = self._roster.get(student) or Student(student)
         return lateness(datetime.fromtimestamp(received, UTC), self._rules.deadline, known)
 
@@ -328,7 +330,7 @@ class Foreman(threading.Thread):
 
 
 def _machine_fault(answer: object) -> str:
-    """What the grader or the machine failed with; '' if the answer is a judgement."""
+    """The fault of the grader or the machine; '' if the answer is a judgement."""
     if isinstance(answer, Judged):
         record: Record | None = answer.record
         failed = record is not None and any(test.fault is not Fault.STUDENT for test in record.tests if test.fault)

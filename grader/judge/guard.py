@@ -1,9 +1,10 @@
-"""What stands before every route: limits on bodies and on how slowly they may come, the headers that keep pages safe,
-and the refusal of cross-site requests. It also counts requests, for `/metrics`."""
+"""Checks before every route: limits on the size and the slowness of bodies, the headers that keep pages safe, and the
+refusal of cross-site requests. Also counts requests, for `/metrics`."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -20,10 +21,14 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HEADER_BYTES = 16 << 10
 BODY_S = 60.0
-"""A body that has not arrived after this is given up."""
+"""The judge stops waiting for a body after this time."""
 _SMALL_BYTES = 64 << 10
 _FORM_BYTES = 64 << 10
-"""What a form adds around the files."""
+"""Room for the bytes that a form adds around the files."""
+_SWALLOWED_BYTES, _SWALLOW_S = 16 << 20, 10.0
+"""Limits on reading the rest of a refused body. Closing a connection while its client still sends would reset it, and
+the client would not see the answer."""
+_ENDLESS = "/api/v1/events"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _SITE = "'self'"
 HEADERS = {
@@ -90,11 +95,15 @@ class Guard:
             _refuse_other_sites(scope["method"], headers)
             length = headers.get("content-length", "0")
             if not length.isdecimal() or int(length) > most:
+                if "expect" not in headers:  # or the client waits for the answer before it sends
+                    await _swallow(receive)
                 raise too_large(most)
         except Problem as problem:
             answer = problem_response(problem.status, problem.detail, {"connection": "close"})
             await answer(scope, receive, guarded_send)
             return
+        if scope["method"] == "HEAD" and scope["path"] != _ENDLESS:
+            scope = {**scope, "method": "GET"}  # uvicorn leaves out the body
         await self._app(scope, _bounded(receive, most), guarded_send)
 
 
@@ -105,6 +114,18 @@ def too_large(most: int) -> Problem:
         f"This is more than the {most:,} bytes that the judge takes: submit source code only.",
         {"connection": "close"},
     )
+
+
+async def _swallow(receive: Receive) -> None:
+    """Read the rest of a body, within limits."""
+    left = _SWALLOWED_BYTES
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_SWALLOW_S):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
 
 
 def _bounded(receive: Receive, most: int) -> Receive:
@@ -121,6 +142,7 @@ def _bounded(receive: Receive, most: int) -> Receive:
             raise Problem(408, f"The request did not arrive within {BODY_S:g} s.", {"connection": "close"}) from None
         left -= len(message.get("body", b""))
         if left < 0:
+            await _swallow(receive)
             raise too_large(most)
         ended = not message.get("more_body", False)
         return message
@@ -129,8 +151,8 @@ def _bounded(receive: Receive, most: int) -> Receive:
 
 
 def _refuse_other_sites(method: str, headers: dict[str, str]) -> None:
-    """A browser adds the cookie to whatever page makes it send; only our own pages may make it change something. A
-    client with a token in `Authorization` is no browser that was tricked."""
+    """Refuse a change that was requested by a page of another site, since browsers send our cookie with requests from
+    any page. A token in `Authorization` shows that the client was not tricked in this way."""
     if method in _SAFE or "authorization" in headers:
         return
     site, origin = headers.get("sec-fetch-site"), headers.get("origin", "")

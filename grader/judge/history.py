@@ -1,4 +1,5 @@
-"""A student's own history: what each attempt gave, what changed between two, and the work log that courses ask for."""
+"""A student's own history: the result of each attempt, the changes between two, and the work log that courses ask
+for."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Entry:
-    """One upload with what came of it; None where it was not graded, or not yet."""
+    """An upload and its result; None if it was not graded, or not yet."""
 
     upload: Upload
     result: Result | None
@@ -64,8 +65,8 @@ def work_log(entries: Sequence[Entry]) -> str:
 
 
 def changes(before: Sequence[tuple[str, bytes]], after: Sequence[tuple[str, bytes]]) -> list[tuple[str, str]]:
-    """The lines of a unified diff, each with its kind: file, where, add, remove or same. It is computed under limits,
-    since sources can be made for which it takes hours."""
+    """The lines of a unified diff, each with its kind: file, where, add, remove or same. The diff is computed
+    under limits, since some sources would take hours."""
     if sum(len(content) for _, content in (*before, *after)) > _MOST_BYTES:
         return [("where", "The files are too large to compare here.")]
     try:

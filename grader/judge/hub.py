@@ -1,4 +1,4 @@
-"""Sends events to the browsers that watch: server-sent events. What a watcher misses it asks for again, so a queue that
+"""Sends server-sent events to the browsers that watch. A watcher asks again for events that it missed, so a queue that
 overflows ends its stream, and a slow client costs a bounded amount of memory."""
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from grader.judge.tokens import Person
 
 _AT_MOST = 2000
 _WITHOUT_TOKEN = 1000
-"""Streams without a token leave room for students, however many boards somebody opens."""
+"""The limit on streams without a token, which leaves room for students no matter how many boards are open."""
 _OF_ONE_PERSON = 12
 _PENDING = 64
 _ALIVE_S = 15.0
 _RETRY_MS = (1000, 5000)
-"""When a browser whose stream broke asks for another: at random, or all would come at once after a restart."""
+"""The time after which a browser reopens a broken stream: random, so that not all come at once after a restart."""
 
 
 @dataclass(eq=False)
@@ -33,7 +33,7 @@ class _Watcher:
 
 
 class Hub:
-    """All watchers; lives in the event loop."""
+    """All watchers; used in the event loop only."""
 
     def __init__(self) -> None:
         self._watchers: set[_Watcher] = set()
@@ -44,19 +44,20 @@ class Hub:
         return len(self._watchers)
 
     def open(self, valid_labels: Callable[[], Awaitable[Container[str]]]) -> None:
-        """Take events from now on, for the running loop. `valid_labels` tells which tokens are not revoked."""
+        """Start delivering events in the running loop. `valid_labels` returns the labels of tokens that are not
+        revoked."""
         self._loop = asyncio.get_running_loop()
         self._beat = self._loop.create_task(self._keep_alive(valid_labels))
 
     async def _keep_alive(self, valid_labels: Callable[[], Awaitable[Container[str]]]) -> None:
         while True:
             await asyncio.sleep(_ALIVE_S)
-            with contextlib.suppress(MachineFault, UsageError, GraderFault):  # the store has a bad moment
+            with contextlib.suppress(MachineFault, UsageError, GraderFault):  # the store cannot be read at the moment
                 self.look_after(await valid_labels())
 
     def look_after(self, labels: Container[str]) -> None:
-        """End the streams of tokens that are not among `labels`. Write to those without news, so that proxies keep them
-        open and a lost client is noticed."""
+        """End the streams of tokens that are not among `labels`. Write to idle streams, so that proxies keep them open
+        and a lost client is noticed."""
         for watcher in self._watchers:
             watcher.lost |= watcher.person is not None and watcher.person.label not in labels
             if watcher.queue.empty():
@@ -77,7 +78,7 @@ class Hub:
                 watcher.queue.put_nowait("")
 
     def _deliver(self, event: Event) -> None:
-        # The same bytes for all: who an event belongs to is not among them.
+        # The bytes are the same for all and do not name the event's student.
         text = f"data: {json.dumps({name: value for name, value in event.items() if name != 'student'})}\n\n"
         for watcher in self._watchers:
             if not may_see(watcher.person, event):
@@ -88,7 +89,8 @@ class Hub:
                 watcher.queue.put_nowait(text)
 
     def watch(self, person: Person | None) -> AsyncIterator[str]:
-        """A stream of what this person may see; without one, of the board. Raises Problem when there are too many."""
+        """A stream of the events that this person may see; without a person, those of the board. Raises Problem when
+        there are too many streams."""
         same = sum(other.person == person for other in self._watchers)
         if len(self._watchers) >= _AT_MOST or same >= (_WITHOUT_TOKEN if person is None else _OF_ONE_PERSON):
             raise Problem(429, "Too many pages of this judge are open: close some.", {"retry-after": "10"})
@@ -106,7 +108,7 @@ class Hub:
 
 
 def may_see(person: Person | None, event: Event) -> bool:
-    """Whether a person may know of an event."""
+    """Whether a person may see an event."""
     if event["kind"] == "board":
         return True
     return person is not None and (person.is_staff or event.get("student") == person.submits_as)

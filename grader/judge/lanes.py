@@ -3,6 +3,7 @@ turns, while a lane of the emulator gives verdicts, too. On a cluster, a lane wa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,10 +12,10 @@ from pathlib import Path
 from grader.base.errors import UsageError
 from grader.base.progress import Progress
 from grader.base.workers import cores
-from grader.classes.batch.crew import Worker
 from grader.classes.batch.setup import Setup
 from grader.classes.batch.work import Task
-from grader.classes.cluster.elsewhere import Elsewhere, engine_of_jobs
+from grader.classes.batch.worker_process import Worker
+from grader.classes.cluster.cluster_engine import Elsewhere, engine_of_jobs
 from grader.course.assignment import Assignment, Cluster
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
@@ -31,7 +32,7 @@ MakeRecheck = Callable[[Record, Files], Task]
 
 
 def stage_task(upload: Upload, files: Files, address: str, judged_before: frozenset[str]) -> Task:
-    """What a lane does with a submission."""
+    """The task of a lane for a submission."""
     return StageTask(upload.id, upload.student, files, address, judged_before)
 
 
@@ -45,17 +46,18 @@ class Lane:
     setup: Setup
     make_task: MakeTask = stage_task
     recheck: MakeRecheck | None = None
-    """Makes the task that rechecks a result while nobody waits; None if this lane rechecks nothing."""
+    """Makes the task that rechecks a result while the queue is empty; None if this lane rechecks nothing."""
     worker: Worker | None = None
     starting: bool = False
-    """Its worker is new: it is still importing modules and opening the engine."""
+    """True while a new worker imports modules and opens the engine."""
     upload: Upload | None = None
     rechecking: Attempt | None = None
     began: float = 0.0
+    """On the monotonic clock, like `rests_until`: the time of day may jump."""
     busy_s: float = 0.0
     finished: int = 0
     faults_in_a_row: int = 0
-    rests_until: float = 0.0
+    rests_until: float = -math.inf
     last_fault: str = ""
 
     @property
@@ -65,7 +67,7 @@ class Lane:
 
 
 _JOBS = 8
-"""How many jobs of a cluster run at a time without --jobs; each has a process here that waits for it."""
+"""The number of cluster jobs at a time without --jobs; a process on this machine waits for each."""
 
 
 def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:

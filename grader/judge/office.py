@@ -1,4 +1,4 @@
-"""The judge as the routes see it: the store's thread, the foreman, the standings and the hub."""
+"""The interface of the judge to the routes: the store's thread, the foreman, the standings and the hub."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from markupsafe import Markup
 
 from grader.classes.attention import Concern, Why, by_reason, needs_attention
 from grader.classes.batch.policy import Which
-from grader.classes.batch.roster import Student
-from grader.classes.final_points import Line, absent, standing
+from grader.classes.batch.roster import Student, enter_roster
+from grader.classes.comparable import mixed
+from grader.classes.final_points import Line, absent, days_words, standing
 from grader.course.assignment import Assignment
 from grader.judge.fairness import in_order, waits
-from grader.judge.foreman import Event, Foreman
+from grader.judge.foreman import Foreman
 from grader.judge.guard import Traffic
 from grader.judge.hub import Hub
 from grader.judge.lanes import Lane
-from grader.judge.ledger import Files, Late, Ledger, Stage, Step, Upload
+from grader.judge.ledger import Files, Late, Ledger, Stage, Upload
 from grader.judge.problems import Problem
 from grader.judge.standings import Standings
 from grader.judge.store_thread import StoreThread
@@ -40,7 +41,7 @@ _LAST_S = 15.0
 _LINE_S = 0.5
 _KNOWN_S = 1.0
 _REPORTS = 100
-"""Drawn reports in memory: each may take 200 kB."""
+"""The number of rendered reports kept in memory; each may take 200 kB."""
 _UPLOADS_AT_ONCE, _OF_ONE_STUDENT = 32, 2
 
 
@@ -61,17 +62,18 @@ class Judge:
         self._books = StoreThread(store, rules.name)
         self.ask = self._books.ask
         self._known: dict[bytes, tuple[Person, float]] = {}
-        """Valid tokens' digests, whose they are, and until when that is not looked up again."""
+        """By a valid token's digest, its person, and the time until which the store is not asked again."""
         self._uploading: dict[str, int] = {}
         self.said: dict[str, str] = {}
-        """What came of the staff's last actions: an address holds a key, so that no link can make a page say things."""
+        """The results of the staff's last actions, by key. A page's address holds only the key, so that no link can put
+        a sentence on a page."""
         self._line: dict[int, tuple[int, float | None]] = {}
         self._line_at = -_LINE_S
         sites = environment()
         assert sites.loader is not None
         self._pages = sites.overlay(loader=jinja2.ChoiceLoader([jinja2.PackageLoader("grader.judge"), sites.loader]))
         self._pages.filters["clock"] = lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
-        self._pages.filters["wait"] = ago
+        self._pages.filters["wait"], self._pages.filters["days"] = ago, days_words
         self._reports: OrderedDict[object, Markup] = OrderedDict()
         self.standings = Standings(
             self._books, rules, which, self._drawn_board, lambda: self.hub.publish({"kind": "board"})
@@ -88,7 +90,7 @@ class Judge:
         self.foreman.start()
 
     def close(self) -> None:
-        """End the threads; what runs is put back by the next start."""
+        """End the threads; the next start puts running submissions back into their queue."""
         self.hub.close()
         self.foreman.stop()
         self.standings.stop()
@@ -97,7 +99,8 @@ class Judge:
         self._books.close()
 
     async def person(self, token: str) -> Person | None:
-        """Who has this token, or had it a second ago: most requests come from people who were just here."""
+        """The person to whom this token belongs, or None. The answer may be up to a second old, since most requests
+        come from people who have just made another."""
         digest, now = hashlib.sha256(token.encode(errors="replace")).digest(), time.monotonic()
         person, until = self._known.get(digest, (None, 0.0))
         if now < until:
@@ -133,7 +136,7 @@ class Judge:
         return upload
 
     def _take(self, ledger: Ledger, who: Person, files: Files, key: str) -> Upload:
-        """Store an upload, unless it was refused since it began to arrive."""
+        """Store an upload, unless the student has become unable to submit since it began to arrive."""
         self._refuse(ledger, who, key)
         known = ledger.repeated(who.submits_as, key) if key else None
         if known and dict(files) != dict(ledger.files(known.number)):
@@ -141,14 +144,14 @@ class Judge:
         return ledger.receive(who.submits_as, files, key)
 
     def _refuse(self, ledger: Ledger, who: Person, key: str) -> None:
-        """Raise Problem if this student's upload is not taken now. One that was taken before is found again."""
+        """Raise Problem if this student's upload is refused now. A repeated upload is not refused."""
         if key and ledger.repeated(who.submits_as, key):
             return
         if ledger.switch("draining"):
             raise Problem(503, "The judge takes no submissions now: it finishes what it has.", {"retry-after": "60"})
         if ledger.switch(f"banned:{who.submits_as}"):
             raise Problem(403, "The staff has stopped your submissions: talk to them.")
-        recent = [] if who.is_staff else ledger.received_since(who.submits_as, time.time() - _HOUR_S)
+        recent = [] if who.is_staff else ledger.received_within(who.submits_as, _HOUR_S)
         most = self.rules.judge.per_hour
         if len(recent) >= most:
             wait_s = int(recent[-most] + _HOUR_S - time.time()) + 1
@@ -158,47 +161,32 @@ class Judge:
     # ---- looking ----
 
     def line_of(self, ledger: Ledger, holds: int | None = None) -> dict[int, tuple[int, float | None]]:
-        """The place in line and the predicted wait in seconds of everything that waits, by number. It is up to half a
-        second old, unless it would then lack the one that it must hold."""
+        """The place in line and the predicted wait in seconds of every waiting upload, by number. The answer may be
+        half a second old, but always contains the upload `holds`."""
         if time.monotonic() - self._line_at < _LINE_S and (holds is None or holds in self._line):
             return self._line
         found: dict[int, tuple[int, float | None]] = {}
         for stage in Stage:
             places, typical = ledger.places(stage), ledger.typical_s(stage)
-            predicted = waits(places, self.foreman.free_after(stage, typical), typical)
+            lanes = [] if ledger.switch("paused") else self.foreman.free_after(stage, typical)
+            predicted = waits(places, lanes, typical)
             for place, waiting in enumerate(in_order(places), start=1):
                 found[waiting.number] = place, predicted.get(waiting.number)
         self._line_at, self._line = time.monotonic(), found
         return found
 
-    def status(
-        self, ledger: Ledger, upload: Upload, *, in_line: tuple[int, float | None] | None = None
-    ) -> dict[str, Any]:
-        """What the API says of an upload; docs/judge.md lists the keys."""
-        result = ledger.results.of(upload.submission)
-        if in_line is None and upload.state is Step.WAITING:
-            in_line = self.line_of(ledger, upload.number).get(upload.number)
-        place, wait_s = in_line or (None, None)
-        live = self.foreman.live.get(upload.id)
-        return {
-            "id": upload.id,
-            "student": upload.student,
-            "received": datetime.fromtimestamp(upload.received, UTC).isoformat(timespec="seconds"),
-            "stage": str(upload.stage),
-            "state": str(upload.state),
-            "place": place,
-            "predicted_wait_s": None if wait_s is None else round(wait_s, 1),
-            "note": upload.note,
-            "running": None if live is None else {"stage": live.stage, "total": live.total, "tests": dict(live.tests)},
-            "tests": result.tests if result else (),
-            "scores": result and result.scores,
-            "practice": result and result.practice,
-            "url": f"/submissions/{upload.id}",
-        }
-
     def concerns(self, ledger: Ledger) -> list[tuple[Why, list[Concern]]]:
-        """Who needs the staff's attention, by reason."""
+        """The students who need the staff's attention, by reason."""
         return by_reason(needs_attention(list(self.standings.lines.values()), absent(ledger.store, self.rules.name)))
+
+    def notes(self) -> list[str]:
+        """Reasons why the results of the class cannot be compared: a rubric that was changed meanwhile, another GPU."""
+        return mixed(list(self.standings.lines.values()), self.rules.rules_sha256, "grade the others again")
+
+    def outdated(self) -> list[int]:
+        """The attempts that count and were graded under other rules."""
+        attempts = [line.attempt for line in self.standings.lines.values()]
+        return [one.submission for one in attempts if one.record.assignment_sha256 != self.rules.rules_sha256]
 
     # ---- pages ----
 
@@ -215,8 +203,8 @@ class Judge:
         return HTMLResponse(self._drawn(template, status=status, **values), status, headers)
 
     async def report(self, student: str, attempt: int, stamp: object) -> Markup:
-        """The report of an attempt as HTML, which is drawn again when `stamp` (see `Ledger.stamp`) differs. It is drawn
-        outside the event loop and the store's thread, which everybody needs: students write what is in it."""
+        """The report of an attempt as HTML, rendered again when `stamp` (see `Ledger.stamp`) changes. It is rendered
+        outside the event loop and the store's thread, since a student's content could block these for all."""
         key = attempt, stamp
         if (kept := self._reports.get(key)) is not None:
             return kept
@@ -248,19 +236,12 @@ def _graded(ledger: Ledger, student: str, attempt: int) -> tuple[Line | None, Fi
 
 
 def _enter(ledger: Ledger, roster: dict[str, Student], late: Late) -> None:
-    """What a start does to the store: what ran is waiting again, the roster is known, and lateness follows it."""
+    """Prepare the store at the start: put running submissions back into their queue, enter the roster, and update
+    lateness."""
     ledger.late = late
     ledger.correct_lateness()
     ledger.recover()
-    for student in roster.values():
-        ledger.store.add_student(
-            student.id,
-            name=student.name,
-            nickname=student.nickname,
-            section=student.section,
-            email=student.email,
-            enrolled=True,
-        )
+    enter_roster(ledger.store, roster)
 
 
 def ago(seconds: float) -> str:
@@ -268,19 +249,3 @@ def ago(seconds: float) -> str:
     if seconds < 100:
         return f"{max(0.0, seconds):.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"
-
-
-def lane_of(lane: Lane) -> Event:
-    """A lane for the staff's page and the metrics."""
-    return {
-        "name": lane.name,
-        "stage": str(lane.stage),
-        "upload": lane.upload.id if lane.upload else "",
-        "student": lane.upload.student if lane.upload else "",
-        "rechecking": lane.rechecking.student.id if lane.rechecking else "",
-        "since": lane.began if lane.upload else None,
-        "busy_s": lane.busy_s,
-        "finished": lane.finished,
-        "resting": lane.rests_until > time.time(),
-        "last_fault": lane.last_fault,
-    }

@@ -1,5 +1,5 @@
-"""The pages: logging in, a student's evening, the board (also for a beamer), the staff's page. Each moving part of a
-page has an address of its own, ending in /part, which the page's script asks for again when something happened."""
+"""The pages: login, a student's submissions, the board (also for a projector), the staff's page. Each live part of a
+page has its own address, ending in /part, which the page's script requests again after an event."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from grader.classes.batch.late import due_of
 from grader.classes.batch.roster import Student
 from grader.judge import history
 from grader.judge.admission import COOKIE, files_of
+from grader.judge.answers import queue_state
 from grader.judge.api import Anyone, Id, Known, Staff, judge_of, own
 from grader.judge.api import action as do
 from grader.judge.ledger import Ledger, Upload
-from grader.judge.office import Judge, lane_of
+from grader.judge.office import Judge
 from grader.judge.prepared import Prepared, prepared
 from grader.judge.problems import Problem
 from grader.judge.staff_actions import Action
@@ -41,7 +42,7 @@ def _static(name: str) -> Prepared:
 
 _ASSETS = {name: _static(name) for name in ("style.css", "site.js", "judge.css", "judge.js")}
 _differ = ThreadPoolExecutor(1, "differ")
-"""A difference that takes long delays other differences and nothing else."""
+"""A slow difference delays only other differences."""
 _COOKIE_S = 120 * 86_400
 _SAID = 100
 
@@ -53,7 +54,7 @@ async def static(request: Request, name: str) -> Response:
     return _ASSETS[name].answer(request, "max-age=300")
 
 
-# ---- who is there ----
+# ---- login ----
 
 
 @router.get("/login")
@@ -107,6 +108,7 @@ async def _uploads(request: Request, who: Person) -> dict[str, Any]:
             "deadline": due_of(judge.rules.deadline, judge.roster.get(who.student) or Student(who.student)),
             "draining": bool(ledger.switch("draining")),
             "paused": bool(ledger.switch("paused")),
+            "most_bytes": judge.rules.judge.max_upload_bytes,
         }
 
     return await judge.ask(found)
@@ -151,10 +153,10 @@ async def _submission(request: Request, template: str, id: str, who: Person) -> 
 
 @router.get("/submissions/{id}/since/{before}")
 async def difference(request: Request, id: Id, before: Id, who: Known) -> Response:
-    """What changed between two submissions: the sources, and the numbers of their records."""
+    """The differences between two submissions: in their sources, and in the numbers of their records."""
 
     def files_of_upload(ledger: Ledger, one: Upload) -> tuple[tuple[str, bytes], ...]:
-        """What was unpacked, or the upload itself where nothing was."""
+        """The unpacked files, or the upload itself if nothing was unpacked."""
         unpacked = ledger.store.sources(one.submission) if one.submission is not None else ()
         return unpacked or ledger.files(one.number)
 
@@ -218,13 +220,9 @@ async def _staff(judge: Judge, who: Person) -> dict[str, Any]:
             "uploads": ledger.unsettled(),
             "failed": ledger.failed(),
             "line": judge.line_of(ledger),
-            "lanes": [lane_of(lane) for lane in judge.foreman.lanes],
-            "problem": judge.foreman.problem,
-            "paused": bool(ledger.switch("paused")),
-            "draining": bool(ledger.switch("draining")),
-            "banned": ledger.banned(),
             "concerns": judge.concerns(ledger),
-            "counts": ledger.counts(),
+            "outdated": judge.outdated(),
+            **queue_state(judge, ledger),
         }
 
     return await judge.ask(found)

@@ -1,4 +1,5 @@
-"""Errors as clients get them: RFC 9457, `application/problem+json`, in a sentence that says what to do."""
+"""Errors in the form that clients receive: RFC 9457, `application/problem+json`, with a sentence that says what to
+do."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         },
     }
 }
-"""What the OpenAPI description says of errors."""
+"""The errors in the OpenAPI description."""
 
 
 class Problem(Exception):
@@ -40,7 +41,7 @@ def problem_response(status: int, detail: str, headers: dict[str, str] | None = 
 
 
 async def show_problem(request: Request, error: Exception) -> Response:
-    """FastAPI's handler of `Problem`; a browser that asked for a page gets the sentence as one."""
+    """FastAPI's handler of `Problem`; a browser that asked for a page gets a page with the sentence."""
     assert isinstance(error, Problem)
     if "text/html" in request.headers.get("accept", ""):
         judge = request.app.state.judge

@@ -1,5 +1,5 @@
-"""Rechecks while nobody waits: a lane of the timing stage runs the results that are up for a place on the board again,
-best first (see `classes.recheck`). It stops as soon as a submission wants its device."""
+"""Rechecks while the queue is empty: a lane of the timing stage reruns results that may get a place on the board, best
+first (see `classes.recheck`). It stops as soon as a submission needs its device."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from grader.store import Attempt
 
 
 def candidate(board: Board | None, lines: Mapping[str, Line], tried: Container[int]) -> Attempt | None:
-    """The attempt that is rechecked next: the best on the board without a recheck, except for records in `tried`."""
+    """The attempt to recheck next: the best on the board without a recheck, except for records in `tried`."""
     for row in board.rows if board is not None else ():
         if row.recheck is Recheck.MISSING and not row.mark and row.id in lines:
             attempt = lines[row.id].attempt
@@ -32,7 +32,7 @@ def candidate(board: Board | None, lines: Mapping[str, Line], tried: Container[i
 
 
 def store_recheck(ledger: Ledger, attempt: Attempt, found: RecheckRecord) -> None:
-    """Store a recheck, unless its attempt has another record by now."""
+    """Store a recheck, unless its attempt has another record meanwhile."""
     for now in ledger.store.attempts(ledger.assignment, attempt.student.id, only=attempt.submission):
         if now.record_id == attempt.record_id:
             ledger.store.add_recheck(now, found)
@@ -56,4 +56,4 @@ class RecheckTask:
 
 
 _opened: list[SecondDraw] = []
-"""The draw of this worker: all of its rechecks share it."""
+"""The draw of this worker, which all of its rechecks share."""

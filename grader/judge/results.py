@@ -1,26 +1,27 @@
-"""What lists and the API show of a record. To read a record takes milliseconds, and each is asked for every second, so
-what is shown of it stays in memory until its attempt has a newer one."""
+"""The parts of a record that lists and the API show. Reading a record takes milliseconds, and clients ask for each
+every second, so these parts stay in memory until the attempt has a newer record."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Any
 
 from grader.base.verdict import Verdict
 from grader.records import measured_times
 from grader.records.record import Record
-from grader.records.score import geometric_mean
 from grader.store import Store
 
 _SHOWN = {"name", "verdict", "fault", "reason", "max_error", "wall_s", "gpu_ms", "speedup"}
 _KEPT = 2000
-"""A result takes up to 20 kB."""
+"""The number of results kept in memory; each takes up to 20 kB."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of an attempt. `problem` is what is wrong first, in a line; `files` begins the SHA-256 of the files."""
+    """The result of an attempt. `problem` is the first problem, in one line; `files` is the start of the files'
+    SHA-256."""
 
     tests: tuple[dict[str, Any], ...]
     passed: int
@@ -35,7 +36,7 @@ class Result:
 
 
 def result_of(record: Record) -> Result:
-    """What is shown of a record."""
+    """The parts of a record that are shown."""
     speedups = [value.value for test in record.tests if (value := measured_times.speedup(test))]
     times = [test.gpu_ms for test in record.tests if test.gpu_ms is not None]
     return Result(
@@ -53,14 +54,14 @@ def result_of(record: Record) -> Result:
 
 
 class Results:
-    """The results of a store's attempts, for one thread."""
+    """The results of a store's attempts; use it from one thread only."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._kept: OrderedDict[int, tuple[int, Result]] = OrderedDict()
 
     def of(self, submission: int | None) -> Result | None:
-        """The result of an attempt; None where it was not graded, or not yet."""
+        """The result of an attempt; None if it was not graded, or not yet."""
         if submission is None:
             return None
         query = "SELECT max(id) FROM records WHERE submission = ?"

@@ -14,6 +14,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from grader import __version__
@@ -25,11 +26,12 @@ from grader.judge.office import Judge
 from grader.judge.problems import PROBLEMS, Problem, show_problem
 
 HEADERS_S = 15.0
-"""A connection whose request has not begun to run after this is closed."""
+"""A connection is closed if no request begins within this time."""
 _CONNECTIONS = 4000
 log = logging.getLogger(__name__)
 _SWITCH_S = 0.0005
-"""How long a thread may keep the others from running: Python's default delays an answer by 5 ms for each thread."""
+"""The time for which a thread may keep the others from running; Python's default delays an answer by 5 ms per
+thread."""
 _LAST_WORDS_S = 5
 
 
@@ -61,8 +63,17 @@ def application(judge: Judge) -> FastAPI:
 
 
 async def _http_problem(request: Request, error: Exception) -> Response:
+    """The answer to a request that FastAPI itself refuses, in a sentence."""
     assert isinstance(error, HTTPException)
-    return await show_problem(request, Problem(error.status_code, str(error.detail)))
+    said, headers = f"{str(error.detail).rstrip('.')}.", dict(error.headers or {})
+    if error.status_code == 404:
+        said = "There is nothing at this address: check it, or begin at the judge's first page."
+    elif error.status_code == 405:  # each method of an address is a route of its own
+        routes = [route for route in (*api.router.routes, *pages.router.routes) if isinstance(route, Route)]
+        takes = {tuple(route.methods or ()) for route in routes if route.matches(request.scope)[0] is not Match.NONE}
+        headers["Allow"] = ", ".join(sorted(method for methods in takes for method in methods))
+        said = f"This address does not support this method, only {headers['Allow']}."
+    return await show_problem(request, Problem(error.status_code, said, headers))
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -73,19 +84,20 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 async def _machine(request: Request, error: Exception) -> Response:
-    """The disk is full, say: who asks learns what to do, the log and the staff's page say why."""
+    """The answer when the machine fails, for example because the disk is full: it says what to do, while the log and
+    the staff's page say why."""
     log.warning("%s was not answered: %s", request.method, error)
     done = (
         "The judge cannot use its disk now"
         if request.method in ("GET", "HEAD")
-        else "The judge's disk takes nothing now"
+        else "The judge cannot write to its disk now"
     )
     said = f"{done}: try again in a few minutes. What was submitted before is safe."
     return await show_problem(request, Problem(507, said, {"retry-after": "60"}))
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which ends the event streams first: it would wait for them."""
+    """uvicorn's server, which ends the event streams first, since it would otherwise wait for them."""
 
     streams: Hub | None = None
 
@@ -122,7 +134,8 @@ class _Impatient(H11Protocol):
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    """The client left in the middle of its request: nobody reads the answer, and the log does not need to know."""
+    """The answer to a client that left in the middle of its request. It is never read, and not worth a line in the
+    log."""
     return Response(status_code=400)
 
 
@@ -132,12 +145,10 @@ async def _bug(request: Request, error: Exception) -> Response:
     )
 
 
-def config_of(app: FastAPI, host: str, port: int) -> uvicorn.Config:
+def config_of(app: FastAPI) -> uvicorn.Config:
     """uvicorn's settings: limits that hold before a request reaches the application."""
     return uvicorn.Config(
         app,
-        host=host,
-        port=port,
         http=_Impatient,
         ws="none",
         h11_max_incomplete_event_size=HEADER_BYTES,
@@ -151,9 +162,23 @@ def config_of(app: FastAPI, host: str, port: int) -> uvicorn.Config:
     )
 
 
-def serve(judge: Judge, host: str, port: int) -> None:
+def reserve(host: str, port: int) -> socket.socket:
+    """A socket bound to this address, which refuses connections until the judge serves. Raises UsageError."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        reserved = socket.socket(family, kind)
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(address)
+    except OSError as error:
+        raise UsageError(
+            f"The judge cannot have {host}, port {port}: {error.strerror}. Choose another --host or --port."
+        ) from error
+    return reserved
+
+
+def serve(judge: Judge, reserved: socket.socket) -> None:
     """Serve until a signal ends it."""
     sys.setswitchinterval(_SWITCH_S)
-    server = _Server(config_of(application(judge), host, port))
+    server = _Server(config_of(application(judge)))
     server.streams = judge.hub
-    server.run()
+    server.run([reserved])

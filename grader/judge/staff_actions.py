@@ -1,7 +1,8 @@
-"""What the staff may do to the queue, in one function for the page, the API and curl."""
+"""The staff's actions on the queue, in one function for the page, the API and curl."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -15,13 +16,14 @@ from grader.judge.problems import Problem
 class Action(BaseModel):
     """One action. `target` is a submission for rerun, priority and withdraw, and a student for ban and unban."""
 
-    action: Literal["pause", "resume", "drain", "accept", "rerun", "priority", "withdraw", "ban", "unban"]
+    action: Literal["pause", "resume", "drain", "accept", "regrade", "rerun", "priority", "withdraw", "ban", "unban"]
     target: str = Field(default="", max_length=200)
     value: int = Field(default=1, ge=-100, le=100)
 
 
-def act(ledger: Ledger, asked: Action) -> str:
-    """Do what is asked, and return a sentence. Raises Problem."""
+def act(ledger: Ledger, asked: Action, outdated: Sequence[int] = ()) -> str:
+    """Do the requested action, and return a sentence on it. `regrade` grades the attempts `outdated` again. Raises
+    Problem."""
     match asked.action:
         case "pause" | "resume":
             ledger.set_switch("paused", asked.action == "pause")
@@ -29,6 +31,13 @@ def act(ledger: Ledger, asked: Action) -> str:
         case "drain" | "accept":
             ledger.set_switch("draining", asked.action == "drain")
             return "Submissions are refused." if asked.action == "drain" else "Submissions are taken again."
+        case "regrade":
+            again = [upload for upload in map(ledger.latest_of, outdated) if upload is not None and upload.settled]
+            with ledger.store.transaction():
+                for upload in again:
+                    ledger.rerun(upload)
+                    ledger.prioritise(upload, -1)
+            return f"{len(again)} results of other rules are graded again, after everything that waits."
         case "ban" | "unban":
             student = student_id(asked.target)
             if student not in ledger.store.students():

@@ -1,5 +1,5 @@
-"""One stage of one submission, as a worker process does it: read the files, build, run, check. It reports each test to
-the judge while it runs, over a datagram socket; such a report is a courtesy, only the record counts."""
+"""One stage of one submission, done by a worker process: read the files, build, run, check. The process reports each
+test to the judge over a datagram socket. These reports are only for display, and may be lost; the record counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from grader.classes.batch.work import ReadTask, failed_build
 from grader.classes.cluster.single import grade_alone
 from grader.grading.pipeline import Grading, grade_built
 from grader.judge.ledger import Files
-from grader.programs.build import build
+from grader.programs.build import build_to_grade
 from grader.programs.submission import Submission
 from grader.records.record import Record
 from grader.sandbox.scratch import scratch_folder
@@ -28,7 +28,7 @@ _FOLDER = "upload"
 
 @dataclass(frozen=True)
 class Judged:
-    """What a stage gives: the submission as it was read, and its record; None where these files were judged before."""
+    """The result of a stage: the submission that was read, and its record; None if these files were judged before."""
 
     submission: Submission
     record: Record | None
@@ -58,18 +58,18 @@ class StageTask:
             return Judged(submission, self.grade(setup, grading, submission, progress))
 
     def grade(self, setup: Setup, grading: Grading, submission: Submission, progress: Progress) -> Record:
-        """Build and grade what was read."""
+        """Build and grade the submission."""
         progress.stage("compiling")
-        built = build(submission, setup.assignment, setup.engine)
+        built = build_to_grade(submission, setup.assignment, setup.engine)
         return grade_built(grading, submission, built, progress)
 
 
 @dataclass(frozen=True)
 class SlurmStageTask(StageTask):
-    """The same by a job of Slurm; this process reads the files and waits."""
+    """A stage that a job of Slurm does; this process reads the files and waits."""
 
     folder: str = ""
-    """Where the orders and results of this lane lie, on all nodes."""
+    """The folder of this lane's orders and results, at the same path on all nodes."""
 
     def grade(self, setup: Setup, grading: Grading, submission: Submission, progress: Progress) -> Record:
         progress.stage("waiting for a node of the cluster")
@@ -103,7 +103,7 @@ def _named(files: Files) -> str:
 
 
 class _Reports(Progress):
-    """Sends what a student may watch: the stage, and each test as it ends."""
+    """Sends the progress that a student may watch: the stage, and each test when it ends."""
 
     def __init__(self, upload: str, to: socket.socket) -> None:
         self._upload, self._to = upload, to

@@ -1,5 +1,5 @@
-"""The board as everybody sees it, kept ready: ranks come from `report.leaderboard`, over lines that are computed again
-only for students with a new record. One thread does that at most every two seconds, however many verdicts there are."""
+"""The public board, kept up to date. Ranks come from `report.leaderboard`; lines are computed again only for students
+with a new record. One thread updates the board at most every two seconds, no matter how many verdicts there are."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from grader.store import Attempt
 log = logging.getLogger(__name__)
 _AT_MOST_EVERY_S = 2.0
 _AT_LEAST_EVERY_S = 20.0
-"""Rechecks and other commands add records, too, and do not say so."""
+"""The board is also updated at this interval, since rechecks and other commands add records without notice."""
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A board ready to send; `board` is None where nothing is ranked yet."""
+    """A board ready to send; `board` is None if nothing is ranked yet."""
 
     board: Board | None
     as_html: Prepared
@@ -35,8 +35,8 @@ class Shown:
 
 
 class Standings(threading.Thread):
-    """Keeps `shown` and `lines` up to date until `stop`. `draw` makes HTML of a board, or of the sentence that says why
-    there is none; `published` is called after every change."""
+    """Keeps `shown` and `lines` up to date until `stop`. `draw` renders HTML from a board, or from the sentence that
+    says why there is none; `published` is called after every change."""
 
     def __init__(
         self,
@@ -50,16 +50,16 @@ class Standings(threading.Thread):
         self._books, self._rules, self._which = books, rules, which
         self._draw, self._published = draw, published
         self._bell, self._ending = threading.Event(), False
-        self._seen = 0
+        self._seen = (0, 0)
         self.lines: dict[str, Line] = {}
         self.shown = self._shown()
 
     def look(self) -> None:
-        """There may be a new record."""
+        """Announce that there may be a new record."""
         self._bell.set()
 
     def candidate(self, tried: Container[int]) -> Attempt | None:
-        """The attempt that is rechecked next."""
+        """The attempt to recheck next."""
         return candidate(self.shown.board, self.lines, tried)
 
     def stop(self) -> None:
@@ -97,14 +97,17 @@ class Standings(threading.Thread):
         return Shown(board, html, prepared(as_json, "application/json"))
 
 
-def _graded_since(ledger: Ledger, assignment: str, seen: int) -> tuple[list[str], int]:
-    """The students with a record that came after the record `seen`, and the newest record there is."""
+def _graded_since(ledger: Ledger, assignment: str, seen: tuple[int, int]) -> tuple[list[str], tuple[int, int]]:
+    """The students whose lines may have changed since `seen`, and the new value for `seen`: the newest record, and
+    SQLite's count of changes by other connections, after which all lines are read (a nickname, points by hand)."""
+    newest, others = seen
+    (version,) = ledger.store.execute("PRAGMA data_version").fetchone()
     query = (
         "SELECT student, max(records.id) FROM records JOIN submissions ON submissions.id = submission "
         "WHERE assignment = ? AND records.id > ? GROUP BY student"
     )
-    rows = ledger.store.execute(query, (assignment, seen)).fetchall()
-    return [row[0] for row in rows], max((row[1] for row in rows), default=seen)
+    rows = ledger.store.execute(query, (assignment, newest if version == others else 0)).fetchall()
+    return [row[0] for row in rows], (max((row[1] for row in rows), default=newest), version)
 
 
 def _lines(ledger: Ledger, assignment: str, which: Which, student: str) -> list[Line]:
@@ -112,7 +115,8 @@ def _lines(ledger: Ledger, assignment: str, which: Which, student: str) -> list[
 
 
 def _board(lines: list[Line], rules: Assignment) -> tuple[Board | None, str]:
-    """By speedup; where nothing was timed, by the points for correct results. Without a board, why there is none."""
+    """Return the board by speedup, or by the points for correct results if nothing was timed, and '', or else None and
+    the reason why there is no board."""
     correctness = next((part.part for part in rules.rubric if isinstance(part, FailedTests)), None)
     why = "Nobody has a result yet."
     for metric in ("speedup", correctness):

@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from grader.judge.ledger import Ledger
 from grader.store import Store
-from grader.store.faults import translate_sqlite_errors
+from grader.store.sqlite_errors import translate_sqlite_errors
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -32,8 +32,8 @@ class StoreThread:
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> Result:
-        """Call a function, and wait for its result. Raises MachineFault where the disk is full or fails, and UsageError
-        or GraderFault where the file is not what it should be."""
+        """Call a function, and wait for its result. Raises MachineFault if the disk is full or fails, and UsageError or
+        GraderFault if the file is damaged or not a store."""
         return self._thread.submit(self._translated, partial(function, self._ledger, *arguments, **named)).result()
 
     async def ask(
@@ -42,7 +42,7 @@ class StoreThread:
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> Result:
-        """The same in an event loop."""
+        """Like `call`, in an event loop."""
         call = partial(function, self._ledger, *arguments, **named)
         return await asyncio.wrap_future(self._thread.submit(self._translated, call))
 
@@ -51,6 +51,6 @@ class StoreThread:
             return call()
 
     def close(self) -> None:
-        """Close the store, after the calls that were made."""
+        """Close the store, after all earlier calls."""
         self.call(lambda ledger: ledger.store.close())
         self._thread.shutdown()

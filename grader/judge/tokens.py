@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from grader.base.errors import UsageError
 from grader.store import Store
-from grader.store.faults import translate_sqlite_errors
+from grader.store.sqlite_errors import translate_sqlite_errors
 
 STAFF = ""
 """The `student` of the staff's token."""
@@ -26,7 +26,7 @@ _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 
 @dataclass(frozen=True)
 class Person:
-    """Who asks: a student, or the staff."""
+    """The person who sent a request: a student, or the staff."""
 
     student: str
     label: str
@@ -53,7 +53,7 @@ def make_token(store: Store, student: str) -> str:
 
 
 def revoke_token(store: Store, student: str) -> None:
-    """Revoke a student's token. Raises UsageError where there is none."""
+    """Revoke a student's token. Raises UsageError if there is none."""
     with translate_sqlite_errors(store.path), store.transaction():
         if not _revoke(store, student):
             raise UsageError(f"{student or 'The staff'} has no token to revoke.")
@@ -76,7 +76,7 @@ def valid_labels(store: Store) -> frozenset[str]:
 
 
 def person_of(store: Store, token: str) -> Person | None:
-    """Who has this token; None for a forged or revoked one."""
+    """The person to whom this token belongs; None for a forged or revoked token."""
     if not token.isascii() or len(token) > _LONGEST:
         return None
     label = token.partition(".")[0]

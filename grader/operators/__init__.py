@@ -7,17 +7,17 @@ code that is too long for one module or serves several. May import `base`.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 import re
 import traceback
 
-from grader.base.errors import GraderFault, UsageError
+from grader.base.errors import UsageError
+from grader.base.names import did_you_mean
 from grader.operators.base import Alternate, Dimension, GpuOracle, Location, Operator, Shape, Tensor, shape_words
 
-_FOUNDATION = frozenset({"base", "layout", "number_types", "tolerance"})
-"""Modules of this folder that are no operators."""
+_FOUNDATION = frozenset({"base", "layout", "number_types", "returned", "tolerance"})
+"""Modules in this folder that are not operators."""
 
 
 def known_operators() -> tuple[str, ...]:
@@ -33,17 +33,17 @@ def line_at_fault(error: Exception) -> str:
 
 
 def load_operator(name: str) -> Operator:
-    """The operator called `name`. Raises UsageError with a list of the known operators if there is none."""
+    """The operator called `name`. Raises UsageError with the known operators, or if its module defines another."""
     known = known_operators()
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
-        raise UsageError(f"There is no operator {name!r}; known operators: {', '.join(known)}.{hint}")
+        raise UsageError(
+            f"There is no operator {name!r}; known operators: {', '.join(known)}.{did_you_mean(name, known)}"
+        )
     module = importlib.import_module(f"{__name__}.{name}")
     operator = getattr(module, "OPERATOR", None)
     if not isinstance(operator, Operator) or operator.name != name:
-        raise GraderFault(
+        raise UsageError(
             f"{module.__file__} must define OPERATOR, an instance of Operator whose name is {name!r}; "
-            f"found {operator!r}."
+            f"found {f'one called {operator.name!r}' if isinstance(operator, Operator) else repr(operator)}."
         )
     return operator

@@ -18,11 +18,7 @@ from grader.operators.base import Alternate, Dimension, GpuOracle, Kernel, Opera
 
 class AttentionForward(Operator):
     name = "attention_forward"
-    dimensions = (
-        Dimension("B", "from 2 to 14000", lambda v: 2 <= v <= 14000),
-        SEQUENCE_LENGTH,
-        HEAD_DIMENSION,
-    )
+    dimensions = (Dimension("B", "from 2 to 14000", lambda v: 2 <= v <= 14000), SEQUENCE_LENGTH, HEAD_DIMENSION)
 
     def units(self, shape: Shape) -> int:
         return sizes(shape)[0]

@@ -10,42 +10,30 @@ A unit is one head of one batch. Units are numbered across batches; sentences na
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.operators.attention.grouped import SEPARATE, Problem, seen
+from grader.operators.attention.pass_mistakes import changed, forward_mistake, scale_mistakes, shifted, tail_mistakes
+from grader.operators.attention.passes import F64, Keys, Way, forward
 from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
+from grader.operators.number_types import F32_TYPE
 
-F64 = NDArray[np.float64]
-
-MOST_HEADS = 65536
-TILE_ROWS = 128
+MAX_HEADS = 65536
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """The header's numbers by name. `heads` counts the heads of all batches."""
-
-    heads: int
-    heads_of_a_batch: int
-    n: int
-    d: int
-    causal: bool
-    scale: float
-
-
-def _problem(shape: Shape) -> _Problem:
+def _problem(shape: Shape) -> Problem:
     b, h, n, d, causal = sizes(shape[:5])
-    return _Problem(b * h, h, n, d, bool(causal), shape[5])
+    return Problem(b, h, h, n, n, d, F32_TYPE, bool(causal), -1, SEPARATE, float(shape[5]))
 
 
 class AttentionHeads(Operator):
     name = "attention_heads"
     dimensions = (
-        Dimension("B", "from 1 to 65536", lambda v: 1 <= v <= MOST_HEADS),
-        Dimension("H", "from 1 to 65536", lambda v: 1 <= v <= MOST_HEADS),
+        Dimension("B", "from 1 to 65536", lambda v: 1 <= v <= MAX_HEADS),
+        Dimension("H", "from 1 to 65536", lambda v: 1 <= v <= MAX_HEADS),
         Dimension("N", "from 1 to 32768", lambda v: 1 <= v <= 32768),
         Dimension("d", "16, 32, 64 or 128", lambda v: v in (16, 32, 64, 128)),
         Dimension("causal", "0 or 1", lambda v: v in (0, 1)),
@@ -54,172 +42,104 @@ class AttentionHeads(Operator):
     unit, units_name = "head", "heads"
 
     def relation(self, shape: Shape) -> str:
-        heads = int(shape[0]) * int(shape[1])
-        return f"B × H must be at most {MOST_HEADS}, found {heads}" if heads > MOST_HEADS else ""
+        heads = self.units(shape)
+        return f"B × H must be at most {MAX_HEADS}, found {heads}" if heads > MAX_HEADS else ""
 
     def units(self, shape: Shape) -> int:
-        return _problem(shape).heads
+        return int(shape[0]) * int(shape[1])
 
     def unit_label(self, shape: Shape, unit: int) -> str:
-        batch, head = divmod(unit, _problem(shape).heads_of_a_batch)
+        batch, head = divmod(unit, int(shape[1]))
         return f"batch {batch}, head {head}"
 
     def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
-        p = _problem(shape)
-        return Tensor("Q", p.n, p.d), Tensor("K", p.n, p.d), Tensor("V", p.n, p.d)
+        _, _, n, d, *_ = sizes(shape)
+        return Tensor("Q", n, d), Tensor("K", n, d), Tensor("V", n, d)
 
     def outputs(self, shape: Shape) -> tuple[Tensor, ...]:
-        p = _problem(shape)
-        return (Tensor("O", p.n, p.d),)
+        _, _, n, d, *_ = sizes(shape)
+        return (Tensor("O", n, d),)
 
     def exponentials(self, shape: Shape) -> int:
-        p = _problem(shape)
-        return p.heads * (p.n * (p.n + 1) // 2 if p.causal else p.n * p.n)
+        b, h, n, _, causal, _ = sizes(shape)
+        return b * h * (n * (n + 1) // 2 if causal else n * n)
 
     def flops(self, shape: Shape) -> int:
-        return 4 * _problem(shape).d * self.exponentials(shape)
+        return 4 * int(shape[3]) * self.exponentials(shape)
 
     def shrink(self, shape: Shape, units: int) -> Shape:
         return (1, units, *shape[2:])
 
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
-        p = _problem(shape)
-        return (_masked(tensors, rows, p.scale, 0 if p.causal else None),)
+        return (np.asarray(forward(_problem(shape), tensors, rows)),)
 
     def alternates(self) -> tuple[Alternate, ...]:
         return _ALTERNATES
 
 
-def _masked(tensors: Tensors, rows: Rows, scale: float, ahead: int | None, padding: int = 0) -> F64:
-    """softmax(scale q kᵀ) v, where row i sees keys up to i + `ahead` (None: all). A row that sees no key is NaN.
-
-    `padding` is a number of additional keys, with score 0 and value 0, that every row sees.
-    """
-    q, k, v = (tensor.astype(np.float64) for tensor in tensors)
-    keys = np.arange(len(k))
-    wanted = np.arange(len(q))[rows]
-    output = np.empty((len(wanted), v.shape[1]))
-    for first in range(0, len(wanted), TILE_ROWS):
-        numbers = wanted[first : first + TILE_ROWS]
-        end = len(k) if ahead is None else max(1, min(len(k), int(numbers.max()) + ahead + 1))
-        scores = q[numbers] @ k[:end].T * scale
-        if ahead is not None:
-            scores[keys[None, :end] > numbers[:, None] + ahead] = -np.inf
-        top = scores.max(axis=1, keepdims=True)
-        if padding:
-            top = np.maximum(top, 0.0)
-        with np.errstate(invalid="ignore", over="ignore"):  # a row that sees no key: NaN, as on a GPU
-            weights = np.exp(scores - top)
-            total = weights.sum(axis=1, keepdims=True)
-            if padding:
-                total += padding * np.exp(-top)
-            output[first : first + TILE_ROWS] = weights @ v[:end] / total
-    return output
-
-
 # ---- likely mistakes ------------------------------------------------------------------------------------------
 
-Compute = Callable[[Shape, Tensors, Rows], F64]
+
+def _mask_mistakes() -> Iterable[Alternate]:
+    for name, words, sees, if_causal in (
+        (
+            "mask_ignored",
+            "attention without the mask: with causal = 1, row i sees keys 0 to i only.",
+            changed(causal=False),
+            True,
+        ),
+        (
+            "mask_not_asked_for",
+            "causal attention: with causal = 0, every row sees all keys.",
+            changed(causal=True),
+            False,
+        ),
+        (
+            "mask_one_too_late",
+            "a mask that is off by one: row i sees keys 0 to i + 1, but the last should be i.",
+            shifted(end=1),
+            True,
+        ),
+        (
+            "mask_one_too_early",
+            "a mask that is off by one: row i sees keys 0 to i − 1, but the last should be i itself.",
+            shifted(end=-1),
+            True,
+        ),
+    ):
+        yield forward_mistake(
+            name,
+            f"It matches {words}",
+            Way(sees=sees),
+            lambda p, if_causal=if_causal: p.causal is not if_causal,  # type: ignore[misc]
+            problem_of=_problem,
+        )
 
 
-def _with_mask(ahead: int | None) -> Compute:
-    return lambda shape, tensors, rows: _masked(tensors, rows, _problem(shape).scale, ahead)
+def _dropped_tails(tiles: Iterable[int]) -> Iterable[Alternate]:
+    for tile in tiles:
+
+        def sees(p: Problem, queries: NDArray[np.intp], tile: int = tile) -> Keys:
+            first, end = seen(p, queries)
+            return first, np.minimum(end, p.keys - p.keys % tile)
+
+        yield forward_mistake(
+            f"tail_of_{tile}_dropped",
+            f"It matches attention without the last N mod {tile} keys: the loop over tiles runs N / {tile} times, "
+            "rounded down.",
+            Way(sees=sees),
+            lambda p, tile=tile: p.keys % tile == 0 or p.keys < tile,  # type: ignore[misc]
+            problem_of=_problem,
+        )
 
 
-def _with_scale(scale: Callable[[_Problem], float]) -> Compute:
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        p = _problem(shape)
-        return _masked(tensors, rows, scale(p), 0 if p.causal else None)
-
-    return compute
-
-
-def _padded(tile: int) -> Compute:
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        p = _problem(shape)
-        return _masked(tensors, rows, p.scale, 0 if p.causal else None, padding=-p.n % tile)
-
-    return compute
-
-
-def _without_tail(tile: int) -> Compute:
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        p = _problem(shape)
-        q, k, v = tensors
-        end = p.n - p.n % tile
-        return _masked((q, k[:end], v[:end]), rows, p.scale, 0 if p.causal else None)
-
-    return compute
-
-
-def _full(shape: Shape) -> bool:
-    return not shape[4]
-
-
-def _causal(shape: Shape) -> bool:
-    return bool(shape[4])
-
-
-def _tails() -> list[Alternate]:
-    found = []
-    for tile in (32, 64, 16, 128):
-        found += [
-            Alternate(
-                f"tail_of_{tile}_counted_as_zeros",
-                f"It matches attention in which the keys that fill up the last tile of {tile} count with a score of 0: "
-                "keys beyond N must get −∞, so that their exponential is 0.",
-                _padded(tile),
-                lambda shape, t=tile: shape[2] % t == 0,  # type: ignore[misc]
-            ),
-            Alternate(
-                f"tail_of_{tile}_dropped",
-                f"It matches attention without the last N mod {tile} keys: the loop over tiles runs N / {tile} times, "
-                "rounded down.",
-                _without_tail(tile),
-                lambda shape, t=tile: shape[2] % t == 0 or shape[2] < t,  # type: ignore[misc]
-            ),
-        ]
-    return found
-
+_TILES = (32, 64, 16, 128)
 
 _ALTERNATES: tuple[Alternate, ...] = (
-    Alternate(
-        "mask_ignored",
-        "It matches attention without the mask: with causal = 1, row i sees keys 0 to i only.",
-        _with_mask(None),
-        _full,
-    ),
-    Alternate(
-        "mask_not_asked_for",
-        "It matches causal attention: with causal = 0, every row sees all keys.",
-        _with_mask(0),
-        _causal,
-    ),
-    Alternate(
-        "mask_one_too_late",
-        "It matches a mask that is off by one: row i sees keys 0 to i + 1, but the last should be i.",
-        _with_mask(1),
-        _full,
-    ),
-    Alternate(
-        "mask_one_too_early",
-        "It matches a mask that is off by one: row i sees keys 0 to i − 1, but the last should be i itself.",
-        _with_mask(-1),
-        _full,
-    ),
-    Alternate(
-        "scale_of_the_dimension",
-        "It matches attention with the scale 1/√d: take the scale from the header.",
-        _with_scale(lambda p: 1 / math.sqrt(p.d)),
-        lambda shape: abs(shape[5] * math.sqrt(shape[3]) - 1) < 1e-3,
-    ),
-    Alternate(
-        "no_scale",
-        "It matches attention without the scale: multiply the scores by the header's scale before the softmax.",
-        _with_scale(lambda p: 1.0),
-        lambda shape: abs(shape[5] - 1) < 1e-3,
-    ),
-    *_tails(),
+    *_mask_mistakes(),
+    *scale_mistakes(_problem),
+    *tail_mistakes(_TILES, _problem),
+    *_dropped_tails(_TILES),
 )
 
 OPERATOR = AttentionHeads()

@@ -1,12 +1,12 @@
 """Defines the interface of an operator: the layout of its files, its float64 oracle and its cost.
 
-An input file starts with a header of one little-endian int32 per dimension (float32 if the dimension is `real`).
-Tensors follow, of float32 or a smaller type. Input and output files hold the same few tensors for each *unit*, the
+An input file starts with a header of one little-endian int32 per dimension (float32 if the dimension is `real`). The
+tensors follow, in float32 or a smaller type. Input and output files hold the same few tensors for each *unit*, the
 piece that is read and written at once (a batch, a head). The tensors lie unit after unit (Q0 K0 V0 Q1 K1 V1 …), for
-`planar` outputs tensor after tensor (all O, then all dQ, …), or by strides of their own (`layout`). Readers, writers,
+`planar` outputs tensor after tensor (all O, then all dQ, …), or by their own strides (`layout`). Readers, writers,
 checker and diagnosis only ever ask for "tensor t of unit u", so an operator never handles offsets itself.
 
-Expected output is kept as float32 in the order of the output file, whatever the types there.
+Expected outputs are float32, in the order of the output file, even if its types are smaller.
 """
 
 from __future__ import annotations
@@ -35,19 +35,23 @@ Rows = slice | NDArray[np.intp]
 Tensors = Sequence[NDArray[np.float32]]
 """The input tensors of one unit, in file order, each (rows, columns), with values that their types can hold."""
 
+Draw = Callable[[int], NDArray[np.float32]]
+"""Draws so many values of a testcase's distribution."""
+
 Step = Literal[
     "scale", "scores", "keys", "tile", "weight", "rescale", "output_sum", "total", "maximum", "next_maximum",
     "division", "store", "store_scores", "load_q", "load_k", "load_v", "row", "batch", "launch", "copy_back", "write",
     "read", "batch_of_q", "batch_of_k", "batch_of_v", "batch_of_o", "read_file", "order", "shuffle", "exponential",
     "zero_scale", "header", "base_two", "overwritten_maximum", "total_of_one", "reset",
+    "bound", "score_start", "shuffle_down", "write_count", "grid", "shuffled_maximum",
 ]  # fmt: skip
 """A step of the computation, or of the program around it."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """One number of the header, and its legal values. `legal` completes the sentence "B must be {legal}". `real`: the
-    number is a float32, such as a scale, rather than an int32."""
+    """A number of the header and its legal values. `legal` completes the sentence "B must be {legal}". A `real` number
+    is a float32, such as a scale, and not an int32."""
 
     name: str
     legal: str
@@ -77,11 +81,11 @@ class Alternate:
     `compute(shape, tensors, rows)` returns the rows `rows` that output tensor number `tensor` of a unit would have, in
     float64. `sentence` explains the mistake to a student and says where to look. `unless` is true for shapes for which
     this alternate is impossible, costs too much, or does not differ from the right answer. `steps` are the steps of the
-    computation that the mistake makes suspect, the likeliest first. A mistake that mixes units up needs more than its
-    own: `others(shape, unit)` names tensors by unit and number that follow those of the unit itself in `tensors`.
+    computation that the mistake makes suspect, the likeliest first. A mistake that mixes up units needs tensors of
+    other units: `others(shape, unit)` lists them as (unit, number), and `tensors` has them after the unit's own.
 
-    `rounding`: the mistake is one of precision, so its result is near the right one. It is recognised if the errors of
-    a wrong output go along with those of `compute`.
+    `rounding` marks a loss of precision, whose result is near the right one. It is recognised if the errors of a wrong
+    output correlate with those of `compute`.
     """
 
     name: str
@@ -106,13 +110,14 @@ class Kernel:
 
 @dataclass(frozen=True)
 class GpuOracle:
-    """An operator's oracle as CUDA kernels, to make expected outputs quickly; numpy has the last word.
+    """An operator's oracle as CUDA kernels, which make expected outputs quickly. `verify` checks their results against
+    numpy.
 
     The `kernels` in the file `source` are compiled with `defines` and run one after the other. Their parameters are the
-    input tensors of some units, space for the output tensors, unless it is 0 space of `scratch_bytes` a unit for what
-    one kernel leaves to the next, and then `arguments` (numpy scalars). Whatever the types and the order in the files
-    are, tensors are float32 here, and lie unit after unit. The kernels must compute in float64 and round once, to
-    float32. If they are `plain`, the results of the plain implementation (`Operator.plain`) follow those of all units.
+    input tensors of some units, space for the output tensors, `scratch_bytes` per unit (unless that is 0) for results
+    that one kernel leaves to the next, and then `arguments` (numpy scalars). Here tensors are float32, unit after unit,
+    whatever their types and order in the files. The kernels must compute in float64 and round once, to float32. With
+    `plain`, the results of the plain implementation (`Operator.plain`) for all units follow the right ones.
     """
 
     source: Path
@@ -159,10 +164,17 @@ class Operator(ABC):
         """The floating-point operations of the whole problem that count for GFLOP/s."""
 
     def plain(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float32], ...]:
-        """What a plain implementation computes that keeps every intermediate result in the tensors' type, with sums in
-        float32: the rows `rows` of each output tensor. A tolerance `times_plain` is a multiple of its errors. Empty if
-        there is no such implementation."""
+        """The rows `rows` of each output tensor computed by a plain implementation, which rounds every intermediate
+        result to the tensors' type and sums in float32. A tolerance `times_plain` is a multiple of its errors. Empty if
+        the operator has no plain implementation."""
         return ()
+
+    def with_other_rows(
+        self, shape: Shape, tensors: Tensors, outputs: Tensors, rows: NDArray[np.intp], draw: Draw
+    ) -> tuple[Tensors, Tensors] | None:
+        """A unit's `tensors` with other values in the rows `rows` of the first one and of all that belong to these, and
+        its right `outputs` then. None if that is no quicker than the oracle for all rows."""
+        return None
 
     differentiable: bool = False
     """Whether the first output O is a `function` of the inputs, and every further output dX the gradient of Σ dO ∘ O
@@ -177,8 +189,8 @@ class Operator(ABC):
         return 0
 
     def unavoidable(self, shape: Shape) -> tuple[int, int]:
-        """(`flops`, `exponentials`) that every program needs. Conventional counts may be larger, since they
-        include values that some programs compute again and others keep."""
+        """The (`flops`, `exponentials`) that every program needs. The usual counts may be larger, because they include
+        values that some programs keep and others compute again."""
         return self.flops(shape), self.exponentials(shape)
 
     def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
@@ -212,9 +224,9 @@ class Operator(ABC):
         tolerance: float | Mapping[str, float] | TimesPlain,
         plain: Mapping[str, PlainErrors] | None = None,
     ) -> dict[str, float | Limit]:
-        """What errors pass for each output tensor of this shape, by the assignment's `tolerance`: one number, one for
-        each tensor by name, or a multiple of the errors `plain`. Raises UsageError if the names are not those of the
-        tensors, or if `plain` is needed and missing."""
+        """The largest errors that pass, for each output tensor of this shape. The assignment's `tolerance` is one
+        number, one number per tensor by name, or a multiple of the errors `plain`. Raises UsageError if it names an
+        unknown tensor, or if it needs `plain` and there is none."""
         if isinstance(tolerance, TimesPlain):
             if not plain:
                 raise UsageError(f"{self.name}: the testcase has no errors of a plain implementation to compare with.")
@@ -314,7 +326,7 @@ class Operator(ABC):
         return lay_out(self.outputs(shape), self.units(shape), planar=self.planar_output, type=F32_TYPE)
 
     def unit_label(self, shape: Shape, unit: int) -> str:
-        """How a unit is named to people: "batch 3"."""
+        """The name of a unit in sentences: "batch 3"."""
         return f"{self.unit} {unit}"
 
     def locate(self, shape: Shape, index: int) -> Location:
@@ -399,5 +411,5 @@ def sizes(shape: Shape) -> tuple[int, ...]:
 
 
 def shape_words(shape: Shape) -> str:
-    """A shape as tables show it: 2 x 128 x 32."""
+    """A shape in the form that tables show: 2 x 128 x 32."""
     return " x ".join(str(number) if isinstance(number, int) else f"{number:.4g}" for number in shape)

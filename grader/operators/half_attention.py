@@ -10,18 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.attention.grouped import (
-    TYPES,
-    GroupedOperator,
-    dimensions,
-    forward,
-    operands,
-    plain_way,
-    problem_of,
-    query_tensor,
-)
+from grader.operators.attention.grouped import TYPES, GroupedOperator, dimensions, operands, problem_of, query_tensor
 from grader.operators.attention.grouped_mistakes import FORWARD_MISTAKES
 from grader.operators.attention.grouped_oracle import grouped_oracle
+from grader.operators.attention.passes import forward, plain_way
 from grader.operators.base import Alternate, GpuOracle, Rows, Shape, Tensor, Tensors
 
 

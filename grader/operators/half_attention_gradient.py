@@ -12,19 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.attention.grouped import (
-    GroupedOperator,
-    dimensions,
-    forward,
-    gradients,
-    operands,
-    plain_way,
-    problem_of,
-    query_tensor,
-)
+from grader.operators.attention.grouped import GroupedOperator, dimensions, operands, problem_of, query_tensor
 from grader.operators.attention.grouped_mistakes import GRADIENT_MISTAKES
 from grader.operators.attention.grouped_oracle import grouped_oracle
-from grader.operators.base import Alternate, GpuOracle, Rows, Shape, Tensor, Tensors
+from grader.operators.attention.passes import forward, gradients, plain_way, with_other_queries
+from grader.operators.base import Alternate, Draw, GpuOracle, Rows, Shape, Tensor, Tensors
 
 
 class HalfAttentionGradient(GroupedOperator):
@@ -53,6 +45,13 @@ class HalfAttentionGradient(GroupedOperator):
 
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float64], ...]:
         return tuple(each[rows] for each in gradients(problem_of(shape), tensors))
+
+    def with_other_rows(
+        self, shape: Shape, tensors: Tensors, outputs: Tensors, rows: NDArray[np.intp], draw: Draw
+    ) -> tuple[Tensors, Tensors]:
+        p = problem_of(shape)
+        fresh = p.type.rounded(draw(2 * len(rows) * p.d)).reshape(2, len(rows), p.d)
+        return with_other_queries(p, tensors, outputs, rows, fresh)
 
     def function(self, shape: Shape, tensors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         return np.asarray(forward(problem_of(shape), tensors, slice(None)))

@@ -1,8 +1,8 @@
-"""Where the values of tensors lie in a file.
+"""The layout of tensors in a file: the place of every value.
 
 A file holds the same few tensors for each unit. They lie unit after unit (Q0 K0 V0 Q1 K1 V1 …), tensor after tensor
-(all Q, all K, …), or by strides of their own: several tensors then share a *block* of the file, as Q, K and V do that
-are packed as [batch, row, 3, head, column]. Only the columns of a row are always next to each other.
+(all Q, all K, …), or by their own strides. Tensors with strides can share a *block* of the file, for example Q, K and V
+packed as [batch, row, 3, head, column]. The columns of a row are always adjacent.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Dims = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Strides:
-    """A tensor's place in a block of the file, in values: its first one, and the dimensions over which units and the
-    rows of a unit are numbered."""
+    """A tensor's place in a block of the file, counted in values: its first value, and the dimensions over which units,
+    and the rows of a unit, are numbered."""
 
     block: str
     first: int
@@ -52,8 +52,8 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Run:
-    """A part of a file that belongs to one tensor: `repeats` times `length` adjacent values, which begin `stride` bytes
-    apart, the first at byte `first`."""
+    """A part of a file that belongs to one tensor: `repeats` groups of `length` adjacent values. The groups begin
+    `stride` bytes apart, the first one at byte `first`."""
 
     first: int
     length: int
@@ -69,7 +69,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where one tensor lies in a file. `first` and strides are in bytes."""
+    """The place of one tensor in a file. `first` and all strides are in bytes."""
 
     tensor: Tensor
     type: NumberType
@@ -115,6 +115,15 @@ class Layout:
     @cached_property
     def _by_stride(self) -> Dims:
         return tuple(sorted((d for d in (*self.units, *self.rows) if d[0] > 1), key=lambda d: -d[1]))
+
+    def stored(self, file: NDArray[np.uint8], unit: int) -> NDArray[Any]:
+        """One unit's stored values as a view of the bytes of the whole file: (dimensions of the rows …, columns)."""
+        counts, strides = zip(*self.rows, (self.tensor.columns, self.type.bytes), strict=True)
+        return np.ndarray(counts, self.type.storage, file, self.offset(unit), strides)
+
+    def values_of(self, file: NDArray[np.uint8], unit: int) -> NDArray[np.float32]:
+        """One unit's values, (rows, columns), from the bytes of the whole file."""
+        return self.type.decode(self.stored(file, unit)).reshape(self.tensor.rows, self.tensor.columns)
 
     # ---- reading and writing ------------------------------------------------------------------------------------
 
@@ -185,7 +194,7 @@ def _in_blocks(tensors: Sequence[Tensor], types: Sequence[NumberType], start: in
 
 
 def _dot(dims: Dims, number: Any) -> Any:
-    """The distance of number `number` (an int, or an array of them) from number 0."""
+    """The distance of item `number` (an int or an array of ints) from item 0."""
     distance = 0
     for count, stride in reversed(dims):
         number, index = divmod(number, count)

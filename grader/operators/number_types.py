@@ -8,7 +8,7 @@ that it can represent: to the nearest, ties to even. The 8-bit formats are those
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -21,8 +21,8 @@ TypeName = Literal["f32", "f16", "bf16", "e4m3", "e5m2"]
 
 @dataclass(frozen=True)
 class NumberType:
-    """One type. `storage` is the numpy type that holds its bits. `roundoff` is half the distance from 1 to the next
-    number, the largest relative error of rounding."""
+    """A type of numbers. `storage` is the numpy type that holds its bits. `roundoff` is half the distance from 1 to the
+    next number, the largest relative error of rounding."""
 
     name: TypeName
     words: str
@@ -36,8 +36,10 @@ class NumberType:
     def decode(self, stored: NDArray[Any]) -> F32:
         """The float32 values of stored bits; float32 itself is not copied."""
         match self.name:
-            case "f32" | "f16":
+            case "f32":
                 return np.asarray(stored, np.float32)
+            case "f16":  # numpy's built-in conversion takes twice as long
+                return np.asarray(_of_half()[stored.view(np.uint16)])
             case "bf16":
                 return np.asarray((stored.astype(np.uint32) << 16).view(np.float32))
             case _:
@@ -72,7 +74,7 @@ class NumberType:
         return np.asarray(np.where(codes & 128, -value, value), np.float32)
 
     def _nearest_byte(self, values: F32) -> NDArray[np.uint8]:
-        """The byte of the nearest value, ties to even. Values too large become infinity or, in e4m3, NaN."""
+        """The byte of the nearest value, ties to even. Values that are too large become infinity or, in e4m3, NaN."""
         beyond = 0x7F if self.name == "e4m3" else 0x7C  # one more than the code of the largest finite value
         finite = self._of_byte[:beyond].astype(np.float64)
         between = (finite + np.append(finite[1:], 2 * finite[-1] - finite[-2])) / 2
@@ -81,6 +83,12 @@ class NumberType:
         tie = (code < beyond) & (code % 2 == 1) & (between[np.minimum(code, beyond - 1)] == size)
         code = np.where(np.isnan(values), 0x7F, code + tie)
         return np.asarray(code | np.where(np.signbit(values), 128, 0), np.uint8)
+
+
+@cache
+def _of_half() -> F32:
+    """The value of each float16, by its bits."""
+    return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
 F32_TYPE = NumberType("f32", "float32", "<f4", 2.0**-24)

@@ -78,7 +78,7 @@ Compute = Callable[[Shape, Tensors, Rows], F64]
 
 
 def _summed_over(columns: Callable[[int], slice]) -> Compute:
-    """The softmax with a sum over only some of the columns; every column is divided by it."""
+    """The softmax, in which every column is divided by a sum over only some of the columns."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         weights = _exponentials(tensors, rows)

@@ -1,8 +1,8 @@
-"""How large the errors of an output tensor may be.
+"""Tolerances: the largest errors that pass for an output tensor.
 
 A tolerance is either a largest error for every value, or a multiple of the errors of a plain implementation that rounds
-to the tensors' type after every operation (`Operator.plain`), as FlashAttention's tests have it. The second kind limits
-the root mean square too: there sloppy rounding shows before any single value is far off.
+to the tensors' type after every operation (`Operator.plain`), as in FlashAttention's tests. The second kind also limits
+the root mean square, which reveals sloppy rounding before any single value is far off.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Factor = Annotated[float, Field(gt=0, le=1000)]
 
 FEW_VALUES = 128
 FEW_VALUES_FACTOR = 3.0
-"""The largest of few errors varies much from one right program to another, so it may be three times the plain one's."""
+"""With few values, the largest error varies a lot between correct programs, so it may be three times the plain one."""
 
 
 class TimesPlain(StrictModel):
@@ -48,7 +48,7 @@ class PlainErrors:
 
 @dataclass(frozen=True)
 class ErrorSums:
-    """What `PlainErrors` come from, for part of a tensor; parts can be added."""
+    """The sums from which `PlainErrors` are computed, for part of a tensor. The sums of several parts can be added."""
 
     count: int = 0
     largest: float = 0.0
@@ -69,7 +69,7 @@ class ErrorSums:
 
 
 def error_sums(got: NDArray[np.float32], right: NDArray[np.float64]) -> ErrorSums:
-    """The errors of some values, which are finite."""
+    """Sum up the errors of finite values."""
     if not right.size:
         return ErrorSums()
     error = np.abs(got - right).ravel()
@@ -78,8 +78,8 @@ def error_sums(got: NDArray[np.float32], right: NDArray[np.float64]) -> ErrorSum
 
 @dataclass(frozen=True)
 class Limit:
-    """What passes for one output tensor: the largest |got − expected| and, unless None, their root mean square. `plain`
-    is what both were computed from."""
+    """The limits for one output tensor: on the largest |got − expected| and, unless None, on the root mean square. Both
+    may have been computed from the errors `plain`."""
 
     largest: float
     rms: float | None = None
@@ -87,14 +87,14 @@ class Limit:
 
     @property
     def match(self) -> float:
-        """How close to a wrong way to compute the tensor an output must be to be recognised. An absolute tolerance is
-        wide compared with rounding errors; a multiple of the plain ones is as wide as these."""
+        """The largest difference at which an output still counts as equal to that of a known mistake. An absolute
+        tolerance is wide compared with rounding errors, so a tenth of it is enough."""
         return self.largest / 10 if self.plain is None else self.largest
 
 
 def times_plain(plain: PlainErrors, type: NumberType, values: int, factor: float) -> Limit:
     """The limit for a tensor with this number of values: `factor` times the plain errors, and a little more, since
-    these can be zero."""
+    plain errors can be zero."""
     largest = max(factor, FEW_VALUES_FACTOR) if values < FEW_VALUES else factor
     return Limit(
         largest * plain.largest + 1e-5 * plain.magnitude + type.roundoff / 100,

@@ -20,7 +20,7 @@ _MOST_LINES = 3
 _LEAST_EFFICIENCY = 0.9
 """If at least this share of a warp's lanes works on average, divergent branches cost little."""
 _LEAST_LOADS = 4
-"""Bulk copies of a block from which a pipeline pays."""
+"""The fewest bulk copies of a block for which a pipeline is advised."""
 _SAME_ADDRESS = 4
 """An atomic gets a sentence if on average at least this many lanes of a warp wait for others."""
 
@@ -129,7 +129,7 @@ def _uncoalesced(access: AccessEvent, share: float) -> str:
     else:
         remedy += "; transpose in a shared tile before storing"
     if access.bytes < 16 and access.stride is not None and abs(access.stride) >= 16:
-        remedy += "; or let each thread take 16 bytes at once (float4)"
+        remedy += "; or let each thread access 16 bytes at a time (float4)"
     return f"{text}: {how}. {remedy}."
 
 
@@ -177,7 +177,7 @@ def _divergence(branches: Iterable[BranchEvent], events: Iterable[KernelEvent], 
 
 
 def _one_stage(events: Iterable[KernelEvent]) -> Iterator[str]:
-    """Bulk copies of which a block never has those of two barrier objects under way."""
+    """Advice to pipeline if the bulk copies in flight in a block never belong to more than one barrier object."""
     for event in events:
         loads, stages = event.counters.get("bulk_loads", 0), event.counters.get("bulk_stages", 0)
         if stages == 1 and loads >= _LEAST_LOADS * prod(event.grid):

@@ -68,7 +68,7 @@ def counted_run(engine: Engine, program: Path, case: Case, limits: Limits, progr
 
 
 def _cut_off(run: Run) -> str:
-    """How far a program came before it was stopped; '' if it ended by itself."""
+    """A phrase on how far a program came before it was stopped; '' if it ended by itself."""
     kernels = run.trace.kernels if run.trace is not None else ()
     stopped = next((kernel for kernel in kernels if "blocks_begun" in kernel.counters), None)
     if stopped is not None:

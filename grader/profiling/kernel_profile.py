@@ -21,7 +21,7 @@ from grader.course.metrics import DRAM_BYTES, FLOPS, OCCUPANCY, READ_BYTES, Metr
 from grader.profiling.kernel_time import counted_ns, weighted_median
 from grader.profiling.ncu import Launch
 from grader.profiling.occupancy import Demand, Occupancy
-from grader.programs.trace import AccessEvent, KernelEvent, Trace
+from grader.programs.trace import AccessEvent, KernelEvent, KernelSummary, Trace
 
 LEAST_SHARE = 0.01
 """A kernel with a smaller share of GPU time does not count in the occupancy score."""
@@ -120,15 +120,7 @@ def kernel_profiles(
     for kernel in trace.kernels:
         first.setdefault(kernel.name, kernel)
     return tuple(
-        _profile(
-            summary.name,
-            summary.launches,
-            summary.total_ns,
-            summary.share,
-            found.get(summary.name, []),
-            metrics,
-            theory(_demand(first[summary.name])) if theory is not None else None,
-        )
+        _profile(summary, found.get(summary.name, []), metrics, theory and theory(_demand(first[summary.name])))
         for summary in trace.kernel_summaries()
     )
 
@@ -153,13 +145,7 @@ def _demand(kernel: KernelEvent) -> Demand:
 
 
 def _profile(
-    name: str,
-    count: int,
-    gpu_ns: int,
-    share: float,
-    launches: Sequence[Launch],
-    metrics: Sequence[Metric],
-    theoretical: Occupancy | None,
+    summary: KernelSummary, launches: Sequence[Launch], metrics: Sequence[Metric], theoretical: Occupancy | None
 ) -> KernelProfile:
     ranges = {}
     for metric in metrics:
@@ -171,11 +157,11 @@ def _profile(
     seconds = sum(launch.duration_ns for launch in launches) / 1e9
     reads = [launch.values[READ_BYTES] > 0 for launch in launches if READ_BYTES in launch.values]
     return KernelProfile(
-        name=name,
-        launches=count,
+        name=summary.name,
+        launches=summary.launches,
         profiled=len(launches),
-        gpu_ns=gpu_ns,
-        share=share,
+        gpu_ns=summary.total_ns,
+        share=summary.share,
         theoretical=theoretical,
         ranges=ranges,
         stalls=_stalls(launches),

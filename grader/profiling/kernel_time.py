@@ -1,4 +1,5 @@
-"""Assigns GPU time to kernels for the occupancy score: of the kernels that run, the one with the lowest occupancy.
+"""Assigns GPU time to kernels for the occupancy score: each moment counts for the running kernel with the lowest
+occupancy.
 
 Otherwise a kernel that is launched only for its occupancy could run next to the others on a second stream, asleep in
 warps that they leave free, and get a share of the time without costing any. So it counts only in time that it adds.

@@ -37,6 +37,9 @@ WALL_S = 240.0
 _LOG_BYTES = 32 << 20
 """The log has about 2 KB per profiled launch."""
 _SPARE_BYTES = 256 << 20
+_COPY_BYTES = 8 << 30
+"""ncu keeps a copy of memory, to restore it between passes."""
+OUTPUT = "{output}"
 _TOOLS = Path("/opt/nvidia")
 """NVIDIA's packages install Nsight Compute here; the toolkit's bin/ncu is a script that calls it."""
 _NO_PERMISSION = "ERR_NVGPUCTRPERM"
@@ -80,35 +83,52 @@ def run_ncu(
         )
     if why := sandbox.tool_problem():
         raise NotProfiled(f"Nsight Compute was not run: {why}.")
-    with scratch_folder("ncu") as scratch:
+    source = input_file.resolve()
+    outcome = run_under_tool(
+        engine,
+        ncu_options(ncu, metrics, invocations),
+        program,
+        (str(source), OUTPUT),
+        (source,),
+        sandbox.Limits(
+            wall_s=WALL_S,
+            memory_bytes=memory_share.of_a_program(limits.memory_bytes + _COPY_BYTES),
+            processes=limits.processes,
+            file_bytes=output_bytes + _SPARE_BYTES,
+            folder_bytes=2 * (output_bytes + _SPARE_BYTES),
+            kept_output_bytes=_LOG_BYTES,
+        ),
+    )
+    launches = parse_csv(outcome.stdout)
+    if not launches:
+        raise NotProfiled(_why_nothing(outcome.stdout + _known_words(outcome.stderr), outcome.timed_out))
+    return launches, outcome.wall_s
+
+
+def run_under_tool(
+    engine: CudaEngine,
+    tool: Sequence[str],
+    program: Path,
+    arguments: Sequence[str],
+    readable: Sequence[Path],
+    limits: sandbox.Limits,
+) -> sandbox.Outcome:
+    """Run `program ARGUMENTS` under a tool from NVIDIA, given as its path and options. OUTPUT among the arguments
+    becomes a path that the program may write to."""
+    with scratch_folder("tool") as scratch:
         folder = scratch / "run" / "work"
         folder.mkdir(parents=True)
-        launch = engine.launch(program, (str(input_file.resolve()), str(folder / "output")), "", traced=False)
+        given = [str(folder / "output") if word == OUTPUT else word for word in arguments]
+        launch = engine.launch(program, given, "", traced=False)
         job = sandbox.Job(
-            command=(*ncu_options(ncu, metrics, invocations), *sandbox.apart(launch.command)),
+            command=(*tool, *sandbox.apart(launch.command)),
             folder=folder,
             environment=launch.environment,
-            readable=(program, input_file.resolve(), engine.toolkit.root, *nvidia_tools(ncu), *launch.readable),
+            readable=(program, engine.toolkit.root, *_nvidia_tools(Path(tool[0])), *readable, *launch.readable),
             devices=launch.devices,
             starts_programs=True,
         )
-        outcome = sandbox.run(
-            job,
-            sandbox.Limits(
-                wall_s=WALL_S,
-                memory_bytes=memory_share.of_a_program(
-                    limits.memory_bytes + (8 << 30)
-                ),  # ncu keeps a copy of memory to restore between passes
-                processes=limits.processes,
-                file_bytes=output_bytes + _SPARE_BYTES,
-                folder_bytes=2 * (output_bytes + _SPARE_BYTES),
-                kept_output_bytes=_LOG_BYTES,
-            ),
-        )
-        launches = parse_csv(outcome.stdout)
-        if not launches:
-            raise NotProfiled(_why_nothing(outcome.stdout + _known_words(outcome.stderr), outcome.timed_out))
-        return launches, outcome.wall_s
+        return sandbox.run(job, limits)
 
 
 def ncu_options(ncu: Path, metrics: Sequence[str], invocations: Sequence[int] | None) -> tuple[str, ...]:
@@ -123,7 +143,7 @@ def ncu_options(ncu: Path, metrics: Sequence[str], invocations: Sequence[int] | 
     return tuple(options)
 
 
-def nvidia_tools(tool: Path) -> tuple[Path, ...]:
+def _nvidia_tools(tool: Path) -> tuple[Path, ...]:
     """The folders of a tool from NVIDIA that the sandbox has to make readable."""
     return tuple(folder for folder in (tool.resolve().parent, _TOOLS) if folder.is_dir())
 
@@ -147,7 +167,7 @@ def parse_csv(text: str) -> tuple[Launch, ...]:
 
 
 def _readable(name: str) -> str:
-    """Demangle a name as the tracer and its reader do, so that equal names are the same kernel. (ncu's own demangler
+    """Demangle a name like the tracer and its reader, so that equal names are the same kernel. (ncu's own demangler
     writes `<unnamed>` and `(bool)0` where the C++ library writes `(anonymous namespace)` and `false`.)"""
     return spelled_out(demangle(name)[:MAX_TEXT])
 

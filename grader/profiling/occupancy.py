@@ -36,8 +36,8 @@ class Demand:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How a launch fills an SM. `limiters` are the resources that alone would allow the fewest blocks; `sentence`
-    explains it to people."""
+    """The warps of a launch that an SM can hold. `limiters` are the resources that limit the number of blocks most,
+    each considered alone; `sentence` puts the occupancy into words."""
 
     blocks: int
     warps: int
@@ -47,12 +47,12 @@ class Occupancy:
 
     @property
     def theoretical(self) -> float:
-        """The number of this launch's warps that an SM can hold, as a share (0..1) of the most that it can hold."""
+        """The share (0..1) of an SM's warp slots that this launch can fill."""
         return self.warps / self.most_warps
 
 
 Blocks = Callable[[Demand], tuple[int, dict[str, int]]]
-"""For the SM of one architecture, returns (blocks per SM, blocks that each resource alone allows) of a demand."""
+"""Returns (blocks per SM, blocks that each resource alone allows) of a demand, for the SM of one architecture."""
 
 
 def occupancy(demand: Demand, limits: SmLimits, blocks: Blocks) -> Occupancy:

@@ -23,25 +23,14 @@ from grader.base.names import spelled_out
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
+from grader.programs.compile_errors import failure_sentence, first_line
 from grader.programs.engine import Compiled, Engine, python_program
+from grader.programs.source_rules import refusal, violations
 from grader.programs.submission import Submission
 from grader.sandbox import quarantine
 from grader.sandbox.cache import cache_entry, making, mark_used, put
 from grader.sandbox.scratch import scratch_folder
 
-_LIBRARY_PREFIXES = {
-    "cublasLt": "cuBLASLt",
-    "cublas": "cuBLAS",
-    "cudnn": "cuDNN",
-    "cufft": "cuFFT",
-    "curand": "cuRAND",
-    "cusolver": "cuSOLVER",
-    "cusparse": "cuSPARSE",
-    "cutensor": "cuTENSOR",
-    "nccl": "NCCL",
-    "nvrtc": "NVRTC",
-    "nppc": "NPP",
-}
 _MOST_INPUT_BYTES = 512 << 20
 """Limit on the inputs for which a Python program's kernels are compiled in the build step."""
 SOURCE_FOLDER = "source"
@@ -67,26 +56,6 @@ _LACKING_CURAND = re.compile(
     r"\bgrader_lacks_curand::(\w+)|grader_lacks_curand\d+(curand_?[a-z0-9_]*|skipahead[a-z_]*)"
 )
 """A called function of grader/programs/stubs/include/curand_kernel.h, as a linker names it."""
-_UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
-_ERROR = re.compile(r"^\S.*?(?:\b[Ee]rror\b(?: #[\w-]+)?\s*:|multiple definition of).*$", re.MULTILINE)
-"""An error of a compiler or linker. It starts its line; quoted source lines are indented."""
-_MISSING_HEADER = re.compile(r"fatal error: (\S+): No such file or directory")
-_REFUSALS = (
-    (
-        re.compile(r"kernel launch from __device__ or __global__ functions requires separate compilation mode"),
-        "It launches kernels from a kernel (dynamic parallelism): launch them all from the host.",
-    ),
-    (
-        re.compile(r"requires --extended-lambda nvcc flag"),
-        "Its lambdas marked __device__ need nvcc's flag --extended-lambda: hand in a Makefile that passes it.",
-    ),
-    (
-        _MISSING_HEADER,
-        r"It includes \1, which is neither in the submission nor in the CUDA toolkit here: hand it in, or remove the "
-        "include.",
-    ),
-)
-"""Compiler messages, each with a sentence on the remedy."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +88,13 @@ def build(submission: Submission, assignment: Assignment, engine: Engine) -> Bui
         return _compile(submission, assignment, engine, key, scratch, folder)
 
 
+def build_to_grade(submission: Submission, assignment: Assignment, engine: Engine) -> Build:
+    """Like `build`, but a Python program that the source rules refuse is not built, since its build runs it."""
+    if submission.is_python and (why := refusal(violations(submission, assignment, engine), built=False)):
+        return Build(None, Fault.STUDENT, why, "", 0.0, cached=False, key=_key(submission, assignment, engine))
+    return build(submission, assignment, engine)
+
+
 def _compile(
     submission: Submission, assignment: Assignment, engine: Engine, key: str, scratch: Path, folder: Path
 ) -> Build:
@@ -144,7 +120,7 @@ def _compile(
                 "(NVCC=…/bin/nvcc)."
             )
         fault = Fault.MACHINE if machine else made.fault
-        reason = machine or _failure_sentence(log, fault, assignment)
+        reason = machine or failure_sentence(log, fault, assignment)
         return Build(None, fault, reason, log, seconds, cached=False, key=key)
     kept = Path(tempfile.mkdtemp(dir=scratch))  # a folder that no compiler could write to
     kept.chmod(0o755)
@@ -207,7 +183,7 @@ def _canary(engine: Engine, place: Path) -> str:
     if made.ok:
         return ""
     errors = [line for line in made.log.splitlines() if re.search(r"\berror\b", line)]
-    said = (errors[0] if errors else _first_line(made.log)).strip()
+    said = (errors[0] if errors else first_line(made.log)).strip()
     if "Unsupported gpu architecture" in said:
         remedy = "This nvcc does not support the GPU: install one that does (CUDA 12 for GPUs before Turing, 2018)"
         remedy += ", or use --engine emulator."
@@ -260,50 +236,3 @@ def _key(submission: Submission, assignment: Assignment, engine: Engine) -> str:
     if submission.is_python:
         parts += [python_program.identity(), assignment.name]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-
-
-def _failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> str:
-    """One sentence on why compiling failed."""
-    if fault is Fault.GRADER:
-        return f"The emulator cannot run this program: {_first_line(log)}"
-    if "__cudaCDP" in log:
-        return (
-            "It launches kernels from a kernel (dynamic parallelism), which this assignment forbids: launch them all "
-            "from the host."
-        )
-    if (header := _MISSING_HEADER.search(log)) and (library := _forbidden_library(header[1], assignment)):
-        return (
-            f"It includes {header[1]}, which is neither in the submission nor in the CUDA toolkit here, and this "
-            f"assignment forbids {library}: write that computation yourself."
-        )
-    for found, sentence in _REFUSALS:
-        if (match := found.search(log)) is not None:
-            return match.expand(sentence)
-    undefined = list(dict.fromkeys(_UNDEFINED.findall(log)))
-    for name in undefined:
-        if library := _forbidden_library(name, assignment):
-            function = re.sub(r"_v\d+$", "", name)
-            return (
-                f"It calls {function} from {library}, which this assignment forbids: write that computation yourself."
-            )
-    if undefined == ["main"]:
-        return "It has no function main: a program's work begins there."
-    if undefined:
-        return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
-    if "was stopped after" in log:
-        return f"Compiling took longer than {assignment.build.limit_s:g} s: make the code, or its templates, smaller."
-    errors = [line for line in _ERROR.findall(log) if not line.startswith("collect2")]
-    count = f" ({len(errors)} errors in all)" if len(errors) > 1 else ""
-    return f"It does not compile{count}: {errors[0].strip() if errors else _first_line(log)}"
-
-
-def _forbidden_library(name: str, assignment: Assignment) -> str:
-    """The forbidden library that a function or header belongs to by its name; '' if to none."""
-    for prefix, library in _LIBRARY_PREFIXES.items():
-        if name.lower().startswith(prefix.lower()) and prefix in assignment.build.forbidden_libraries:
-            return library
-    return ""
-
-
-def _first_line(log: str) -> str:
-    return next((line.strip() for line in log.splitlines() if line.strip()), "the compiler printed nothing")

@@ -17,19 +17,8 @@ _LAUNCHERS = {"ccache", "sccache", "distcc", "env", "nice", "time"}
 """Programs that run the compiler named in their arguments."""
 _COMPILER = re.compile(r"(?:[\w.]+-)*(?:nvcc|ar|g\+\+|gcc|c\+\+|cc|clang\+\+|clang)(?:-\d+)?")
 _NO_LINK = {
-    "-c",
-    "--compile",
-    "-dc",
-    "--device-c",
-    "-dlink",
-    "--device-link",
-    "-E",
-    "-M",
-    "-MM",
-    "-ptx",
-    "-cubin",
-    "-lib",
-}
+    "-c", "--compile", "-dc", "--device-c", "-dlink", "--device-link", "-E", "-M", "-MM", "-ptx", "-cubin", "-lib",
+}  # fmt: skip
 _VALUE_APART = {"-o", "--output-file", "-MF", "-MT", "-MQ", "-L", "-x", "-Xlinker", "-include", "-arch", "-march"}
 """Options whose next word is not an input file."""
 _HOST_ONLY = re.compile(r"-(std=|c$|M|L|Wl,|g|pipe|static|shared|rdynamic|o.|Ofast$)")

@@ -21,6 +21,7 @@ from grader import sandbox
 from grader.base.errors import GraderFault, MachineFault
 from grader.course.catalogue.piece import Made
 from grader.course.testcase import Case
+from grader.gpu.nvml import nvml_device
 from grader.operators import GpuOracle, Operator, Shape
 from grader.operators.base import Kernel
 from grader.operators.number_types import F32
@@ -111,7 +112,7 @@ class CudaOracle:
         return self._functions[cubin, kernel.name]
 
     def _cubin(self, kernel: GpuOracle) -> Path:
-        """The compiled kernels, from the cache if they are there."""
+        """The compiled kernels, from the cache if possible."""
         defines = [f"-D{name}={value}" for name, value in sorted(kernel.defines.items())]
         text = kernel.source.read_bytes()
         key = hashlib.sha256(text + f"{defines} {self._gpu.architecture} {self._toolkit.version}".encode()).hexdigest()[
@@ -131,7 +132,7 @@ class CudaOracle:
 
 
 def _kept(operator: Operator, shape: Shape, descriptor: int, units: range, answer: F32, plain: F32 | None) -> Made:
-    """Write the expected output of some units, and sum up the errors of the plain implementation."""
+    """Write the expected output of some units, and accumulate the errors of the plain implementation."""
     sums, begin = [], 0
     for layout in operator.expected_layouts(shape):
         end = begin + layout.tensor.size
@@ -171,9 +172,6 @@ def open_gpu_oracle() -> Iterator[CudaOracle]:
 
 def _device(driver: Any, gpu: Gpu) -> Any:
     """CUDA's device for `gpu`. CUDA and NVML may number GPUs differently, but both know the PCI address."""
-    pynvml.nvmlInit()
-    try:
-        found = pynvml.nvmlDeviceGetPciInfo(pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid.encode())).busIdLegacy
-    finally:
-        pynvml.nvmlShutdown()
+    with nvml_device(gpu.uuid) as handle:
+        found = pynvml.nvmlDeviceGetPciInfo(handle).busIdLegacy
     return driver.Device(found.decode() if isinstance(found, bytes) else found)

@@ -1,9 +1,9 @@
-"""What a Python submission may not contain, by its syntax tree.
+"""Finds what a Python submission may not contain, in its syntax tree.
 
-A CUDA program is compiled before it runs, and what it can reach is what it was linked with. A Python program reaches
+A CUDA program is compiled before it runs, and can reach only what it was linked with. A Python program reaches
 everything in its process: Triton's driver and caches, the frames above it, every clock. So imports are named one by
-one, code comes from the file alone, and modules are used, not changed. These rules are about the text; what a program
-does is the sandbox's and the tracer's business.
+one, code comes from the file alone, and modules are used, not changed. These rules are about the text; the sandbox
+and the tracer watch what a program does.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterator
+
+from grader.programs.host_arithmetic import host_arithmetic
 
 MODULES = frozenset(
     {"__future__", "argparse", "array", "bisect", "collections", "collections.abc", "contextlib", "copy",
@@ -34,28 +36,19 @@ _PARTS_OF_MODULES = frozenset(
     {"ast", "atexit", "codecs", "json", "linecache", "logging", "np", "pkgutil", "platform", "re", "signal",
      "sysconfig", "traceback", "types", "uuid", "weakref", "zipimport"}
 )  # fmt: skip
-"""More of these, with names that a program's own objects may have: refused as parts of modules only."""
+"""More such modules. A program's own objects may have these names too, so they are refused only as parts of modules."""
 _LEAVES_TRITON = frozenset(
     {"knobs", "launcher_cls", "load_binary", "nvsmi", "set_active", "reset_active", "compile", "cublas", "extern",
      "extern_elementwise", "_unsafe_update_src"}
 )  # fmt: skip
+_BY_TEXT = frozenset(
+    {"attrgetter", "methodcaller", "Formatter", "vformat", "get_field", "get_type_hints", "ForwardRef",
+     "singledispatch", "singledispatchmethod"}
+)  # fmt: skip
 _ATTRIBUTES = {
     **dict.fromkeys(("ctypes", "ctypeslib", "f2py", "distutils"), "reaches beyond numpy's arrays"),
     **dict.fromkeys(_OTHER_MODULES, "is a module that may not be imported"),
-    **dict.fromkeys(
-        (
-            "attrgetter",
-            "methodcaller",
-            "Formatter",
-            "vformat",
-            "get_field",
-            "get_type_hints",
-            "ForwardRef",
-            "singledispatch",
-            "singledispatchmethod",
-        ),
-        "looks up names that it is given as text",
-    ),
+    **dict.fromkeys(_BY_TEXT, "looks up names that it is given as text"),
     **dict.fromkeys(("system", "popen", "Popen", "fork", "posix_spawn"), "starts other programs"),
     **dict.fromkeys(_LEAVES_TRITON, "changes Triton or leaves it"),
     **dict.fromkeys(("allow_pickle", "load", "fromfunction"), "runs code from data"),
@@ -67,7 +60,7 @@ _ATTRIBUTES = {
 _RENAMED: dict[str, tuple[str, ...]] = {"sys": (), "numpy": ("np",)}
 """The other names of modules for which there are rules by name."""
 _MOST_STEPS = 8
-"""How often a part of a module can get yet another name."""
+"""The longest chain of new names for a part of a module that is followed."""
 _ALLOWED_DUNDERS = frozenset(
     {"__name__", "__file__", "__doc__", "__init__", "__call__", "__enter__", "__exit__", "__post_init__", "__len__",
      "__getitem__", "__iter__", "__next__", "__repr__", "__str__", "__eq__", "__hash__", "__annotations__"}
@@ -76,13 +69,14 @@ _ARRAY_WORK = re.compile(
     r"convolve|correlate|dot|einsum|exp|exp2|expm1|fft|(?:float_)?power|frompyfunc|inner|kron|linalg|logaddexp2?|"
     r"mat(?:mul|vec)|(?:cos|sin|tan)h|tensordot|vdot|vec(?:dot|mat|torize)"
 )
-"""What numpy computes of arrays, and kernels are meant to."""
+"""Functions of numpy that do, on the processor, the work that kernels are meant to do."""
 _NUMPY_AGAIN = frozenset({"core", "emath", "lib", "ma"})
-"""Parts of numpy that hold the same functions once more."""
+"""Parts of numpy that offer the same functions under other names."""
 _LIBRARY_KERNEL = re.compile(
     r"(?:cub|cublas|cudnn|cutlass|nvjet|sm\d\d|xmma)_|(?:ampere|maxwell|turing|volta)_\w*gemm|gemm(?:k1|SN)|gemv2|splitK"
 )
-"""The names of libraries' kernels, which would pass for the submission's own."""
+"""Names of libraries' kernels. If the submission had a function of such a name, the library's kernel would pass for
+its own."""
 _NUMPY_LOADERS = frozenset({"allow_pickle", "load", "fromfunction"})
 
 Broken = tuple[int, str, str]
@@ -91,6 +85,7 @@ _OWN_CODE = "code comes from the file as it was handed in, and from nowhere else
 _AS_THEY_ARE = "a program uses modules and kernels as they are"
 _BY_THEIR_NAMES = "functions of numpy are used as np.NAME"
 _ON_THE_GPU = "a kernel does the work, not the processor"
+_NOT_OF_ARRAYS = f"{_ON_THE_GPU}; if it is a single number, write float(x[0])"
 
 
 def broken_rules(source: bytes, allowed: Collection[str], *, inline_assembly: bool = True) -> list[Broken]:
@@ -101,6 +96,7 @@ def broken_rules(source: bytes, allowed: Collection[str], *, inline_assembly: bo
     imported = modules | _other_names(tree, modules)
     kernels = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.decorator_list}
     found = [broken for node in ast.walk(tree) for broken in _judged(node, imported, kernels, MODULES | set(allowed))]
+    found += [(line, what, _NOT_OF_ARRAYS) for line, what in host_arithmetic(tree)]
     found += _handed_on(tree, _module_names(tree, MODULES | set(allowed)))
     if not inline_assembly:
         found += [
@@ -139,7 +135,7 @@ def _module_names(tree: ast.AST, allowed: Collection[str]) -> set[str]:
 
 
 def _handed_on(tree: ast.AST, modules: Collection[str]) -> list[Broken]:
-    """Where a module is a value, which other code could look into under another name."""
+    """The lines that use a module as a value, because other code could look into it under another name."""
     bases = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
     handed_on = (node for node in names if node.id in modules and id(node) not in bases)
@@ -172,7 +168,7 @@ def _judged(
         case ast.Name(id=name) if name in _BUILT_INS or _is_dunder(name):
             yield node.lineno, f"uses {name}", _OWN_CODE
         case ast.FunctionDef(name=name) if name in kernels and _LIBRARY_KERNEL.match(name):
-            yield node.lineno, f"calls a function {name}", "a library's kernels are called so: give it another name"
+            yield node.lineno, f"calls a function {name}", "kernels of libraries have such names: give it another name"
         case ast.BinOp(op=ast.MatMult()):
             yield node.lineno, "multiplies matrices", _ON_THE_GPU
         case ast.Attribute(value=value, attr=name):
@@ -195,7 +191,7 @@ def _judged(
         case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if _root(value) in imported:
             yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
         case ast.Call(func=ast.Name(id="jit") | ast.Attribute(attr="jit")) if "repr" in {k.arg for k in node.keywords}:
-            yield node.lineno, "names a kernel", "a kernel is called like its function"
+            yield node.lineno, "names a kernel", "a kernel has the name of its function"
         case ast.keyword(arg="allow_pickle"):
             yield node.value.lineno, "reads pickles", "they run code from data"
         case ast.Global(names=names) | ast.Nonlocal(names=names) if set(names) & _BUILT_INS:

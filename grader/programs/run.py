@@ -21,30 +21,31 @@ from grader.sandbox.scratch import claim_name, scratch_folder
 from grader.sandbox.streams import Receiver
 
 _SLACK_BYTES = 64 << 20
-"""How far an output may exceed its expected size before the run is stopped. Room beyond the expected output: the
-checker has to detect an output that is too long, and programs may write other files."""
+"""The number of bytes by which an output may exceed its expected size before the run is stopped: the checker has to
+detect an output that is too long, and programs may write other files."""
 
 _CLOCKS = (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, time.CLOCK_MONOTONIC_RAW, time.CLOCK_BOOTTIME)
 """The clocks that a tracer may use: CUPTI takes CLOCK_REALTIME (seen with CUDA 13.0), the emulator CLOCK_MONOTONIC."""
 
 _EARLIER = 0.9
-"""The part of the time limit that an engine gets that watches its own kernels; it needs the rest to report what it
-saw."""
+"""The part of the time limit that kernels get on an engine that stops them itself: it needs the rest to report where
+they were."""
 
 
 @dataclass(frozen=True)
 class Run:
     """The result of one run. `output` may not exist; it is removed with the run's folder.
 
-    `trace` is None if the engine could not trace (`untraced_reason` says why) or the program wrote nothing. `began_ns`
-    is the time when the run began, on each clock that a tracer may use.
+    `trace` is None if the engine could not trace (`untraced_reason` says why) or the program wrote nothing. `during_ns`
+    is when the run began and ended, on each clock that a tracer may use. That is more than its wall time: on a busy
+    machine, seconds can pass until the program starts.
     """
 
     outcome: sandbox.Outcome
     output: Path
     trace: Trace | None
     untraced_reason: str
-    began_ns: tuple[int, ...] = ()
+    during_ns: tuple[tuple[int, int], ...] = ()
     ended: float = 0.0
     """The time when the run ended, on `time.monotonic`."""
     own_kernels: frozenset[str] | None = None
@@ -93,6 +94,7 @@ def run_program(
             ),
         )
         ended = time.monotonic()
+        during_ns = tuple(zip(began_ns, map(time.clock_gettime_ns, _CLOCKS), strict=True))
         work.chmod(0o700)  # the program may have removed this permission
         received = receiver.finish()
         traced = launch.traced and receiver.received > 0
@@ -102,7 +104,7 @@ def run_program(
             outcome, stdout=_without_folders(outcome.stdout, names), stderr=_without_folders(outcome.stderr, names)
         )
         own_kernels = python_program.own_kernels(program)
-        yield Run(outcome, output, trace, launch.untraced_reason, began_ns, ended, own_kernels)
+        yield Run(outcome, output, trace, launch.untraced_reason, during_ns, ended, own_kernels)
 
 
 def _copy(program: Path, to: Path) -> Path:
@@ -116,7 +118,7 @@ def _copy(program: Path, to: Path) -> Path:
 
 
 def pass_through(engine: Engine, program: Path, arguments: Sequence[str], called: str) -> int:
-    """Run `program` as a person would, in their folder and on their terminal, with `called` as its argv[0]. Return its
+    """Run `program` unconfined, in the user's folder and on their terminal, with `called` as its argv[0]. Return its
     exit code, or 128 + the signal."""
     with scratch_folder("run") as folder:
         launch = engine.launch(program, arguments, str(folder / "trace.jsonl"))

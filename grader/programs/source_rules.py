@@ -45,6 +45,7 @@ _MAX_LINES = 500_000
 """Limit on the student's own lines: each takes about 300 bytes of memory, and a file can be included many times."""
 _MAX_FOUND = 20
 """Limit on the violations reported for one rule in one source."""
+_MOST_QUOTED = 5
 _TIME_S, _MEMORY_BYTES = 60, 2 << 30
 _bounded = Bounded(_TIME_S, _MEMORY_BYTES)
 _MARKER = re.compile(r'^# (\d{1,10}) "((?:[^"\\]|\\.)*)"((?: \d)*)')
@@ -128,6 +129,13 @@ def violations(submission: Submission, assignment: Assignment, engine: Engine) -
 
     looked_up = kept("rules", f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}.json", make)
     return tuple(Violation(**each) for each in json.loads(looked_up.read_text()))
+
+
+def refusal(broken: Sequence[Violation], *, built: bool) -> str:
+    """The sentences with which a submission is refused; '' if it is not. `built` says whether it compiles; if not,
+    sentences on sources that could not be examined are left out."""
+    refused = [each for each in broken if each.refused and (built or not each.unexamined)]
+    return " ".join(map(str, refused[:_MOST_QUOTED]))
 
 
 def _architecture(engine: Engine) -> tuple[str, ...]:

@@ -166,16 +166,22 @@ def _read(path: Path, assignment: Assignment, shared_folder: bool) -> Submission
         ):
             raise UsageError(f"{shown(path)}: {name} is UTF-16 text, which no compiler reads: save it as UTF-8.")
     flags = made.flags if made is not None else assignment.build.default_flags
-    return Submission(
-        id=_identity(path, assignment),
-        path=path,
-        files=files,
-        sources=tuple(sources),
-        flags=flags,
-        flags_from=f"the submission's {made.origin}" if made is not None else _ASSIGNMENT,
-        notes=(*notes, *((f"{made.origin}: {note}." for note in made.notes) if made is not None else ())),
-        sha256=_digest(files),
-    )
+    origin = f"the submission's {made.origin}" if made is not None else _ASSIGNMENT
+    notes += [f"{made.origin}: {note}." for note in made.notes] if made is not None else []
+    return _submission(path, assignment, files, sources, notes, flags, origin)
+
+
+def _submission(
+    path: Path,
+    assignment: Assignment,
+    files: tuple[tuple[str, bytes], ...],
+    sources: Iterable[str],
+    notes: Iterable[str],
+    flags: tuple[str, ...] = (),
+    flags_from: str = _ASSIGNMENT,
+) -> Submission:
+    id = _identity(path, assignment)
+    return Submission(id, path, files, tuple(sources), flags, flags_from, tuple(notes), _digest(files))
 
 
 def _read_python(main: Path, notes: Iterable[str], path: Path, assignment: Assignment) -> Submission:
@@ -184,16 +190,7 @@ def _read_python(main: Path, notes: Iterable[str], path: Path, assignment: Assig
     _check_size(path, files, assignment)
     if not files[0][1].strip():
         raise UsageError(f"{shown(main)} is empty: expected a Python program; save your work into it.")
-    return Submission(
-        id=_identity(path, assignment),
-        path=path,
-        files=files,
-        sources=(main.name,),
-        flags=(),
-        flags_from=_ASSIGNMENT,
-        notes=tuple(notes),
-        sha256=_digest(files),
-    )
+    return _submission(path, assignment, files, (main.name,), notes)
 
 
 def _files_in(folder: Path, assignment: Assignment) -> list[str]:
@@ -209,8 +206,10 @@ def _files_in(folder: Path, assignment: Assignment) -> list[str]:
                 "hand in only the files of this assignment."
             )
     if not any(name.endswith(".cu") for name in names):
+        mains = assignment.submission.mains
+        kinds = " or ".join(sorted({Path(main).suffix for main in mains}))
         raise UsageError(
-            f"{shown(folder)} holds no .cu file: expected {assignment.submission.main} there; "
+            f"{shown(folder)} holds no {kinds} file: expected {' or '.join(mains)} there; "
             f"give the folder that holds it, or the file itself.{_found_instead(folder, assignment)}"
         )
     return names
@@ -225,6 +224,8 @@ def _found_instead(folder: Path, assignment: Assignment) -> str:
         if path.suffix.lower() == ".cu":
             kind = "a link" if path.is_symlink() else "not a regular file" if not path.is_file() else "not spelled .cu"
             return f" {name} is {kind}."
+        if path.suffix == SUFFIX:
+            return f" {name} is in Python, which {assignment.name} does not take."
         if ".cu." in lower or lower.startswith(f"{Path(main).stem}.") or path.suffix in SOURCES:
             said = "is an archive that cannot be opened: hand in a zip, or" if _is_foreign(lower) else "must be called"
             return f" {name} {said} {main}."

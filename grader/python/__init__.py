@@ -1,4 +1,5 @@
-"""What runs in the process of a Python submission: Triton kernels and their host code, on a GPU or on the emulator.
+"""The code that runs in the process of a Python submission: Triton kernels and their host code, on a GPU or the
+emulator.
 
 A build packs the submission into one file, program.pyz, with Triton's cache of compiled kernels. `host.py` starts it:
 
@@ -10,7 +11,7 @@ runtime/*.c ── gcc ──► runtime.so, once for each machine ────�
 compiler's last stage, and `library.py` the emulator's runtime as a shared library. On a GPU, `gpu.py` calls CUDA's
 driver. `arrays.py` has tensors for both, so that no program needs PyTorch; `modules/` is what a submission may import.
 
-These variables say how to run; `grader.programs.engine.python_program` sets them:
+These environment variables control the run; `grader.programs.engine.python_program` sets them:
 
     GRADER_PYTHON_ENGINE=emulator, cuda, or compile:ARCH   `compile` compiles kernels for sm_ARCH and launches none
     GRADER_TRITON_RUNTIME=FILE    the emulator's runtime as a shared library

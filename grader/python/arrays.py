@@ -1,6 +1,7 @@
-"""Arrays in device memory for programs without PyTorch: what Triton wants of a tensor, and copies from and to numpy.
+"""Arrays in device memory for programs without PyTorch: the attributes that Triton expects of a tensor, and copies from
+and to numpy.
 
-bfloat16, which numpy lacks, is float32 in numpy; its values are rounded to nearest, ties to even.
+numpy has no bfloat16, so values of this type are returned as float32. Storing rounds to nearest, ties to even.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def zeros(shape: Sequence[int], dtype: Any = tl.float32) -> Array:
 
 
 def from_numpy(values: np.ndarray[Any, Any], dtype: Any = None) -> Array:
-    """A copy of a numpy array in device memory, of its own type or another."""
+    """A copy of a numpy array in device memory, of the same type or of `dtype`."""
     return empty(values.shape, str(values.dtype) if dtype is None else dtype).copy_(values)
 
 

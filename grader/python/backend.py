@@ -36,7 +36,7 @@ class EmulatorBackend(CUDABackend):  # type: ignore[misc]
         del stages["cubin"]
 
     def hash(self) -> str:
-        """A cache belongs to one build of one program, which depends on everything else."""
+        """The key of Triton's cache. It needs only the target, since each build of a program has its own cache."""
         return f"emulator {TARGET}"
 
 

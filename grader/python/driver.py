@@ -1,4 +1,5 @@
-"""The drivers that Triton launches kernels with: on the emulator, on a GPU, and in the build step, which launches none.
+"""The drivers through which Triton launches kernels: on the emulator, on a GPU, and in the build step, which launches
+none.
 
 Triton asks a driver for its target, its device and streams, for a launcher for each kernel, and for ways to time one.
 There is one device. Times on the emulator say nothing about a GPU, so timing runs a function once there.
@@ -37,7 +38,7 @@ _PROPERTIES = {  # of an A100, whatever the architecture
 
 
 class Utilities:
-    """What Triton asks a driver's `utils` for."""
+    """The `utils` of a driver, with the methods that Triton calls."""
 
     def __init__(self, architecture: int = ARCHITECTURE) -> None:
         self._most_shared = _SHARED_OPTIN_BYTES.get(architecture, max(_SHARED_OPTIN_BYTES.values()))
@@ -50,17 +51,17 @@ class Utilities:
         return kernel, kernel, 0, 0, 1024
 
     def unload_module(self, module: Any) -> None:
-        """Kernels stay: other launches may be under way."""
+        """Keep the kernels, since other launches may be under way."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         return {"max_shared_mem": self._most_shared, **_PROPERTIES}
 
     def set_printf_fifo_size(self, size_bytes: int) -> None:
-        """device_print writes at once here."""
+        """The emulator needs no buffer: device_print writes immediately."""
 
 
 class Event:
-    """A point in a stream, as triton.testing uses it."""
+    """A point in a stream, with the methods that triton.testing calls."""
 
     def __init__(self, enable_timing: bool = False) -> None:
         self._at = 0.0
@@ -76,11 +77,11 @@ class Event:
 
 
 _NO_TIME_MS = 1e3
-"""Every run takes this long for do_bench, so that it stops after a few."""
+"""The time that do_bench sees for every run, long enough that it stops after a few."""
 
 
 class DeviceInterface:
-    """What triton.testing wants of torch.cuda."""
+    """The part of torch.cuda that triton.testing uses."""
 
     Event = Event
 
@@ -112,7 +113,7 @@ def try_once(kernel_call: Callable[[], Any], quantiles: Sequence[float] | None =
 
 
 class Driver(DriverBase):  # type: ignore[misc]
-    """What the drivers have in common."""
+    """The parts that all drivers share."""
 
     launcher_cls: type[Launcher]
 
@@ -134,7 +135,7 @@ class Driver(DriverBase):  # type: ignore[misc]
         return 0
 
     def set_current_device(self, device: int) -> None:
-        """There is one."""
+        """There is only one device."""
 
     def get_current_stream(self, device: int = 0) -> int:
         return 0
@@ -191,7 +192,7 @@ class CompilingDriver(EmulatorDriver):
 
 
 class GpuUtilities:
-    """What Triton asks a driver's `utils` for, on a GPU."""
+    """The `utils` of a driver for a GPU, with the methods that Triton calls."""
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, gpu.Kernel, int, int, int]:
         """(module, function, registers, spills, most threads) of a kernel in machine code."""
@@ -199,7 +200,7 @@ class GpuUtilities:
         return kernel, kernel, kernel.registers, kernel.spills, kernel.max_threads
 
     def unload_module(self, module: Any) -> None:
-        """Kernels stay: launches may be under way."""
+        """Keep the kernels, since launches may be under way."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         return gpu.properties()
@@ -209,7 +210,7 @@ class GpuUtilities:
 
 
 class GpuInterface:
-    """What triton.testing wants of torch.cuda."""
+    """The part of torch.cuda that triton.testing uses."""
 
     Event = gpu.Event
     synchronize = staticmethod(gpu.synchronize)

@@ -51,7 +51,7 @@ class _Launch(ctypes.Structure):
 
 
 class Kernel:
-    """A loaded kernel, and what the driver says of it."""
+    """A loaded kernel, with its properties as reported by the driver."""
 
     def __init__(self, module: ctypes.c_void_p, function: ctypes.c_void_p) -> None:
         self.module, self.function = module, function
@@ -132,7 +132,7 @@ def synchronize() -> None:
 
 
 def properties() -> dict[str, int]:
-    """What Triton asks of a device."""
+    """The properties that Triton reads from a device."""
     return {name: _device_attribute(number) for name, number in _ATTRIBUTES.items()}
 
 
@@ -176,12 +176,12 @@ def clear(address: int, size_bytes: int) -> None:
 
 
 def set_printf_bytes(size_bytes: int) -> None:
-    """Make room for what kernels print."""
+    """Set the size of the buffer for output that kernels print."""
     _call("cuCtxSetLimit", _PRINTF_FIFO, ctypes.c_size_t(size_bytes))
 
 
 class Event:
-    """A point in the default stream, as triton.testing uses it."""
+    """A point in the default stream, with the methods that triton.testing calls."""
 
     def __init__(self, enable_timing: bool = False) -> None:
         self._event = ctypes.c_void_p()

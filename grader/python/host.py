@@ -30,7 +30,7 @@ from grader.python.driver import CompilingDriver, EmulatorDriver, GpuDriver
 from grader.python.layout import CACHE, CACHE_VARIABLE, ENGINE_VARIABLE, KERNELS, MAIN, SOURCE
 
 _MODULES = Path(__file__).parent / "modules"
-"""What a submission can import besides installed packages."""
+"""The folder of modules that a submission can import besides installed packages."""
 
 
 def start(package: str, arguments: Sequence[str]) -> int:
@@ -62,6 +62,16 @@ def start(package: str, arguments: Sequence[str]) -> int:
         return max(codes, default=0)
 
 
+_ADVICE = (
+    (
+        "'function' object is not subscriptable",
+        "a function that is launched as kernel[grid](...) needs @triton.jit above",
+    ),
+    ("ndarray", "kernels take arrays in device memory: copy values there with from_numpy, make room with empty"),
+)
+"""Parts of Python's and Triton's error messages, each with advice on the program."""
+
+
 class _WithoutTorch(importlib.abc.MetaPathFinder):
     """Hides PyTorch from Triton, which would import it: seconds in each run."""
 
@@ -79,15 +89,16 @@ def _imports_torch(main: Path) -> bool:
 
 
 def _relocate(cache: Path) -> None:
-    """Triton's cache names its files by their whole paths, which were others when the package was made."""
+    """Update the paths in Triton's cache, which lists its files by full paths from the time when the package was
+    made."""
     for group in cache.glob("*/__grp__*.json"):
         names = json.loads(group.read_text())["child_paths"]
         group.write_text(json.dumps({"child_paths": {name: str(group.with_name(name)) for name in names}}))
 
 
 def _take_over(engine: str) -> None:
-    """Put our driver, and on the emulator our compiler, in the place of Triton's for NVIDIA GPUs."""
-    cache.triton_key = lambda: triton.__version__  # else it reads all of Triton, which takes longer than most runs
+    """Replace Triton's driver for NVIDIA GPUs, and on the emulator its compiler too, by ours."""
+    cache.triton_key = lambda: triton.__version__  # otherwise it reads all of Triton, which takes longer than most runs
     kind, _, architecture = engine.partition(":")
     if kind != "cuda" and not architecture:
         backends["nvidia"] = Backend(EmulatorBackend, EmulatorDriver)
@@ -113,7 +124,7 @@ def _run(main: Path, arguments: Sequence[str]) -> int:
 
 
 def _described(error: BaseException, main: Path) -> str:
-    """The error as Python prints it, with the program's own lines only and under their own names."""
+    """The error as Python prints it, but with only the program's lines, and its files under their submitted names."""
     place = _place_in_kernel(error, main.read_text()) if isinstance(error, CompilationError) else ""
     whole = traceback.TracebackException.from_exception(error, limit=-200)
     part: traceback.TracebackException | None = whole
@@ -121,7 +132,15 @@ def _described(error: BaseException, main: Path) -> str:
         own = [frame for frame in part.stack if frame.filename.startswith(f"{main.parent}{os.sep}")]
         part.stack = traceback.StackSummary.from_list(own)
         part = part.__cause__ or part.__context__
-    return place + "".join(whole.format()).replace(f"{main.parent}{os.sep}", "")
+    return place + "".join(whole.format()).replace(f"{main.parent}{os.sep}", "") + _advice(str(error))
+
+
+def _advice(text: str) -> str:
+    """Advice on errors whose text names no remedy; '' if there is none."""
+    for part, advice in _ADVICE:
+        if part in text:
+            return f"note: {advice}\n"
+    return ""
 
 
 def _place_in_kernel(error: CompilationError, text: str) -> str:
@@ -132,7 +151,7 @@ def _place_in_kernel(error: CompilationError, text: str) -> str:
     if inner or not found or error.node is None:
         return inner
     line = before.count("\n") + error.node.lineno
-    reason = error.error_message or (str(cause) if cause else "it is not what Triton compiles")
+    reason = error.error_message or (str(cause) if cause else "Triton cannot compile it")
     return f"{sys.argv[0].rpartition(os.sep)[2]}:{line}: error: {reason}\n"
 
 

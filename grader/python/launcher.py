@@ -1,4 +1,4 @@
-"""Launches a compiled kernel: from the arguments that a program gives it to those that the kernel has."""
+"""Launches a compiled kernel, converting the arguments of the program's call to the kernel's parameters."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Launcher:
 
 
 class EmulatorLauncher(Launcher):
-    """Waits for each kernel: PyTorch's tensors on the CPU are read without asking us."""
+    """Waits for each kernel, since a program can read PyTorch's tensors on the CPU at any time without calling us."""
 
     def _launch(self, kernel: library.Kernel, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
         with _lent(_tensors(values)):
@@ -79,7 +79,7 @@ class GpuLauncher(Launcher):
 
 class NoLauncher(Launcher):
     def __call__(self, *values: Any) -> None:
-        """The kernel is compiled, which is all that is wanted."""
+        """Do nothing: by now the kernel is compiled, and the build step needs no more."""
 
 
 def _pointer(array: Any) -> ctypes.c_void_p:
@@ -87,7 +87,7 @@ def _pointer(array: Any) -> ctypes.c_void_p:
 
 
 def _arguments(types: Sequence[Any], values: Sequence[Any]) -> Iterator[Any]:
-    """The arguments that the kernel has, as ctypes values: without constants, and tuples laid flat."""
+    """The values of the kernel's parameters, as ctypes values: without constants, and with tuples flattened."""
     for kind, value in zip(types, values, strict=True):
         if isinstance(kind, tuple):
             yield from _arguments(kind, value)
@@ -116,7 +116,7 @@ def _bfloat16(value: float) -> int:
 
 
 def _tensors(values: Sequence[Any]) -> Iterator[Any]:
-    """PyTorch's tensors among the arguments, whose memory the runtime does not know."""
+    """The PyTorch tensors among the arguments, whose memory is unknown to the runtime."""
     for value in values:
         if isinstance(value, tuple):
             yield from _tensors(value)
@@ -126,7 +126,7 @@ def _tensors(values: Sequence[Any]) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _lent(tensors: Iterator[Any]) -> Iterator[None]:
-    """For one launch, let kernels use the tensors' storages, and nothing around them."""
+    """For one launch, let kernels use the tensors' storages, and no memory around them."""
     storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
     storages.pop(0, None)
     for address, size_bytes in storages.items():

@@ -1,4 +1,5 @@
-"""Names that the build step, which makes a package, and the process that runs it agree on. Imports nothing of Triton's.
+"""Names shared by the build step, which makes a package, and the process that runs the package. Imports nothing of
+Triton's.
 
 A package is a zip file: source/ has the program's files, cache/ is Triton's cache, kernels/ has the emulator's shared
 libraries, the file `main` names the main file, and `names` lists the functions that it defines.

@@ -1,7 +1,7 @@
 """The emulator's runtime as a shared library in this process, called through ctypes.
 
-Its functions are those of the CUDA runtime that a program made from .cu files is linked with. Before a call, the line
-of Python that makes it is reported to the runtime, so that findings name this line.
+It has the same functions of the CUDA runtime that are linked into a program built from .cu files. Before a call, the
+line of Python that makes it is reported to the runtime, so that findings name this line.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _runtime() -> ctypes.CDLL:
 
 
 def load(file: Path, name: str, shared_bytes: int) -> Kernel:
-    """Load the kernel `name` from a shared library that backend.py made."""
+    """Load the kernel `name` from a shared library that backend.py built."""
     library, kernel = _runtime(), Kernel(name)
     module = ctypes.CDLL(str(file))
     handle = ctypes.c_void_p(library.emu_register(ctypes.byref(ctypes.c_byte.in_dll(module, "m0_module")), 0))
@@ -80,7 +80,7 @@ def launch(
 
 
 def call(name: str, *arguments: object) -> None:
-    """Call a function of the CUDA runtime for the program's current line. Raises CudaError if it fails."""
+    """Call a function of the CUDA runtime, attributed to the program's current line. Raises CudaError if it fails."""
     library = _runtime()
     file, line = program_line()
     library.emu_called_from(file.encode(), line)

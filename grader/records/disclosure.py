@@ -2,7 +2,7 @@
 
 A program can leak its input through what it prints, how it ends, and the names and number of its kernels. We therefore
 truncate every text. If a student may read only the verdict of a hidden test, we keep only our own sentences, without
-figures. Times stay, although each can leak a few digits, since points come from them.
+figures. We keep times, although each can leak a few digits, because points come from them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from grader.records.record import ProfileRecord, TestRecord
 
 MAX_WARNINGS = 10
 MAX_WARNING = 300
-"""The most characters of one warning or flag."""
+"""The maximum number of characters of one warning or flag."""
 MAX_REASON = 2000
 _FIGURES = re.compile(r"\d[\d.,:x]*")
 _SENTENCES = {
@@ -74,7 +74,7 @@ def _verdict_alone(test: TestRecord) -> TestRecord:
 
 
 def _without_words(sentence: str) -> str:
-    """One of our sentences, without figures and without the quotation after its colon."""
+    """A sentence of the grader without its figures and without the quotation after its colon."""
     return f"{_FIGURES.sub('…', sentence.partition(':')[0]).rstrip('.')}."
 
 

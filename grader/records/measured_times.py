@@ -18,7 +18,7 @@ class Measured:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Both ends of the interval; the number itself, twice, if there is none."""
+        """Both ends of the interval, or the number twice if there is no interval."""
         return (self.value, self.value) if self.low is None or self.high is None else (self.low, self.high)
 
     def overlaps(self, other: Measured) -> bool:
@@ -56,5 +56,5 @@ def speedup(test: TestRecord) -> Measured | None:
 
 
 def floor_share(test: TestRecord) -> float | None:
-    """The least time that the GPU could need, divided by the measured time, 0..1; None if unknown or refused."""
+    """The floor divided by the measured time, 0..1; None if unknown or refused."""
     return test.floor.share if test.floor is not None and not refused(test) else None

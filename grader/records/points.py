@@ -18,8 +18,8 @@ _CENT = Decimal("0.01")
 
 
 def sum_of(points: Iterable[float | None], penalty: float = 0.0) -> float:
-    """The sum of the known points, less the share `penalty`, rounded half up to two decimals, as people do. It is
-    computed in decimals, since 92.35 x 0.9 in binary is slightly less than 83.115."""
+    """The sum of the known points, minus the share `penalty`, rounded half up to two decimals. It is computed in
+    decimals, since 92.35 x 0.9 in binary is slightly less than 83.115."""
     known = sum((Decimal(repr(each)) for each in points if each is not None), Decimal(0))
     kept = known * (1 - Decimal(repr(round(penalty, 9))))
     return float(kept.quantize(_CENT, ROUND_HALF_UP))

@@ -33,7 +33,7 @@ class SubmissionRecord(_Value):
 
     @property
     def language(self) -> str:
-        """What its kernels are written in: a Python submission is one file."""
+        """The language of its kernels. A Python submission is a single file."""
         return "Triton" if all(name.endswith(".py") for name in self.files) else "CUDA"
 
 
@@ -46,7 +46,7 @@ class EngineRecord(_Value):
 
 
 class BuildRecord(_Value):
-    """How the submission was compiled. `seconds` is the time that compiling took, even if the build was `cached`."""
+    """The compilation of the submission. `seconds` is the time that compiling took, even if the build was `cached`."""
 
     ok: bool
     log: str
@@ -97,8 +97,9 @@ class OutsideRecord(_Value):
 
 
 class TimingRecord(_Value):
-    """How a GPU time was measured. The test's `gpu_ms` is the median of the counted runs, and `low_ms` to `high_ms` is
-    its confidence interval. `stopped` is the branch of the stopping rule: `agreed`, `stable`, `budget` or `count`."""
+    """The measurement of a GPU time. The test's `gpu_ms` is the median of the counted runs, and `low_ms` to `high_ms`
+    is its confidence interval. `stopped` is the branch of the stopping rule: `agreed`, `stable`, `budget` or
+    `count`."""
 
     runs: tuple[TimedRunRecord, ...]
     median_ms: float
@@ -122,7 +123,7 @@ class ReferenceRecord(_Value):
 
 
 class FloorTerm(_Value):
-    """One physical limit: the least time that follows from it, and the source of its constants."""
+    """A physical limit: the least time that it allows, and the source of its constants."""
 
     name: str
     ms: float
@@ -165,15 +166,15 @@ class PrecisionRecord(_Value):
 
     @property
     def share(self) -> float:
-        """How much of what is allowed was used, of the larger part."""
+        """The errors as a share of the allowed ones: the larger of both shares."""
         return max(self.largest / self.allowed_largest, self.rms / self.allowed_rms)
 
     def __str__(self) -> str:
-        """ "dK: your largest error 1.9e-03, the plain way 1.1e-03, allowed 2.2e-03; root mean square …" """
+        """ "dK: your largest error 1.9e-03, a plain implementation's 1.1e-03, allowed 2.2e-03; root mean square …" """
         return (
-            f"{self.tensor}: your largest error {self.largest:.1e}, the plain way {self.plain_largest:.1e}, allowed "
-            f"{self.allowed_largest:.1e}; root mean square {self.rms:.1e}, the plain way {self.plain_rms:.1e}, allowed "
-            f"{self.allowed_rms:.1e}"
+            f"{self.tensor}: your largest error {self.largest:.1e}, a plain implementation's {self.plain_largest:.1e}, "
+            f"allowed {self.allowed_largest:.1e}; root mean square {self.rms:.1e}, a plain implementation's "
+            f"{self.plain_rms:.1e}, allowed {self.allowed_rms:.1e}"
         )
 
 
@@ -199,7 +200,7 @@ class TestRecord(_Value):
     gpu_ms: float | None = None
     copy_ms: float | None = None
     phases_ms: dict[str, float | None] = Field(default_factory=dict)
-    """GPU time of the graded run in each of the assignment's phases; null for a phase that no kernel's name matches."""
+    """The GPU time of the graded run in each of the assignment's phases; null for a phase without a kernel."""
     kernels: int | None = None
     speedup: float | None = None
     baseline: BaselineRecord | None = None
@@ -355,26 +356,22 @@ def write_records(records: Sequence[Record], path: Path) -> None:
 
 def read_records(path: Path) -> tuple[Record, ...]:
     """Read a file that holds one record or a list of records. Raises UsageError if it holds neither."""
-    adapter: TypeAdapter[list[Record]] = TypeAdapter(list[Record])
     try:
-        if path.read_bytes().lstrip()[:1] == b"[":
-            return tuple(adapter.validate_json(path.read_bytes()))
-    except OSError as error:
-        raise UsageError(f"{shown(path)} cannot be read: {error.strerror}.") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the top"
-        raise UsageError(f"{shown(path)} is not a list of records: at {where}, {first['msg']}.") from error
-    return (read_record(path),)
-
-
-def read_record(path: Path) -> Record:
-    """Read a file that holds one record. Raises UsageError if it holds something else."""
-    try:
-        return Record.model_validate_json(path.read_bytes())
+        content = path.read_bytes()
+        if content.lstrip()[:1] == b"[":
+            return tuple(TypeAdapter(list[Record]).validate_json(content))
+        return (Record.model_validate_json(content),)
     except OSError as error:
         raise UsageError(f"{shown(path)} cannot be read: {error.strerror}.") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the top"
         raise UsageError(f"{shown(path)} is not a record of this grader: at {where}, {first['msg']}.") from error
+
+
+def read_record(path: Path) -> Record:
+    """Read a file that holds one record. Raises UsageError if it holds something else."""
+    records = read_records(path)
+    if len(records) != 1:
+        raise UsageError(f"{shown(path)} holds {len(records)} records: give a file that holds one.")
+    return records[0]

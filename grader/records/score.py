@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from grader.base.verdict import STUDENT_VERDICTS, Fault, Verdict
 from grader.course.assignment import Assignment, FailedTests, LogSpeedup, Manual, Occupancy, ReferenceRatio, RubricPart
@@ -62,7 +63,7 @@ def score(assignment: Assignment, evidence: Evidence) -> tuple[PartRecord, ...]:
 def failed_tests(part: FailedTests, evidence: Evidence) -> PartRecord:
     """`max(0, points - per_failure * failed)`.
 
-    In practice, on other tests than the graded group, `failed` is scaled to the group's size. Failing everything is
+    For practice, on other tests than the graded group, `failed` is scaled to the group's size. Failing everything is
     then worth 0 points and passing everything full points, as in the graded group.
     """
     judged = [test for test in evidence.tests if test.fault is not Fault.GRADER and test.fault is not Fault.MACHINE]
@@ -178,8 +179,3 @@ def occupancy(part: Occupancy, evidence: Evidence) -> PartRecord:
         f"{part.full_at:g}); occupancy is a means, speed is the end"
     )
     return _earned(part, achieved / part.full_at, how, digits=_TIMED_DIGITS)
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """The geometric mean of positive numbers."""
-    return math.exp(sum(math.log(value) for value in values) / len(values))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from grader.base.verdict import Fault, Verdict
+from grader.grading.shape_split import deciding_number
 from grader.records.record import TestRecord
 
 _DIFFERS = re.compile(r"(?<![:\w])-?(?:0x[0-9a-f]+|\d[\d,.]*)")
@@ -17,7 +18,7 @@ _WHOSE = {Fault.GRADER: "not your fault: the grader's", Fault.MACHINE: "not your
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause of failed tests. `known`: `sentence` explains the failure, and does not only describe it."""
+    """A cause of failed tests. `known` is true if `sentence` explains the failure, and does not only describe it."""
 
     sentence: str
     tests: tuple[TestRecord, ...]
@@ -33,7 +34,7 @@ class Cause:
 
     @property
     def whose(self) -> str:
-        """In words, whose fault it is if it is not the student's."""
+        """Words for the party at fault if it is not the student; else ''."""
         return _WHOSE.get(self.first.fault, "") if self.first.fault else ""
 
 
@@ -67,25 +68,19 @@ def causes(tests: Iterable[TestRecord]) -> list[Cause]:
     return found
 
 
-def split_by_shape(tests: Iterable[TestRecord]) -> str:
-    """ "Every test of shape … x … x 32 fails, every one of shape … x … x 64 passes: …" if one number of the shape, of
-    which several tests have the same value, decides which tests fail; else ''."""
-    ran = [test for test in tests if test.verdict in (Verdict.PASSED, Verdict.WRONG_ANSWER)]
-    passed, failed = (
-        [test.shape for test in ran if (test.verdict is Verdict.PASSED) is good] for good in (True, False)
-    )
-    if min(len(passed), len(failed)) < 2:
+def split_by_shape(tests: Sequence[TestRecord]) -> str:
+    """ "Every test of shape … x … x 32 fails, every one of shape … x … x 64 passes: …" if a single number of the shape
+    decides which tests fail; else ''."""
+    decides = deciding_number(tests)
+    if decides is None:
         return ""
-    said = []
-    for place in range(len(ran[0].shape)):
-        good, bad = ({shape[place] for shape in shapes} for shapes in (passed, failed))
-        if len(good) == len(bad) == 1 and good != bad:
-            shapes = (
-                " x ".join(f"{next(iter(each)):g}" if at == place else "…" for at in range(len(ran[0].shape)))
-                for each in (bad, good)
-            )
-            said.append("Every test of shape {} fails, and every one of shape {} passes".format(*shapes))
-    return f"{said[0]}: what in the program depends on this number?" if len(said) == 1 else ""
+    place, *values = decides
+    places = range(len(tests[0].shape))
+    bad, good = (" x ".join(f"{value:g}" if at == place else "…" for at in places) for value in values)
+    return (
+        f"Every test of shape {bad} fails, and every one of shape {good} passes: what in the program depends on this "
+        "number?"
+    )
 
 
 def consequence(test: TestRecord) -> str:

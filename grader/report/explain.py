@@ -137,7 +137,8 @@ def _profile(profile: ProfileRecord) -> Iterator[str]:
 def _agrees(computed: float, recorded: float, tolerance: float) -> str:
     if abs(computed - recorded) <= tolerance:
         return ""
-    return f"  [DOES NOT FOLLOW: the recomputed value is {computed:.6g}; the record was edited or is of another grader]"
+    advice = "the record was edited, or is from another version of the grader"
+    return f"  [DOES NOT FOLLOW: the recomputed value is {computed:.6g}; {advice}]"
 
 
 def _wrapped(text: str, indent: str) -> Iterator[str]:
@@ -145,7 +146,7 @@ def _wrapped(text: str, indent: str) -> Iterator[str]:
 
 
 def render_timings(record: Record) -> str:
-    """How long each stage of the grading took, and the grader's overhead."""
+    """The duration of each stage of the grading, and the grader's overhead."""
     timings = record.timings
     lines = ["seconds by stage:"]
     lines += [f"  {stage:<32} {seconds:9.3f}" for stage, seconds in timings.items()]

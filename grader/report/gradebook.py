@@ -54,9 +54,9 @@ def render(
     absent: Sequence[Absent] = (),
 ) -> str:
     """Render the gradebook of `lines`, and of the `absent`, who have no graded submission. `title` names the grade
-    item. For Canvas and Moodle, a student without a total gets an empty cell, which both read as no grade, unless
-    `partial` asks for the points so far. Both leave the grades of students who are not in the file as they are, so
-    absent students without points are left out."""
+    item. For Canvas and Moodle, a student without a total gets an empty cell (no grade) or, if `partial`, the points so
+    far. Both leave the grades of students who are not in the file as they are, so absent students without points are
+    left out."""
     if form not in FORMATS:
         raise UsageError(f"There is no gradebook format {form!r}: choose one of {', '.join(FORMATS)}.")
     if columns and form != "csv":

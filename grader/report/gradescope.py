@@ -1,14 +1,15 @@
-"""A record as Gradescope's results.json.
+"""Renders a record as Gradescope's results.json.
 
 The format is https://gradescope-autograders.readthedocs.io/en/latest/specs/ (Output Format). The rubric's parts are
-entries with a score. Testcases follow with a status only, since the cost of a failed one depends on how many failed. A
-part that was not measured has no score at all, and its text says so.
+entries with a score. Testcases follow with a status only, since the cost of a failed testcase depends on how many
+failed. A part that was not measured has no score, and its text says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from statistics import geometric_mean
 from typing import Any
 
 from grader.base.verdict import Fault, Verdict
@@ -16,15 +17,14 @@ from grader.course.assignment import Assignment, Gradescope
 from grader.records import measured_times as timing
 from grader.records.points import sum_of
 from grader.records.record import Record, TestRecord
-from grader.records.score import geometric_mean
 from grader.report.causes import reasons
 
 _OUTPUT_CHARACTERS = 8000
 
 
 def results(record: Record, assignment: Assignment, *, hidden: Callable[[str], bool], seconds: float) -> dict[str, Any]:
-    """The results.json of a graded submission. `hidden` says which testcases students do not see at once; `seconds` is
-    how long grading took."""
+    """The results.json of a graded submission. `hidden` says which testcases students do not see immediately; `seconds`
+    is the duration of grading."""
     manual = {part.part for part in assignment.rubric if part.kind == "manual"}
     entries: list[dict[str, Any]] = []
     for number, part in enumerate((part for part in record.parts if part.part not in manual), start=1):
@@ -57,10 +57,9 @@ def results(record: Record, assignment: Assignment, *, hidden: Callable[[str], b
 
 
 def _test(test: TestRecord, reason: str, rules: Gradescope, hidden: bool) -> dict[str, Any]:
-    words = test.verdict.value.replace("_", " ")
     entry: dict[str, Any] = {
         "name": f"{test.name} ({' x '.join(map(str, test.shape))})",
-        "output": "\n".join([words, reason, *test.warnings]).strip()[:_OUTPUT_CHARACTERS],
+        "output": "\n".join([test.verdict.words, reason, *test.warnings]).strip()[:_OUTPUT_CHARACTERS],
         "output_format": "text",
         "visibility": rules.hidden_tests if hidden else "visible",
     }
@@ -110,8 +109,8 @@ def message(text: str, *, score: float = 0.0, graded: bool = False) -> dict[str,
 
 
 def kept_score(metadata: dict[str, Any]) -> float:
-    """The score of a student whose run fails through no fault of theirs: that of their last graded run, else 0. Without
-    it a failure would cost the score, since Gradescope takes that of the newest run."""
+    """The score of a student whose run fails through no fault of theirs: that of their last graded run, else 0.
+    Otherwise a failure would cost the score, since Gradescope takes the score of the newest run."""
     return next((score for _, score in reversed(_graded(metadata))), 0.0)
 
 

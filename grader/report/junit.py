@@ -1,4 +1,4 @@
-"""Records as JUnit XML for GitHub, GitLab and Jenkins: a suite per submission, a case per testcase.
+"""Renders records as JUnit XML for GitHub, GitLab and Jenkins: a suite per submission, a case per testcase.
 
 A student's failure is a `failure`; a fault of the grader or the machine is an `error`, so that a pipeline can
 distinguish them. The format follows the schema of the Jenkins JUnit plugin

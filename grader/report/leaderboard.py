@@ -3,8 +3,8 @@
 Entries whose intervals overlap share a rank, and so do all entries linked by such overlaps: values that the measurement
 cannot distinguish get the same rank. A value without an interval overlaps any interval that contains it.
 
-Only a result that passed a recheck on a second draw gets a place (see `grader.classes.recheck`). One without a recheck
-is listed by its value but has no rank; one that did not pass is listed separately.
+Only a result that passed a recheck on a second draw gets a place (see `grader.classes.recheck`). A result without a
+recheck is listed by its value but has no rank; a result that did not pass is listed separately.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from statistics import geometric_mean
 
 from tabulate import tabulate
 
@@ -28,13 +29,12 @@ from grader.classes.recheck import Recheck, state_of
 from grader.records import measured_times as timing
 from grader.records.measured_times import Measured
 from grader.records.record import Record, TestRecord
-from grader.records.score import geometric_mean
 
 FORMATS = ("terminal", "markdown", "csv", "json", "latex")
 
 
 class Names(StrEnum):
-    """How students are named: by their nickname if the roster has one, by a made-up name, or by id."""
+    """The names that students get: their nickname if the roster has one, a made-up name, or their id."""
 
     NICKNAME = "nickname"
     ANONYMOUS = "anonymous"
@@ -43,9 +43,9 @@ class Names(StrEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """One row. `mark` is '' for a student; otherwise it says what the row is, "model solution" or "CPU baseline".
+    """A row of the board. `mark` is '' for a student, else "model solution" or "CPU baseline".
 
-    `rank` is None for marked rows, which do not compete, and if the recheck is missing. `floor` says how near the
+    `rank` is None for marked rows, which do not compete, and for students without a recheck. `floor` says how near the
     time is to the GPU's floor, as a share from 0 to 1.
     """
 
@@ -75,7 +75,7 @@ class Board:
     unranked: int
     refused: tuple[tuple[str, str], ...] = ()
     unwitnessed: int = 0
-    """How many ranked GPU times are not confirmed by a clock outside the program."""
+    """The number of ranked GPU times that no clock outside the program confirms."""
 
     @property
     def unchecked(self) -> int:
@@ -88,7 +88,7 @@ class Board:
 
     @property
     def subject(self) -> str:
-        """What is ranked, on which tests."""
+        """The metric and the tests, in words."""
         where = ", ".join(_spans(self.tests))
         kind = {"speedup": "speedup over sequential C", "gpu_ms": "GPU time", "wall_s": "wall time"}
         mean = "geometric-mean " if len(self.tests) > 1 and self.metric in kind else ""
@@ -137,8 +137,8 @@ def leaderboard(
     top: int | None = None,
     mix_devices: bool = False,
 ) -> Board:
-    """Rank `lines` by `metric`, over the named tests or, without names, over all that every ranked record has. `top`
-    limits the number of students' rows, including those that wait for a recheck.
+    """Rank `lines` by `metric`, over the named tests or, without names, over all tests that every ranked record has.
+    `top` limits the number of students' rows, including those that wait for a recheck.
 
     Raises UsageError for an unknown metric, when no student has a value, and when values of several GPU models would
     be compared without `mix_devices`.
@@ -191,7 +191,8 @@ def _unwitnessed(record: Record, tests: Sequence[str]) -> int:
 def values_of(
     lines: Sequence[Line], metric: str, tests: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], list[tuple[Line, Measured]]]:
-    """The tests that count, and every line that has a value, with it. Without names, all common tests count."""
+    """Return the tests that count, and (line, value) of every line that has a value. Without names, all common tests
+    count."""
     chosen = tuple(tests) if tests or metric not in _PER_TEST else _common_tests(lines, metric)
     return chosen, [(line, value) for line in lines if (value := _value(line, metric, chosen)) is not None]
 
@@ -202,7 +203,7 @@ def _why_refused(line: Line) -> str:
 
 
 def _common_tests(lines: Sequence[Line], metric: str) -> tuple[str, ...]:
-    """The tests, in order, that every record with any value contains. `_value` decides what a failed one counts as."""
+    """The tests, in order, that every record with any value contains. `_value` decides what a failed test counts as."""
     read = _PER_TEST[metric][0]
     records = [line.attempt.record for line in lines]
     timed = [record for record in records if any(read(test) is not None for test in record.tests)]
@@ -231,7 +232,7 @@ def _value(line: Line, metric: str, tests: Sequence[str]) -> Measured | None:
         value = read(test) if test is not None else None
         lost = test is not None and (test.verdict in STUDENT_VERDICTS or timing.refused(test))
         if metric == "speedup" and len(tests) > 1 and (lost or (value is not None and value.value < 1)):
-            value = Measured(1.0, 1.0, 1.0)  # as in the rubric: failed, not believed or slow means not accelerated
+            value = Measured(1.0, 1.0, 1.0)  # as in the rubric: failed, rejected and slow tests are not accelerated
         if value is None or value.value <= 0:
             return None
         values.append(value)
@@ -266,8 +267,8 @@ def _refuse_mixed(records: Sequence[Record], metric: str, tests: Sequence[str], 
 def _ranks(values: Sequence[Measured]) -> list[int]:
     """Rank values in order. All values in a chain of overlaps share a rank; the next rank counts all values before it.
 
-    If a value overlaps an earlier one, the two and all values between them in order share a rank: each of those lies
-    between the two, so it overlaps one of them.
+    If a value overlaps an earlier one, both and all values between them share a rank, since each of those overlaps one
+    of the two.
     """
     ranks: list[int] = []
     for place, value in enumerate(values):
@@ -368,7 +369,7 @@ def _closing(board: Board, form: str) -> Iterator[str]:
 
 
 def table(board: Board) -> tuple[list[str], list[list[str]]]:
-    """The headers and the cells. Columns that are completely empty are left out, and a language that all share, too."""
+    """The headers and the cells. Leave out columns that are empty, and the language if all share it."""
     languages = [row.language for row in board.rows]
     columns: dict[str, list[str]] = {
         "rank": [str(row.rank) if row.rank is not None else "" for row in board.rows],

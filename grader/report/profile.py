@@ -1,4 +1,4 @@
-"""A profile as text, CSV and JSON."""
+"""Renders a profile as text, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _kernel(study: ProfileStudy, kernel: KernelProfile) -> Iterator[str]:
         yield textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
     if kernel.stalls:
         reasons = ", ".join(f"{meaning} ({word}, {value:.2f})" for word, meaning, value in kernel.stalls)
-        text = f"warps wait most for, per instruction issued: {reasons}"
+        text = f"the longest waits of warps, per instruction issued: {reasons}"
         yield textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
     if kernel.mix:
         words = ", ".join(f"{name.replace('_', '-')} {share:.1%}" for name, share in kernel.mix.items())

@@ -1,7 +1,7 @@
-"""A record as text that a student reads from top to bottom: the causes of failures, the table, the score.
+"""Renders a record as text that a student reads from top to bottom: the causes of failures, the table, the score.
 
-Compilers quote what a student wrote, and programs print it. Control characters in such text are spelled out: a terminal
-that obeyed them could show a forged report over this one.
+Compilers quote what a student wrote, and programs print it. Control characters in such text are spelled out, since a
+program could use them to overwrite this report with a forged one.
 """
 
 from __future__ import annotations
@@ -22,24 +22,12 @@ from grader.report.causes import alike, causes, consequence, split_by_shape
 
 WIDTH = 100
 MAX_CAUSES = 3
-"""How many causes a report lists without --verbose; more would not help."""
+"""The number of causes that a report lists without --verbose; more would not help."""
 MAX_LAST_WORDS = 12
 MAX_LINE = 200
-"""How many lines, and characters of a line, are shown of what a program without output printed."""
+"""Limits on the text shown from a program that wrote no output file: lines, and characters of a line."""
 _LINE = re.compile(r" (?=Look at \S+:\d+: `)")
 """The place before a quoted source line, which goes on a separate line."""
-
-_WORDS = {
-    Verdict.PASSED: "passed",
-    Verdict.WRONG_ANSWER: "WRONG ANSWER",
-    Verdict.TIME_LIMIT: "TIME LIMIT",
-    Verdict.MEMORY_LIMIT: "MEMORY LIMIT",
-    Verdict.RUNTIME_ERROR: "RUNTIME ERROR",
-    Verdict.NO_OUTPUT: "NO OUTPUT",
-    Verdict.COMPILE_ERROR: "COMPILE ERROR",
-    Verdict.NOT_RUN: "not run",
-    Verdict.GRADER_ERROR: "GRADER ERROR",
-}
 
 
 def render(record: Record, *, verbose: bool = False) -> str:
@@ -135,7 +123,7 @@ def _causes(record: Record, verbose: bool) -> Iterator[str]:
 
 
 def _harmless(record: Record) -> str:
-    """The mistake to lead with if tests passed in spite of it and nothing else is known to be wrong; else ''."""
+    """The mistake to begin with if tests passed in spite of it and no other mistake is known; else ''."""
     look = record.closer_look
     if look is not None and look.cause and any(look.cause in test.warnings for test in record.tests):
         return look.cause
@@ -170,7 +158,7 @@ def _table(tests: Sequence[TestRecord], brief: bool) -> str:
 
 
 def _not_run(tests: Sequence[TestRecord]) -> Iterator[str]:
-    """Why tests were not run, once for all tests with the same reason."""
+    """Say why tests were not run, once for all tests with the same reason."""
     left: dict[str, list[str]] = {}
     for test in tests:
         if test.verdict is Verdict.NOT_RUN:
@@ -192,12 +180,12 @@ def _phases(tests: Sequence[TestRecord]) -> Iterator[str]:
         headers = ("ms of GPU time", *names, "total")
         aligned = ["left"] + ["right"] * (len(names) + 1)
         table = tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
-        yield f"{table}\nKernels' names give their phases (`phases` in assignment.yaml); times are of the graded run."
+        yield f"{table}\nA kernel's name decides its phase (`phases` in assignment.yaml). Times are the graded run's."
 
 
 def nearest_to_the_limit(tests: Sequence[TestRecord]) -> str:
-    """The errors of the tensor that is closest to its tolerance, or exceeds it by most; '' if tolerances do not depend
-    on a plain implementation."""
+    """The errors of the tensor that is closest to its tolerance or exceeds it most; '' if tolerances do not depend on a
+    plain implementation."""
     found = [(test.name, each) for test in tests for each in test.precision]
     if not found:
         return ""
@@ -216,10 +204,11 @@ def _number(value: float | None, form: str) -> str:
 
 
 def _row(test: TestRecord) -> tuple[str, ...]:
+    words = test.verdict.words
     return (
         test.name,
         shape_words(test.shape),
-        _WORDS[test.verdict],
+        words if test.verdict in (Verdict.PASSED, Verdict.NOT_RUN) else words.upper(),
         _number(test.wrong_elements if test.verdict is Verdict.WRONG_ANSWER else None, "{:,}"),
         _number(test.max_error, "{:.1e}"),
         _number(test.wall_s, "{:.2f}"),
@@ -252,8 +241,8 @@ def _printed(tests: Sequence[TestRecord]) -> Iterator[str]:
 
 
 def _last_words(tests: Sequence[TestRecord]) -> Iterator[str]:
-    """The first line and the end of what the first program without an output file printed: as a rule, the
-    error that stopped it."""
+    """The first line and the last lines that the first program without an output file printed: usually, the error that
+    stopped it."""
     silent = next((test for test in tests if test.verdict is Verdict.NO_OUTPUT and test.output.strip()), None)
     if silent is not None:
         lines = [line[:MAX_LINE] for line in silent.output.strip().splitlines()]
@@ -277,11 +266,15 @@ def _warnings(record: Record) -> Iterator[str]:
 
 
 def _looked(look: CloserLookRecord | None, tests: Sequence[TestRecord]) -> Iterator[str]:
-    """What the closer look found, if neither it nor the output's values gave a cause to begin the report with."""
+    """The result of the closer look, if neither the look nor the output's values revealed a cause."""
     if look is None or look.cause or any(test.cause for test in tests):
         return
+    if any(warning.startswith(BUT) for test in tests for warning in test.warnings):
+        return
     if look.problem:
-        yield f"{look.test} was run again to find a cause, but that failed ({look.problem.rstrip('.')})."
+        passed = all(test.verdict is Verdict.PASSED for test in tests)
+        why = "for races and other faults that pass by luck" if passed else "to find a cause"
+        yield f"{look.test} was run again {why}, but not to its end ({look.problem.rstrip('.')})."
     else:
         wrong = any(test.verdict is Verdict.WRONG_ANSWER for test in tests)
         so = ": the mistake is in what the program computes" if wrong else ""
@@ -301,7 +294,7 @@ def _score(record: Record) -> str:
     points, most = sum(part.points or 0 for part in measured), sum(part.max for part in measured)
     if record.practice:
         closing = (
-            f"Practice score: {points:g} of {most:g} points for what ran. "
+            f"Practice score: {points:g} of {most:g} points for the tests that ran. "
             "There is no final total: that needs all graded testcases."
         )
     elif record.infrastructure_failed:
@@ -341,7 +334,7 @@ def _notes(record: Record) -> Iterator[str]:
     floored = next((test.floor for test in record.tests if test.floor is not None), None)
     if floored is not None:
         yield textwrap.fill(
-            "The floor is the least time that the GPU could need: the largest of FLOPs, exponentials and bytes, each "
-            "divided by its peak rate.",
+            "The floor is a lower bound on the time that the GPU needs: the largest of FLOPs, exponentials and bytes, "
+            "each divided by its peak rate.",
             WIDTH,
         )

@@ -189,7 +189,7 @@ class _Counted(io.RawIOBase):
 def _tar(content: bytes) -> Iterator[_Member]:
     with _decompressed(content) as plain, tarfile.open(fileobj=_Counted(plain), mode="r|") as archive:
         for info in archive:
-            archive.members = []  # type: ignore[attr-defined]  # else it would collect millions
+            archive.members = []  # type: ignore[attr-defined]  # otherwise it would collect millions
             yield _Member(info.name, _tarred_kind(info), _read_tarred(archive, info))
 
 

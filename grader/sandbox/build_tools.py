@@ -1,4 +1,4 @@
-"""Running compilers and make on students' sources: confined like students' programs, but with different limits."""
+"""Runs compilers and make on students' sources: confined like students' programs, but with different limits."""
 
 from __future__ import annotations
 

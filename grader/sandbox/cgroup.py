@@ -32,13 +32,6 @@ class Group:
             with (folder / "cgroup.procs").open("w") as file:
                 file.write("0")
 
-    def processes(self) -> int:
-        """The number of processes in the group."""
-        for folder in self.folders:
-            with contextlib.suppress(OSError):
-                return len((folder / "cgroup.procs").read_text().split())
-        return 0
-
     def peak_memory_bytes(self) -> int | None:
         """The most memory that the group ever held, where the kernel reports it."""
         for folder in self.folders:
@@ -104,7 +97,7 @@ def make(memory_bytes: int | None, processes: int | None) -> Group | None:
 
 
 def usable() -> str | None:
-    """The usable version of control groups, as a phrase for people; None if there is none."""
+    """The cgroup version that can be used, in words; None if there is none."""
     group = make(1 << 30, 64)
     if group is None:
         return None

@@ -32,8 +32,8 @@ from grader.sandbox.process_tree import (
 
 _MEASURE_EVERY_S = 0.1
 _LOOK_EVERY_S = 0.005
-"""How often the gauge wakes where it counts processes itself. A program can start three thousand threads in about
-50 ms, so between full measurements the gauge also compares the machine's thread count with that at the start."""
+"""The interval at which the gauge wakes where it counts processes itself. A program can start three thousand threads in
+about 50 ms, so between full measurements the gauge also compares the machine's thread count with that at the start."""
 _MOST_ENTRIES = 20_000
 _DEEPEST = 40
 """A run leaves one output file, a compiler about a dozen. More or deeper entries only make the grader slow."""
@@ -64,7 +64,7 @@ class Gauge:
 
     @property
     def due(self) -> bool:
-        """Whether it is time to measure: every 100 ms, and at once when the number of threads has jumped."""
+        """Whether it is time to measure: every 100 ms, and immediately when the number of threads has jumped."""
         if time.monotonic() - self._measured >= _MEASURE_EVERY_S:
             return True
         return self._processes and threads_of_the_machine() - self._crowd > (self._limits.processes or 0)

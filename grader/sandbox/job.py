@@ -56,7 +56,7 @@ def apart(command: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. `exit_code` is None when a signal ended it; `signal` then names it (SIGSEGV).
+    """The outcome of a run. `exit_code` is None when a signal ended it; `signal` then names it (SIGSEGV).
 
     `broke` names the limit that stopped it: "time", "memory", "process", "folder", or "" for none. `cpu_s` is the
     processor time of all its processes. `killed_leftovers` counts the processes that were still alive when it ended and
@@ -79,7 +79,7 @@ class Outcome:
 
     @property
     def ending(self) -> str:
-        """How the run ended, as a phrase: 'exit code 3', 'SIGSEGV', 'stopped at its time limit'."""
+        """The end of the run, as a phrase: 'exit code 3', 'SIGSEGV', 'stopped at its time limit'."""
         if self.broke:
             return f"stopped at its {self.broke} limit"
         return self.signal or f"exit code {self.exit_code}"

@@ -2,7 +2,8 @@
 
 Landlock (Linux 5.13, landlock(7)) restricts which files a process and its children can open. It hides no names and
 provides no private /tmp: a program sees that a file exists, but can open only the job's paths and the system's programs
-and libraries. Newer kernels also deny it TCP (ABI 4), and signals to and abstract sockets of processes outside (ABI 6).
+and libraries. Newer kernels also deny it TCP (ABI 4), and signals to processes outside and their abstract sockets
+(ABI 6).
 seccomp denies sockets, new sessions and namespaces. The process drops its capabilities, which matters when the grader
 runs as root: CAP_PERFMON alone gives access to other processes' environment, even where Landlock denies tracing
 (Linux 6.18). All this is weaker than bubblewrap, and records say which of the two was used.
@@ -61,8 +62,9 @@ def version() -> int:
 
 
 def tool_problem() -> str:
-    """Why tools cannot start CUDA programs under these rules, as a phrase; '' if they can. Even with /proc open for
-    writing, other processes are out of reach, because Landlock denies tracing any process outside the sandbox."""
+    """The reason why tools cannot start CUDA programs under these rules, as a phrase; '' if they can. Even with /proc
+    open for writing, other processes are out of reach, because Landlock denies tracing any process outside the
+    sandbox."""
     if version() == 0 or os.geteuid() != 0 or not any(_is_writable(path) for path in _ROOTS_SETTINGS):
         return ""
     return "run as root without bubblewrap, a tool that starts programs could let them change the kernel's settings"

@@ -1,4 +1,4 @@
-"""What no confined program may see, wherever it is stored: the course's files, the cache, the secret."""
+"""The files that no confined program may see, wherever they are stored: the course's, the cache, the secret."""
 
 from __future__ import annotations
 

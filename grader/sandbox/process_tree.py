@@ -1,4 +1,4 @@
-"""Other processes, as /proc shows them: finding descendants, measuring them, and killing them."""
+"""Reads other processes from /proc: finds descendants, measures and kills them."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ def shared_memory_of_the_machine() -> int:
 
 
 def memory_kills_of_the_machine() -> int:
-    """How many processes the kernel has killed for lack of memory since it started, of all users and in all control
-    groups (`oom_kill` in /proc/vmstat, Linux 4.13); 0 if it does not say."""
+    """The number of processes that the kernel has killed for lack of memory since it started, of all users and in all
+    control groups (`oom_kill` in /proc/vmstat, Linux 4.13); 0 if it does not say."""
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/vmstat").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))

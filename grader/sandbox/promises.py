@@ -21,7 +21,7 @@ from grader.sandbox.supervise import run
 
 @dataclass(frozen=True)
 class Promise:
-    """What the sandbox promises, whether that held (None if it could not be tested here), and how it was tested."""
+    """A promise of the sandbox, whether it held (None if it could not be tested here), and how it was tested."""
 
     what: str
     held: bool | None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -91,7 +92,7 @@ def _unopened(folder: Path, name: str, error: OSError) -> str:
 
 
 def _unfit(facts: os.stat_result, most_bytes: int) -> str:
-    """Why a file with these properties is refused, as a phrase; '' if it is accepted."""
+    """The reason why a file with these properties is refused, as a phrase; '' if it is accepted."""
     if not stat.S_ISREG(facts.st_mode):
         return "is not a regular file"
     if facts.st_nlink != 1:
@@ -129,7 +130,19 @@ def claim(folder: Path, name: str, target: Path, *, program: bool = False) -> bo
         facts = os.fstat(descriptor)
         if _unfit(facts, facts.st_size) or (program and not facts.st_mode & stat.S_IXUSR):
             return False
-        (folder / name).rename(target)
+        try:
+            (folder / name).rename(target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            _copy(descriptor, target, facts.st_mode)  # /tmp and the cache may be different file systems
+            return True
         return os.path.samestat(facts, target.lstat())
     finally:
         os.close(descriptor)
+
+
+def _copy(descriptor: int, target: Path, mode: int) -> None:
+    with open(descriptor, "rb", closefd=False) as source, target.open("xb") as copy:
+        shutil.copyfileobj(source, copy)
+    target.chmod(stat.S_IMODE(mode))

@@ -1,4 +1,4 @@
-"""The grader's ends of a run's output streams and of its trace."""
+"""The grader's side of a run's output streams and of its trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs one program of unknown intent: confined, under limits, and without leaving anything of it behind.
+"""Runs one untrusted program: confined, under limits, and without leaving processes or files behind.
 
 Theory of operation. The grader forks. The child enters the run's control group, sets its resource limits and becomes
 bwrap, which makes the namespaces and then starts the program. The grader drains both output streams in threads (so a
@@ -47,13 +47,13 @@ _OPEN_FILES = 1024
 _PASSED_ON = ("LANG", "TZ")
 """The only variables of the grader's environment that a program sees; no secret gets in."""
 _PASSED_IN_PART = ("PATH", "LD_LIBRARY_PATH")
-"""Of these lists, only the folders that the program can see are passed on."""
+"""Variables with lists of folders; only folders that the program can see are passed on."""
 
 _INIT_PID = re.compile(rb'"child-pid": (\d+)')
 
 
 def confinement() -> str:
-    """How runs are confined on this machine, as a phrase for records and people."""
+    """The confinement of runs on this machine, as a phrase for records and people."""
     groups = cgroup.usable()
     suffix = f", cgroups {groups}" if groups else ""
     why = bubblewrap.problem()
@@ -75,8 +75,8 @@ class _Ended:
 
 @dataclass(frozen=True)
 class _Way:
-    """How to run a job on this machine: the command to start, its environment and descriptors, and its control group
-    and Landlock rules, if there are any. `end_all` takes the id of the started process and kills everything that it
+    """A way to run a job on this machine: the command to start, its environment and descriptors, and its control group
+    and Landlock rules (or None). `end_all` takes the id of the started process and kills everything that it
     started."""
 
     command: Sequence[str]
@@ -94,7 +94,8 @@ def require() -> None:
 
 
 def tool_problem() -> str:
-    """Why this machine cannot confine a tool that starts CUDA programs, such as Nsight Compute; '' if it can."""
+    """The reason why this machine cannot confine a tool that starts CUDA programs, such as Nsight Compute; '' if it
+    can."""
     if bubblewrap.problem() is None or not (why := landlock.tool_problem()):
         return ""
     return f"{why}: install bubblewrap (apt install bubblewrap), or run the grader as an ordinary user"
@@ -125,7 +126,7 @@ def run(job: Job, limits: Limits) -> Outcome:
 
 
 def _run_contained(job: Job, limits: Limits, environment: dict[str, str], group: cgroup.Group | None) -> Outcome:
-    """In a bubblewrap container."""
+    """Run the job in a bubblewrap container."""
     with contextlib.ExitStack() as files:
         code = seccomp.filter_program(processes=job.starts_processes)
         filter_fd = files.enter_context(_memory_file(code)) if code else None
@@ -160,7 +161,7 @@ def _run_contained(job: Job, limits: Limits, environment: dict[str, str], group:
 
 
 def _run_restricted(job: Job, limits: Limits, environment: dict[str, str], group: cgroup.Group | None) -> Outcome:
-    """Under Landlock, seccomp and resource limits."""
+    """Run the job under Landlock, seccomp and resource limits."""
 
     def end_all(pid: int) -> _Ended:
         killed = process_tree.kill_session(pid, itself=True)

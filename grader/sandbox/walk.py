@@ -1,4 +1,4 @@
-"""Walking through submitted folders without recursion, which thousands of nested folders would break."""
+"""Walks through submitted folders without recursion, which thousands of nested folders would break."""
 
 from __future__ import annotations
 

@@ -66,12 +66,12 @@ def prefix_of(pid: int) -> str:
 
 
 def claim_place(folder: Path) -> None:
-    """From now on, if this grader is killed, the watcher removes its temporary folders in `folder`."""
+    """Let the watcher remove this grader's temporary folders in `folder` if the grader is killed from now on."""
     _send(f"place {folder}")
 
 
 def claim_session(session: int) -> None:
-    """Until `session_ended` is called for it, the watcher kills the session of a run if the grader is killed."""
+    """Let the watcher kill the session of a run if the grader is killed before `session_ended` is called for it."""
     _send(f"session {session}", again=True)
 
 

@@ -1,8 +1,8 @@
 """The likeliest cause among a run's findings, as the sentence that a failed test leads with.
 
 The sentence says where, what, and what to do, and leaves out consequences. A race between warps is the first suspect: a
-kernel that has one reads values that are not written yet, and its other findings may be consequences. A race within one
-warp is the last suspect, because a GPU mostly runs the lanes of a warp in lockstep.
+kernel with such a race reads values that are not written yet, and its other findings may be consequences. A race within
+one warp is the last suspect, because a GPU mostly runs the lanes of a warp in lockstep.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from grader.profiling.kernel_profile import short_name
 from grader.programs.build import handed_in_name
 from grader.programs.trace import Diagnostic, Race
 from grader.sanitizers.barriers import Gap, find_gap
-from grader.sanitizers.origins import with_origin
+from grader.sanitizers.origins import NO_SIZEOF, with_origin
 from grader.sanitizers.triton_words import in_triton, is_python
 
 SourceLine = Callable[[str, int], str]
@@ -39,12 +39,15 @@ _BARRIERS = {"warps": "__syncthreads()", "lanes": "__syncwarp()"}
 _DID = ("wrote ", "read ", "updated ")
 """Messages that begin with these words continue the sentence that began with the thread's place
 (grader/emulator/runtime/report.c has the same words)."""
-_ALLOCATION = re.compile(r"the (?P<bytes>\d+) bytes of cudaMalloc\w* at (?P<file>[^\s:]+):(?P<line>\d+)")
+_ALLOCATION = re.compile(r"the (?P<bytes>\d+) bytes of cuda(?:Malloc|HostAlloc)\w* at (?P<file>[^\s:]+):(?P<line>\d+)")
 _CALL_LINES = 3
 _LONG_NUMBER = re.compile(r"\b\d{7,}(?= bytes)")
 _REFUSED_LAUNCH = re.compile(r"cuda\w+: the launch of kernel (?P<kernel>.+?) (?P<why>was refused: .*)", re.DOTALL)
 _ELEMENT = re.compile(r"\b([A-Za-z_]\w*)\s*((?:\[[^\[\]]*\])+)")
-_POINTER = re.compile(r"\bcudaMalloc\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*([A-Za-z_][\w.\[\]>-]*)")
+_POINTER = re.compile(
+    r"\bcuda(?:Malloc|HostAlloc)\w*\s*\(\s*(?:\([^()]*\)\s*)?&\s*(?P<pointer>[A-Za-z_][\w.\[\]>-]*)"
+    r"|^\s*(?P<array>[A-Za-z_]\w*)\s*=\s*(?:empty|zeros|from_numpy)\("
+)
 
 
 def cause_of(diagnostics: Iterable[Diagnostic], source_line: SourceLine = no_source) -> str:
@@ -85,6 +88,8 @@ def _sentence(found: Diagnostic, source_line: SourceLine) -> str:
         return f"{place(found)}the launch of kernel {kernel} {why}.{advice}"
     message = _ALLOCATION.sub(lambda said: _allocated(said, source_line), found.message.rstrip(". "))
     message = with_origin(found, _LONG_NUMBER.sub(lambda digits: f"{int(digits[0]):,}", message), source_line)
+    if NO_SIZEOF in message:
+        advice = ""  # not the index is wrong
     return f"{place(found)}{message}.{advice}"
 
 
@@ -96,9 +101,9 @@ def _allocated(said: re.Match[str], source_line: SourceLine) -> str:
 
 
 def _pointer(file: str, line: int, source_line: SourceLine) -> str:
-    """The pointer that the allocation at `line` sets, '' if it is not found. The call may span a few lines."""
+    """The pointer or array that the allocation at `line` sets, '' if it is not found. The call may span a few lines."""
     found = _POINTER.search(" ".join(source_line(file, number) for number in range(line, line + _CALL_LINES)))
-    return found[1] if found else ""
+    return found["pointer"] or found["array"] if found else ""
 
 
 def place(found: Diagnostic) -> str:
@@ -122,7 +127,7 @@ def _rank(found: Diagnostic) -> int | None:
     if found.race is not None:
         return 4 if found.race.between == "lanes" else 0 if found.severity == "error" else 2
     if found.severity == "error" and found.tool in ("race", "memory", "sync"):
-        return 0 if found.tool == "race" else 1  # a race without facts is one with an asynchronous operation
+        return 0 if found.tool == "race" else 1  # a race without `race` is one with an asynchronous operation
     if found.tool == "api" and found.line and "was refused" in found.message:
         return 1  # a refused allocation or launch leads to null pointers and unwritten values
     return 3 if found.tool == "init" else None
@@ -135,7 +140,11 @@ def _pair(found: Diagnostic, race: Race) -> frozenset[tuple[str | None, int | No
 def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
     here = f"{handed_in_name(found.file or '')}:{found.line}"
     there = f"{handed_in_name(race.file)}:{race.line}"
-    variable, does, other = _variable(race, source_line), _VERBS.get(race.does, race.does), _VERBS.get(race.other, "")
+    variable, does, other = (
+        _variable(found, race, source_line),
+        _VERBS.get(race.does, race.does),
+        _VERBS.get(race.other, ""),
+    )
     if race.between == "copy":
         said = f"{here} {does} {variable} while the asynchronous copy to it that {there} began is in progress"
         return f"Race: {said}. {found.advice} {LUCK}"
@@ -164,12 +173,15 @@ def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
             f"{handed_in_name(race.file)}:{gap.closes} closes it. {LUCK}"
         )
     after = f", after line {gap.after}" if gap.after is not None else ""
+    if not gap.looped and (found.line or 0) < race.line and other == "reads":  # what is read there was written here
+        said = f"{there} reads {variable} while another {whom} still {does} it at {here}"
     return f"Race: {said}; {wait}put {barrier} between them{after}. {LUCK}"
 
 
 def _two_layouts(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
-    """Two elements of an array by which lines of one file mean different places, with the same variables as indices in
-    another way; '' if there are none. Then one of them is probably wrong, even with a barrier between."""
+    """Two elements of one array, like `tile[row][key]` and `tile[key][row]`, that two lines index with the same
+    variables in different ways; '' if there are none. One of the two is probably wrong, even with a barrier between
+    them."""
     if found.file is None or found.line is None or race.line is None or found.file != race.file:
         return ""
     file = handed_in_name(found.file)
@@ -200,15 +212,23 @@ def _variables(index: str) -> frozenset[str]:
 
 
 def _summands(index: str) -> list[list[list[str]]]:
-    """An index as sums of products in a fixed order, without numbers that are added, as neighbours have them."""
+    """An index as sums of products in a fixed order. Added numbers are left out, so that neighbours have equal sums."""
     parts = re.findall(r"\[([^\]]*)\]", index)
     terms = ([term.strip() for term in re.split(r"[+-]", part) if not term.strip().isdigit()] for part in parts)
     return [sorted(sorted(factor.strip() for factor in term.split("*")) for term in each) for each in terms]
 
 
-def _variable(race: Race, source_line: SourceLine) -> str:
-    """The variable involved in the race: its name, or else where it was allocated."""
+def _variable(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
+    """The variable involved in the race: its name, or else where it was allocated. Of dynamic shared memory, the one
+    array that both lines use."""
     if race.variable:
+        lines = [
+            source_line(handed_in_name(file or ""), line or 0)
+            for file, line in ((found.file, found.line), (race.file, race.line))
+        ]
+        shared = _indexed(lines[0]).keys() & _indexed(lines[1]).keys()
+        if len(shared) == 1 and not any(re.search(rf"\b{race.variable}\b", line) for line in lines):
+            return f"`{shared.pop()}`"
         return f"`{race.variable}`"
     if not race.allocated_in:
         return "memory"

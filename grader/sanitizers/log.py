@@ -1,4 +1,4 @@
-"""Parsing compute-sanitizer's log into a report."""
+"""Parses compute-sanitizer's log into a report."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _diagnostic(check: Check, block: list[str]) -> Diagnostic | None:
 
 
 def _relation(text: str) -> str:
-    """What the tool says about the address, but without the address itself, which means nothing to a reader."""
+    """The tool's description of an address, without the address itself, which means nothing to a reader."""
     if (near := _NEAREST.search(text)) is not None:
         return f"{near.group(1)} bytes {near.group(2)} the nearest allocation (of {near.group(3)} bytes)"
     return "misaligned" if "misaligned" in text else ""

@@ -1,4 +1,4 @@
-"""Finds the lines that a finding in a kernel goes back to: the early return of threads that are missed later, the
+"""Finds the lines behind a finding in a kernel: the early return of threads that are missed later, the
 launch that asked for too little shared memory, what sets the pointer and the block's offset of an access past an end.
 
 It searches text near the finding and does not parse C++."""
@@ -17,14 +17,19 @@ _NEARBY_LINES = 200
 _RETURNED = "threads had returned before"
 _TOO_SMALL = "past the end of the dynamic shared memory"
 _OUTSIDE = "past the end of"
+_JUST_PAST = "just past the end"
 _MOST_NAMES = 3
+NO_SIZEOF = "cudaMalloc takes bytes, so sizeof is missing"
+_ALLOCATED = re.compile(r"allocated at ([^\s:)]+):(\d+)")
+_MALLOC = re.compile(r"\bcudaMalloc\w*\s*\([^,]*,(.*)\)")
+_GRID = re.compile(r"<<<\s*([A-Za-z_]\w*)")
 _ELEMENT = re.compile(r"\b([A-Za-z_]\w*)\s*\[([^\[\]]*)\]")
 _RETURN = re.compile(r"\breturn\s*;")
 _SIZE = re.compile(r"<<<[^,]*(?:\([^()]*\)[^,]*)?,[^,]*(?:\([^()]*\)[^,]*)?,\s*(\w+)\s*[,>]")
 
 
 def with_origin(found: Diagnostic, message: str, source_line: Callable[[str, int], str]) -> str:
-    """`message`, which `found` has, with the line it goes back to, as far as that is found."""
+    """The `message` of the finding `found`, with the line that caused it if that can be found."""
     if not found.line or not any(words in message for words in (_RETURNED, _TOO_SMALL, _OUTSIDE)):
         return message
     file, begin = handed_in_name(found.file or ""), max(1, found.line - _NEARBY_LINES)
@@ -33,6 +38,12 @@ def with_origin(found: Diagnostic, message: str, source_line: Callable[[str, int
     place = found.line - begin
     kernel = max((n for n, line in enumerate(lines[:place]) if "__global__" in line.code), default=0)
     if _TOO_SMALL not in message and _OUTSIDE in message:
+        if count := _without_sizeof(message, source_line):
+            return f"{message}; {count} asks for a number of values: {NO_SIZEOF}"
+        if _JUST_PAST in message and found.thread == (0, 0, 0) and any(found.block or ()):
+            return (
+                f"{message}; this is the first thread of its block, so the grid may be too large{_grid(lines, begin)}"
+            )
         return f"{message}{_set_at(lines[kernel : place + 1], begin + kernel)}"
     if _RETURNED in message:
         early = next((n for n, line in enumerate(lines[kernel:place], kernel) if _RETURN.search(line.code)), None)
@@ -46,8 +57,25 @@ def with_origin(found: Diagnostic, message: str, source_line: Callable[[str, int
     return f"{message}, launched at {file}:{begin + launch}{computed}"
 
 
+def _without_sizeof(message: str, source_line: Callable[[str, int], str]) -> str:
+    """ "line 121" if the allocation that `message` names has a product for its size, and no word for bytes in it."""
+    made = _ALLOCATED.search(message)
+    call = _MALLOC.search(source_line(made[1], int(made[2]))) if made else None
+    counts = call is not None and "*" in call[1] and not re.search(r"sizeof|byte|size|\b[48]\b", call[1], re.IGNORECASE)
+    return f"line {made[2]}" if made and counts else ""
+
+
+def _grid(lines: tuple[Line, ...], begin: int) -> str:
+    """ " (line 164)": where the grid of the first launch is set."""
+    launch = next((each for line in lines if (each := _GRID.search(line.code))), None)
+    sets = re.compile(rf"\b{launch[1]}\s*[=({{]") if launch else None
+    set_at = next((n for n, line in enumerate(lines, begin) if sets and sets.search(line.code)), None)
+    return f" (line {set_at})" if set_at is not None else ""
+
+
 def _set_at(lines: tuple[Line, ...], begin: int) -> str:
-    """ "; line 32 sets `row0`, line 36 `O`", of what the last of `lines` computes an element's place from."""
+    """A phrase such as "; line 32 sets `row0`, line 36 `O`", on the lines that set the variables of the last line's
+    array access."""
     if not lines:
         return ""
     found: dict[int, str] = {}

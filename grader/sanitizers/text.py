@@ -16,7 +16,8 @@ _WIDTH = 100
 
 
 def render(reports: Sequence[Report]) -> str:
-    """Render reports for a student: for each tool the first few places, with advice, and the number of all."""
+    """Render reports for a student: the first few places that each tool found, with advice, and the number of
+    errors."""
     lines = []
     for report in reports:
         if report.not_run:

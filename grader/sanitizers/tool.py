@@ -13,12 +13,11 @@ from pathlib import Path
 
 from grader import sandbox
 from grader.base.errors import GraderFault
-from grader.profiling.ncu import nvidia_tools
+from grader.profiling.ncu import run_under_tool
 from grader.programs.build import OWN_PROGRAM, compile_own
 from grader.programs.engine.cuda import CudaEngine
 from grader.sandbox import memory_share
 from grader.sandbox.cache import cache_entry, kept, mark_used
-from grader.sandbox.scratch import scratch_folder
 from grader.sanitizers.findings import Check, Report
 from grader.sanitizers.log import parse_report
 
@@ -76,39 +75,25 @@ def _run(
     wall_s: float = _WALL_S,
 ) -> str:
     """Return what the tool wrote to its stdout, to which the program cannot write (see `grader.profiling.ncu`)."""
-    with scratch_folder("sanitize") as scratch:
-        folder = scratch / "run" / "work"
-        folder.mkdir(parents=True)
-        given = [word.replace("{output}", str(folder / "output")) for word in arguments]
-        launch = engine.launch(program, given, "", traced=False)
-        options = ("--target-processes", "all", "--show-backtrace", "device", "--print-limit", str(_PRINTED))
-        job = sandbox.Job(
-            command=(str(tool), *_TOOLS[check], *options, *more, *sandbox.apart(launch.command)),
-            folder=folder,
-            environment=launch.environment,
-            readable=(program, engine.toolkit.root, *nvidia_tools(tool), *readable, *launch.readable),
-            devices=launch.devices,
-            starts_programs=True,
-        )
-        outcome = sandbox.run(
-            job,
-            sandbox.Limits(
-                wall_s=wall_s,
-                memory_bytes=memory_share.of_a_program(_MEMORY_BYTES),
-                file_bytes=1 << 30,
-                folder_bytes=2 << 30,
-                kept_output_bytes=_LOG_BYTES,
-            ),
-        )
-        text = outcome.stdout
-        if outcome.timed_out:
-            text += f"\n========= the program was stopped after {wall_s:g} s"
-        return text or outcome.stderr
+    options = ("--target-processes", "all", "--show-backtrace", "device", "--print-limit", str(_PRINTED))
+    limits = sandbox.Limits(
+        wall_s=wall_s,
+        memory_bytes=memory_share.of_a_program(_MEMORY_BYTES),
+        file_bytes=1 << 30,
+        folder_bytes=2 << 30,
+        kept_output_bytes=_LOG_BYTES,
+    )
+    words = (str(tool), *_TOOLS[check], *options, *more)
+    outcome = run_under_tool(engine, words, program, arguments, readable, limits)
+    text = outcome.stdout
+    if outcome.timed_out:
+        text += f"\n========= the program was stopped after {wall_s:g} s"
+    return text or outcome.stderr
 
 
 def _finds_its_canary(engine: CudaEngine, tool: Path, check: Check) -> bool:
-    """Whether the tool finds a known fault on this machine. Tested until it does, then remembered by tool, driver and
-    GPU."""
+    """Whether the tool finds a known fault on this machine. A success is remembered by tool, driver and GPU; after a
+    failure the next call tries again."""
     key = hashlib.sha256(
         _CANARY.read_bytes() + f"{engine.identity()} {engine.gpu.driver} {engine.gpu.uuid} {tool.resolve()}".encode()
     ).hexdigest()[:16]

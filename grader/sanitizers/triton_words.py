@@ -1,4 +1,4 @@
-"""Findings in the words of Triton: its programs are blocks, and have one barrier."""
+"""Translates findings and diagnoses into Triton's words: a program there is a block, and there is one barrier."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ _WORDS = (
     ("blocks run in any order", "programs run in any order"),
     ("no block waits for another", "no program waits for another"),
     ("another block", "another program"),
+    ("cudaMemcpy: ", ""),
+    ("bytes of cudaMalloc at ", "bytes of the array made at "),
+    (" (cudaGetLastError after it)", ""),
+    ("Is the cudaMemcpy back to the host (cudaMemcpyDeviceToHost) missing?", "Does to_numpy take that array?"),
+    ("sizeof(float) bytes", "4 bytes"),
 )
-"""What the emulator says of CUDA programs, and what it means in Triton."""
+"""The grader's words for CUDA programs, each with the words for Triton."""
 
 
 def in_triton(text: str) -> str:
-    """`text`, a finding in a Python file, in the words of Triton."""
+    """`text`, about a Python program, in Triton's words."""
     for cuda, triton in _WORDS:
         text = text.replace(cuda, triton)
     return text

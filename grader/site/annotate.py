@@ -21,7 +21,7 @@ _GCC = re.compile(
 PLACE = re.compile(r"(?<![\w./-])(?P<file>[\w./-]+\.(?:cu|cuh|cpp|cc|c|h|hpp)):(?P<line>\d{1,9})")
 
 _AROUND = 4
-"""How many lines before and after a message are shown with it."""
+"""The number of lines shown before and after a message."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def messages_of(record: Record) -> tuple[Message, ...]:
 
 
 def warnings_of(tests: Sequence[TestRecord]) -> list[tuple[str, str]]:
-    """Every kind of warning once, with the names of its tests in front."""
+    """Every kind of warning once, preceded by the names of its tests."""
     seen: dict[str, tuple[str, list[str]]] = {}
     for test in tests:
         for warning in test.warnings:
@@ -142,7 +142,7 @@ def annotated(files: Sequence[tuple[str, bytes]], messages: Sequence[Message]) -
 
 
 def _name_in(names: Sequence[str], said: str) -> str:
-    """The file that `said` means: the one with this path, else the only one with this name; '' where there is none."""
+    """The file that `said` means: the file with this path, else the only file with this name; '' if there is none."""
     path = said.removeprefix("./")
     same = [name for name in names if name == path]
     same = same or [name for name in names if PurePosixPath(name).name == PurePosixPath(path).name]

@@ -2,7 +2,7 @@
 
 This module draws them itself, without a plotting library, because they are part of the page. Their colours are CSS
 classes of the page, so they follow light mode, dark mode and print. Every mark has a title for pointers and screen
-readers, and two hundred pages of them take a second. A table next to every chart has its numbers.
+readers. Drawing the charts of two hundred pages takes a second. A table next to every chart shows the same numbers.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _CONDITIONS = ("device", "driver", "date")
 
 @dataclass(frozen=True)
 class Built:
-    """What was written, and notes on what could not be shown (for example a leaderboard without times)."""
+    """The size of the site, and notes on parts that it lacks (for example a leaderboard without times)."""
 
     students: int
     pages: int
@@ -123,8 +123,8 @@ def _write(
 
 
 def _parts(lines: Sequence[Line], others: Sequence[Absent]) -> tuple[list[str], list[str]]:
-    """Parts for which some student has points, and parts for which none has, over all records, since rules may
-    change."""
+    """Return the parts for which some student has points, and the parts for which no one has, in all records, since
+    rules may change."""
     points: list[Mapping[str, float | None]] = [*(line.parts for line in lines), *(one.parts for one in others)]
     parts = dict.fromkeys(part for each in points for part in each)
     known = [part for part in parts if any(each.get(part) is not None for each in points)]
@@ -132,7 +132,7 @@ def _parts(lines: Sequence[Line], others: Sequence[Absent]) -> tuple[list[str], 
 
 
 def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: list[str]) -> Board | None:
-    """The leaderboard; None, with a note, when nothing can be ranked fairly."""
+    """The leaderboard; None, with a note, if no fair ranking is possible."""
     try:
         return leaderboard(lines, metric=metric, names=names, mix_devices=mix)
     except UsageError as error:
@@ -141,7 +141,7 @@ def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: l
 
 
 def shown_board(board: Board | None) -> dict[str, object] | None:
-    """A board as the template shows it."""
+    """The values of a board that the template shows."""
     if board is None:
         return None
     headers, rows = board_table(board)

@@ -15,9 +15,9 @@ from grader.report.leaderboard import number
 
 @dataclass(frozen=True)
 class Step:
-    """What to do next about some tests, or about a part of the points. `kind`: bad is for the student to fix, warn is
-    not the student's fault or needs a person's attention, tip can bring more points. `detail` is the consequence in the
-    first test."""
+    """Advice on some tests or on a part of the points. Its `kind` is "bad" if the student has to fix something, "warn"
+    if it is not the student's fault or a person has to look, and "tip" if it can bring more points. `detail` is the
+    consequence in the first test."""
 
     kind: str
     about: str
@@ -26,12 +26,13 @@ class Step:
 
 
 def next_steps(record: Record, parts: Mapping[str, float | None]) -> list[Step]:
-    """What went wrong or, if nothing did, what there is to gain. `parts` are the points that count, by part."""
+    """The failures or, if there are none, the points and time that can still be gained. `parts` are the points that
+    count."""
     return _failures(record) or [*_lost_points(record, parts), *_slowest(record)]
 
 
 def _failures(record: Record) -> list[Step]:
-    """What went wrong, each cause once, and what a person has to check."""
+    """The failures, each cause once, and the flags that a person has to check."""
     found = causes(record.tests)
     ran = [cause for cause in found if cause.first.verdict is not Verdict.NOT_RUN]
     steps = [

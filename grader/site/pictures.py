@@ -29,7 +29,7 @@ _UNITS = {
     "fp8": "FP8 tensor cores",
 }
 _LETTER_WIDTH, _LETTER_HEIGHT = 7.4, 14
-"""Sizes of letters in pixels, on the safe side since the reader chooses the font."""
+"""The size of a letter in pixels, estimated generously, since the reader chooses the font."""
 
 
 # ---- times ------------------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def _milliseconds(test: TestRecord) -> Iterable[float]:
 
 
 def _crossed(test: TestRecord) -> str:
-    """Why a time says nothing about speed; '' if it does."""
+    """The reason why a time does not count; '' if it counts."""
     if test.verdict is not Verdict.PASSED:
         return "but it failed"
     return "not believed" if timing.refused(test) else ""
@@ -133,7 +133,7 @@ def roofline(found: Roofline | None) -> Markup:
 
 
 def _words(found: Roofline, x: Axis, y: Axis) -> list[Markup]:
-    """The names of the lines, then those of marks where there is room left."""
+    """The names of the roofs, and of as many marks as there is room for."""
     parts = [_beside_the_slope(found, x, y, f"device memory: {found.bandwidth / 1e12:.2f} TB/s")]
     taken = [(x.at(mark.intensity) - 5, x.at(mark.intensity) + 5, y.at(mark.tflops) + 4) for mark in found.marks]
     right = WIDTH - RIGHT - 4
@@ -145,7 +145,7 @@ def _words(found: Roofline, x: Axis, y: Axis) -> list[Markup]:
 
 
 def _roof(corners: Sequence[tuple[float, float]], x: Axis, y: Axis, title: str) -> Markup:
-    """A roof, drawn from where it enters the picture at the bottom."""
+    """A roof, drawn from the point where it enters the picture at the bottom."""
     (first, low), *rest = corners
     if low < y.low:
         first, low = first * y.low / low, y.low

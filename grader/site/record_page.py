@@ -24,18 +24,6 @@ from grader.site import charts, pictures
 from grader.site.annotate import SourceFile, annotated, linked, messages_of, warnings_of
 from grader.site.next_steps import Step, next_steps
 
-WORDS = {
-    Verdict.PASSED: "passed",
-    Verdict.WRONG_ANSWER: "wrong answer",
-    Verdict.TIME_LIMIT: "time limit",
-    Verdict.MEMORY_LIMIT: "memory limit",
-    Verdict.RUNTIME_ERROR: "runtime error",
-    Verdict.NO_OUTPUT: "no output",
-    Verdict.COMPILE_ERROR: "compile error",
-    Verdict.NOT_RUN: "not run",
-    Verdict.GRADER_ERROR: "grader error",
-}
-
 
 @dataclass(frozen=True)
 class Report:
@@ -113,7 +101,7 @@ def _verdict(record: Record) -> tuple[str, str]:
 
 
 def _standing(record: Record, parts: Mapping[str, float | None], line: Line | None) -> str:
-    """What to know when reading the points; '' where they are final."""
+    """A note on points that are not final; '' if they are."""
     if record.practice:
         return "Practice on testcases other than the graded ones: there is no final total."
     said = ["So far. A test could not be judged and will be run again."] if record.infrastructure_failed else []
@@ -128,7 +116,7 @@ def _standing(record: Record, parts: Mapping[str, float | None], line: Line | No
 
 
 def missing_words(part: PartRecord) -> str:
-    """Why a part has no points."""
+    """The reason why a part has no points."""
     return "not entered" if part.how == MANUAL else "not measured"
 
 
@@ -148,7 +136,7 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    env.globals.update(WORDS=WORDS, missing_words=missing_words)
+    env.globals.update(missing_words=missing_words)
     env.filters["number"] = lambda value: "–" if value is None else number(value)
     env.filters["points"] = lambda value: "–" if value is None else f"{value:g}"
     env.filters["percent"] = lambda value: "–" if value is None else f"{value:.0%}"

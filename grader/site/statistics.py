@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean, median
 from textwrap import shorten
 
 from markupsafe import Markup
@@ -23,7 +24,7 @@ _NUMBERS = re.compile(r"(?<!\w)[-+]?\d[\d,.]*(?:e[-+]?\d+)?")
 class Failure:
     """A kind of failure: its sentence without numbers, how many students had it, and in how many tests."""
 
-    verdict: str
+    verdict: Verdict
     sentence: str
     students: int
     tests: int
@@ -45,9 +46,10 @@ class Statistics:
 
 
 def statistics(lines: Sequence[Line]) -> Statistics:
-    """Statistics over the attempts that count, without what was not measured or failed because of the machine."""
+    """Statistics over the attempts that count, without parts that were not measured and without faults of the
+    machine."""
     judged = [line for line in lines if not line.attempt.record.infrastructure_failed]
-    shares = sorted(line.points / most for line in judged if (most := _measured_max(line)))
+    shares = [line.points / most for line in judged if (most := _measured_max(line))]
     bins = Counter(min(_BINS - 1, int(share * _BINS)) for share in shares)
     scores = [(f"{number * 100 // _BINS}–{(number + 1) * 100 // _BINS} %", bins[number]) for number in range(_BINS)]
     rates = _pass_rates(judged)
@@ -73,20 +75,13 @@ def statistics(lines: Sequence[Line]) -> Statistics:
         pass_rates=rates,
         occupancy_chart=_occupancy(judged),
         failures=_failures(judged),
-        mean=sum(shares) / len(shares) if shares else None,
-        median=_median(shares),
+        mean=fmean(shares) if shares else None,
+        median=median(shares) if shares else None,
     )
 
 
 def _measured_max(line: Line) -> float:
     return sum(part.max for part in line.attempt.record.parts if line.parts.get(part.part) is not None)
-
-
-def _median(values: Sequence[float]) -> float | None:
-    if not values:
-        return None
-    middle = len(values) // 2
-    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
 
 
 def _pass_rates(lines: Sequence[Line]) -> list[tuple[str, int, int]]:
@@ -108,23 +103,20 @@ def _occupancy(lines: Sequence[Line]) -> Markup:
             title = f"{achieved:.0%} occupancy, {mean.value:,.1f}x"
             points.append(charts.Point(achieved * 100, mean.value, title))
     return charts.scatter(
-        points,
-        label="Speedup against achieved occupancy",
-        x_label="achieved occupancy, %",
-        y_label="speedup",
+        points, label="Speedup against achieved occupancy", x_label="achieved occupancy, %", y_label="speedup"
     )
 
 
 def _failures(lines: Sequence[Line]) -> list[Failure]:
     """Failures counted by their sentence without numbers, since numbers differ between students with the same
     failure."""
-    students: dict[tuple[str, str], set[str]] = {}
-    tests: Counter[tuple[str, str]] = Counter()
+    students: dict[tuple[Verdict, str], set[str]] = {}
+    tests: Counter[tuple[Verdict, str]] = Counter()
     for line in lines:
         for test in line.attempt.record.tests:
             if test.fault is Fault.STUDENT:
                 key = (
-                    test.verdict.value,
+                    test.verdict,
                     shorten(_NUMBERS.sub("…", (test.cause or test.reason).split("\n")[0]), 200, placeholder=" …"),
                 )
                 students.setdefault(key, set()).add(line.attempt.student.id)

@@ -2,14 +2,15 @@
 
 Theory of operation. Every method that writes is one transaction, which is on disk when the method returns (synchronous
 = FULL). A grader killed at any moment therefore leaves a store in which every result is complete or absent. Between
-transactions the one file holds everything: people copy it, even while a class is graded, and a write-ahead log would
-leave the newest results, or all of them, in a second file. Readers and writers wait up to a minute for their turn. The
-schema makes every row's key unique, so that writing the same thing twice changes nothing. Only one grader at a time
-grades a class into a store (`one_grader`). The file must be on a local disk: SQLite's locks do not hold over NFS.
+transactions, this one file holds everything. People copy it, even while a class is graded, so there is no write-ahead
+log, which would keep the newest results, or all of them, in a second file. Readers and writers wait up to a minute for
+their turn. The schema makes every row's key unique, so that writing the same thing twice changes nothing. Only one
+grader at a time grades a class into a store (`one_grader`). The file must be on a local disk: SQLite's locks do not
+hold over NFS.
 
-A submission is one attempt: one version of a student's files. A record belongs to an attempt and to conditions; two
-gradings under the same conditions can be compared. Records are kept as the JSON that docs/record.md describes, and
-everything else about them is derived from it.
+A submission is one attempt: one version of a student's files. A record belongs to an attempt, and was created under
+conditions: rules, testcases, engine. Two gradings under the same conditions can be compared. Records are kept as the
+JSON that docs/record.md describes, and everything else about them is derived from it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import platform
 import secrets
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import astuple
 from datetime import UTC, datetime
@@ -36,11 +37,11 @@ from grader.base.paths import shown
 from grader.base.verdict import Verdict
 from grader.records.record import RecheckRecord, Record
 from grader.store import schema
-from grader.store.faults import _BUSY_S, translate_sqlite_errors
 from grader.store.rows import Attempt, HandIn, Points, State, Student
+from grader.store.sqlite_errors import _BUSY_S, translate_sqlite_errors
 
 _STORE_MODE = 0o660
-"""A store holds every student's source, so a new one is for its owner, and for the group if the umask allows it."""
+"""A store holds every student's source, so only its owner may read a new one, and the group if the umask allows it."""
 
 
 def default_store(assignment: str) -> Path:
@@ -50,7 +51,8 @@ def default_store(assignment: str) -> Path:
 
 @contextmanager
 def open_store(path: Path, *, create: bool = False) -> Iterator[Store]:
-    """Open the store at `path`. Raises UsageError if it is missing (unless `create`), damaged or another program's."""
+    """Open the store at `path`. Raises UsageError if it is missing (unless `create`), damaged, or a file of another
+    program."""
     if not path.exists():
         if not create:
             raise UsageError(
@@ -86,7 +88,7 @@ class Store:
 
     def _open(self) -> None:
         db = self._db
-        db.execute("BEGIN")  # all three from one state of the file: another grader may be creating the tables
+        db.execute("BEGIN")  # one transaction for all three reads, since another grader may be creating the tables
         tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         application, version = (int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in _HEADER)
         db.execute("COMMIT")
@@ -111,8 +113,15 @@ class Store:
     def one_grader(self) -> Iterator[None]:
         """Keep other processes from grading into this store while the block runs; readers and short writes continue.
         The lock is flock(2) on a file next to the store, so the kernel drops it however this process ends. (Closing the
-        store's own file would drop SQLite's locks.) Raises UsageError with the process that is grading."""
-        name = self.path.with_name(self.path.name + "-grader")
+        store's own file would drop SQLite's locks.) Raises UsageError with the process that is grading, and for a file
+        with two names, since both this lock and SQLite's journal, which undoes half a transaction, belong to a name."""
+        file = self.path.resolve()
+        if file.stat().st_nlink > 1:
+            raise UsageError(
+                f"The store {shown(self.path)} is a hard link: the same file has another name, and two graders that "
+                "use different names damage it. Keep one name, and copy the file where you want two."
+            )
+        name = file.with_name(file.name + "-grader")
         try:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -166,25 +175,28 @@ class Store:
         self,
         student: str,
         *,
-        name: str = "",
-        nickname: str = "",
-        section: str = "",
-        email: str = "",
+        name: str | None = None,
+        nickname: str | None = None,
+        section: str | None = None,
+        email: str | None = None,
         enrolled: bool = False,
     ) -> None:
-        """Add a student, or update one from the roster; empty values leave the stored ones."""
-        page = secrets.token_urlsafe(16)
-        self._enter_student(Student(student, name, nickname, section, page, email, enrolled), newer=True)
+        """Add a student, or update one: None leaves what is stored, and '' clears it."""
+        given = {"name": name, "nickname": nickname, "section": section, "email": email}
+        words = {column: value or "" for column, value in given.items()}
+        newer = {column for column, value in given.items() if value is not None}
+        self._enter_student(Student(student, page=secrets.token_urlsafe(16), enrolled=enrolled, **words), newer)
 
     def import_student(self, student: Student) -> None:
         """Add a student from another store; what this store already knows stays."""
-        self._enter_student(student, newer=False)
+        self._enter_student(student, frozenset())
 
-    def _enter_student(self, student: Student, *, newer: bool) -> None:
-        """Add a student, or update one: `newer` values replace the stored ones, others only fill gaps."""
-        first, second = ("excluded.", "") if newer else ("", "excluded.")
-        columns = ("name", "nickname", "section", "email")
-        known = ", ".join(f"{each} = coalesce(nullif({first}{each}, ''), {second}{each})" for each in columns)
+    def _enter_student(self, student: Student, newer: Set[str]) -> None:
+        """Add a student, or update one: the columns `newer` replace what is stored, the others only fill gaps."""
+        known = ", ".join(
+            f"{each} = excluded.{each}" if each in newer else f"{each} = coalesce(nullif({each}, ''), excluded.{each})"
+            for each in ("name", "nickname", "section", "email")
+        )
         with self._writing():
             self._db.execute(
                 "INSERT INTO students (student, name, nickname, section, page, email, enrolled) "
@@ -213,7 +225,7 @@ class Store:
         )
 
     def _enter(self, handed: HandIn, known: str) -> int:
-        """Add or update an attempt. `known` says in SQL what to update of one that the store already has."""
+        """Add or update an attempt. `known` is the SQL that updates an attempt that the store already has."""
         time = handed.handed_in.astimezone(UTC).isoformat(timespec="seconds") if handed.handed_in else None
         with self._writing():
             self.add_student(handed.student)
@@ -230,7 +242,7 @@ class Store:
         return int(number)
 
     def penalty_of(self, handed: HandIn) -> float | None:
-        """The penalty that was last entered for this attempt; None where the attempt is new."""
+        """The penalty that was last entered for this attempt; None if the attempt is new."""
         query = f"SELECT penalty FROM submissions WHERE {_SUBMISSION}"
         penalty: float | None = self._first(query, *_identity(handed))
         return penalty
@@ -248,8 +260,9 @@ class Store:
         return bool(added)
 
     def bring_forward(self, submission: int, conditions: str) -> None:
-        """Make the record that counts under `conditions` the newest of its attempt. A person who grades under them
-        again, although everything is graded, wants these records and not those of other rules or engines in between."""
+        """Make the record that counts under `conditions` the newest of its attempt. A person who repeats a grading
+        under older conditions wants these records to count, and not those made under other rules or engines since
+        then."""
         with self._writing():
             self._db.execute(
                 "UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = (SELECT id FROM records WHERE "
@@ -285,7 +298,7 @@ class Store:
     # ---- reading ----
 
     def state(self, submission: int, conditions: str) -> State:
-        """The state of an attempt, by the same record as in `Attempt`."""
+        """The state of an attempt under `conditions`, by the record that counts."""
         record = self.record_under(submission, conditions)
         if record is None:
             return State.UNGRADED
@@ -295,13 +308,13 @@ class Store:
         return State.PASSED if passed else State.FAILED
 
     def record_under(self, submission: int, conditions: str) -> Record | None:
-        """The record that counts for an attempt under `conditions`; None where it was not graded under them."""
+        """The record that counts for an attempt under `conditions`; None if it was not graded under them."""
         query = "SELECT json FROM records WHERE submission = ? AND conditions = ? ORDER BY faulted, id DESC LIMIT 1"
         text = self._first(query, submission, conditions)
         return None if text is None else self._record(submission, text)
 
     def record_that_counts(self, submission: int) -> Record | None:
-        """The record of an attempt that `attempts` gives with it."""
+        """The record that `attempts` returns with an attempt."""
         query = f"SELECT json FROM records AS r WHERE submission = ? ORDER BY {_PRACTICE}, faulted, id DESC LIMIT 1"
         text = self._first(query, submission)
         return None if text is None else self._record(submission, text)
@@ -320,8 +333,8 @@ class Store:
     def attempts(
         self, assignment: str, student: str | None = None, *, only: int | None = None, last: bool = False
     ) -> Iterator[Attempt]:
-        """Every graded attempt, by student and number, each with the record that counts for it. `only` is the number of
-        the one that is wanted, `last`: of each student the last. (To read a record takes milliseconds.)"""
+        """Every graded attempt, by student and number, with the record that counts for it. `only` selects one attempt
+        by its number in the store, `last` each student's last attempt. (Reading a record takes milliseconds.)"""
         chosen = "AND s.student = ?" if student is not None else ""
         wanted = f"AND id = {int(only)}" if only is not None else "AND number = of" if last else ""
         query = f"""
@@ -375,7 +388,8 @@ class Store:
         return found
 
     def execute(self, query: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
-        """Run a query, for `upkeep`, `exchange` and the judge's tables; one that writes belongs into `transaction`."""
+        """Run a query, for `upkeep`, `exchange` and the judge's tables. A query that writes belongs in a
+        `transaction`."""
         return self._db.execute(query, parameters)
 
     def without_result(self, assignment: str) -> list[tuple[Student, bool]]:
@@ -404,9 +418,9 @@ def _identity(handed: HandIn) -> tuple[str, str, str]:
 
 
 _SUBMISSION = "assignment = ? AND student = ? AND sha256 = ?"
-"""What finds a submission by its `_identity`."""
+"""The condition that selects a submission by its `_identity`."""
 _HEADER = ("application_id", "user_version")
 _STUDENT = "p.student, p.name, p.nickname, p.section, p.page, p.email, p.enrolled"
 """The columns of a `Student`."""
 _PRACTICE = "CASE WHEN json_valid(r.json) THEN json_extract(r.json, '$.practice') END"
-"""Whether a record is of practice. It then gives no total, and does not replace a record that does."""
+"""Whether a record comes from a practice run. Such a record has no total, and never replaces a record with one."""

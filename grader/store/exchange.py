@@ -1,8 +1,8 @@
 """Writes a store as JSON lines and reads it back, for backups and for moving between machines.
 
-The first line is a header. Every other line is one row, which names what it belongs to by its natural key and never by
-a row number. So rows that a store already has stay, and importing twice changes nothing. A record that is new to the
-store counts as the newest of its attempt.
+The first line is a header. Every other line is one row. A row refers to others by their natural keys (student,
+assignment, SHA-256) and never by row numbers. So rows that a store already has stay, and importing twice changes
+nothing. A record that is new to the store counts as the newest of its attempt.
 """
 
 from __future__ import annotations
@@ -33,18 +33,20 @@ _PageName = Annotated[str, Field(pattern=r"^[\w-]{16,}$")]
 """A part of a page's address and of a path on disk."""
 
 _QUERIES = {
-    "student": "SELECT student, name, nickname, section, page, email, enrolled FROM students ORDER BY rowid",
-    "submission": "SELECT assignment, student, sha256, path, handed_in, days_late, penalty, id FROM submissions "
-    "ORDER BY id",
-    "record": "SELECT assignment, student, sha256, conditions, json FROM records "
+    "student": "SELECT * FROM students ORDER BY rowid",
+    "submission": "SELECT * FROM submissions ORDER BY id",
+    "record": "SELECT assignment, student, sha256, records.* FROM records "
     "JOIN submissions ON submissions.id = submission ORDER BY records.id",
-    "points": "SELECT assignment, student, part, points, comment, entered FROM manual_points ORDER BY rowid",
+    "points": "SELECT * FROM manual_points ORDER BY rowid",
 }
+_DERIVED = ("id", "submission", "created", "faulted", "digest")
+"""Columns that are not exported: row numbers, and those that a record's JSON determines. All others are exported, and
+an import refuses a column that it does not know, so that no column is ever lost silently."""
 
 
 def export_store(store: Store, target: Path) -> tuple[dict[str, int], list[str]]:
-    """Write everything to `target`, whole or not at all. Return the number of rows by kind, and what was lost to
-    damage."""
+    """Write everything to `target`, whole or not at all. Return the number of rows by kind, and a phrase for each loss
+    to damage."""
     if target.resolve() in {store.path.resolve().with_name(store.path.name + end) for end in ("", "-journal")}:
         raise UsageError(f"{shown(target)} is the store itself, which its export would replace: name another file.")
     if target.is_dir():
@@ -71,8 +73,8 @@ def _rows(store: Store, kind: str, lost: list[str]) -> Iterator[dict[str, Any]]:
         for values in cursor:
             row = dict(zip(names, values, strict=True))
             if kind == "submission":
-                row["sources"] = _sources(store, row.pop("id"), lost)
-            yield row
+                row["sources"] = _sources(store, row["id"], lost)
+            yield {name: value for name, value in row.items() if name not in _DERIVED}
     except sqlite3.DatabaseError as error:
         lost.append(f"{kind}{'' if kind == 'points' else 's'} after a damaged place ({error})")
 
@@ -99,7 +101,7 @@ def import_files(store: Store, paths: Sequence[Path]) -> tuple[int, int]:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """(place, object) of every row of a file: an export's lines, a record, or a list of records."""
+    """Read a file's rows as (place, object): the lines of an export, a record, or a list of records."""
     try:
         with path.open(encoding="utf-8") as file:
             first = file.readline()
@@ -125,7 +127,7 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 class _Row(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class _StudentRow(_Row):
@@ -168,10 +170,12 @@ class _SubmissionRow(_Row):
 
 
 class _RecordRow(_Row):
-    """A record: from an export, `text` and what it belongs to; from `grade --json`, only `record`."""
+    """A record: from an export, `text` and its submission's keys; from `grade --json`, only `record`."""
 
     kind: Literal["record"]
+    assignment: _Name | None = None
     student: _Name | None = None
+    sha256: str | None = None
     conditions: str = ""
     text: str | None = Field(default=None, alias="json")
     record: Any = None
@@ -185,7 +189,7 @@ class _PointsRow(_Row):
     points: float = Field(ge=0)
     comment: str
     entered: str = ""
-    """Missing in older exports."""
+    """'' in older exports, which lack it."""
 
 
 _ANY_ROW: TypeAdapter[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow] = TypeAdapter(
@@ -194,7 +198,7 @@ _ANY_ROW: TypeAdapter[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow] = 
 
 
 def _import(store: Store, path: Path, where: str, content: Any) -> bool | None:
-    """Store a row. Return whether a record is new, None for other rows. Raises UsageError for what is not a row."""
+    """Store a row. Return whether a record is new; None for other rows. Raises UsageError if it is not a row."""
     try:
         match _ANY_ROW.validate_python(content):
             case _StudentRow() as row:
@@ -221,7 +225,7 @@ def _import(store: Store, path: Path, where: str, content: Any) -> bool | None:
 
 
 def _import_record(store: Store, row: _RecordRow) -> bool:
-    record = _RECORD.validate_python(row.record) if row.text is None else Record.model_validate_json(row.text)
+    record = Record.model_validate(row.record) if row.text is None else Record.model_validate_json(row.text)
     student, graded = row.student or record.submission.id, record.submission
     submission = store.find(record.assignment, student, graded.sha256) or store.add_submission(
         HandIn(record.assignment, student, graded.sha256, graded.path)
@@ -237,10 +241,7 @@ def conditions_of(record: Record) -> str:
 
 def conditions(rules_sha256: str, tests: Sequence[tuple[str, Shape]], engine: str) -> str:
     """Like `conditions_of`, before there is a record. A testcase is identified by its name and shape: if either
-    changes, it is another testcase."""
+    changes, it counts as a different testcase."""
     cases = [f"{name} {json.dumps(shape)}" for name, shape in tests]
     digest = hashlib.sha256("\0".join([SCHEMA, rules_sha256, engine, *cases]).encode()).hexdigest()
     return f"{engine}-{digest[:16]}"
-
-
-_RECORD: TypeAdapter[Record] = TypeAdapter(Record)

@@ -1,4 +1,4 @@
-"""What a store gives and takes: students, attempts, points, and the state of an attempt."""
+"""The values that a store reads and writes: students, attempts, points, and the state of an attempt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class HandIn:
-    """What is known about an attempt when it is found. `files` are names and contents, stored for pages and reruns."""
+    """An attempt as it is found, before grading. `files` are names and contents, stored for pages and reruns."""
 
     assignment: str
     student: str
@@ -39,7 +39,7 @@ class HandIn:
 
 @dataclass(frozen=True)
 class Student:
-    """A student as in the roster. `page` names their page without revealing who they are. `enrolled`: on a roster."""
+    """A student as stored. `page` names their page without revealing who they are. `enrolled`: on a roster."""
 
     id: str
     name: str
@@ -62,9 +62,9 @@ class Points:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt with the record that counts for it: the newest record on the graded testcases without a fault of the
-    grader or the machine, else the newest on them with one, else the same among practice records. `number` counts a
-    student's attempts from 1 in the order in which they were handed in, and there are `of` such attempts."""
+    """An attempt with the record that counts for it. Records on the graded testcases come before practice records, and
+    records without a fault of the grader or the machine before those with one; of equals, the newest counts. The
+    attempt is number `number` of the student's `of` attempts, in the order in which they were handed in."""
 
     submission: int
     student: Student

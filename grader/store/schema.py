@@ -121,7 +121,7 @@ MIGRATIONS = (
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """How many migrations were applied to the file; 0 for an empty one."""
+    """The number of migrations that were applied to the file; 0 for an empty file."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 

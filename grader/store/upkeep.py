@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from grader.records.record import Record
 from grader.store.database import Store
-from grader.store.faults import translate_sqlite_errors
+from grader.store.sqlite_errors import translate_sqlite_errors
 
 
 def check_store(store: Store) -> list[str]:

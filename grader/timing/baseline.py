@@ -3,8 +3,8 @@
 The program's contract: `./seq INPUT OUTPUT TIMES BUDGET_S` does outer iterations of equal cost until all are done
 or BUDGET_S seconds of computing are spent, and writes one line to TIMES, `compute_seconds done total`. These seconds
 do not include reading and writing files. `reference/sequential.h` implements everything except the algorithm; a source
-may include headers from its own folder or the one above. Because iterations cost the same, the time of all of them is
-the measured time multiplied by total / done.
+may include headers from its own folder or the folder above. Because iterations cost the same, the time of all of them
+is the measured time multiplied by total / done.
 
 For the same reason, the program need not run on the testcase's own input. Its time does not depend on the values, so
 the grader makes an input from a public seed. The time is also linear in the number of units (batches), so the grader
@@ -100,7 +100,7 @@ class Baseline:
 
     @property
     def spread(self) -> float:
-        """By how much the slowest run took longer than the fastest, as a share of the fastest."""
+        """The time by which the slowest run exceeded the fastest, as a share of the fastest."""
         return self.slowest_seconds / self.seconds - 1
 
 
@@ -130,7 +130,7 @@ def time_baseline(
     refresh: bool = False,
     run: Runner | None = None,
 ) -> Baseline:
-    """Return the sequential time of a case's shape on this machine, from the cache if it is there. With `refresh`, or
+    """Return the sequential time of a case's shape on this machine, from the cache if possible. With `refresh`, or
     if it is not cached, measure it.
 
     `run` runs the compiler and the program; the default is the grader's runner with a time limit. Raises MachineFault
@@ -198,7 +198,8 @@ _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([\w.-]+)"', re.MULTILINE)
 
 
 def _with_headers(source: Path) -> tuple[Path, ...]:
-    """The source, followed by the headers that it or another of them includes, from its own folder or the one above."""
+    """The source, followed by the headers that it includes, directly or not, from its own folder or the folder
+    above."""
     folders = (source.parent, source.parent.parent)
     found = [source]
     for path in found:

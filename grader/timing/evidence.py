@@ -32,11 +32,11 @@ STARTUP_CPU_S = 1.5
 """Measured: 0.2 to 0.55 s for whole runs of flash2.cu with the tracer (docs/benchmarks.md); slower machines need
 more."""
 STARTUPS = 3
-"""For times that earn points, start-up is allowed this multiple of a minimal CUDA program's processor time on this
-machine, if that is less than STARTUP_CPU_S."""
+"""The start-up of a run whose time earns points may take this multiple of a minimal CUDA program's processor time on
+this machine, if that is less than STARTUP_CPU_S."""
 INTERPRETERS = 1.5
-"""A Python program is also allowed this multiple of the processor time that starting Python, Triton and what else it
-imports takes. Chosen, not measured."""
+"""A Python program may also use this multiple of the processor time that it takes to start Python and to import Triton
+and the program's other modules. Chosen, not measured."""
 CPU_S_PER_BYTE = 4e-9
 """Reading a file, converting it, and copying to the device and back: about 1 GB/s each on one core."""
 COPYING_S_PER_BYTE = 16e-9
@@ -47,6 +47,9 @@ CPU_S_PER_LAUNCH = 2e-5
 VECTORISED = 64
 """The sequential program reaches about 3.6 GFLOP/s; a core with the widest vectors reaches at best about 200."""
 
+TRIVIAL_FLOPS = 1000
+"""For testcases with fewer operations, a program may know the result without computing: one weight alone is 1."""
+
 BUSY_MS_PER_RUN = 2.5
 """Busy time of a run without a kernel, for starting and ending its context: 1.4 ms on average, 2.9 at most."""
 BUSY_MS_PER_LAUNCH = 0.002
@@ -56,7 +59,7 @@ SLOWER_FIRST = 2.0
 """GPU times repeat within 0.3 %, but clocks may be lower in the first run of all."""
 SLOWER_FIRST_MS = 2.0
 MORE_OCCUPANCY = 1.15
-"""Ratio of Nsight Compute's achieved occupancy to the one seen outside: in 18 honest programs on an H200, it was never
+"""Ratio of Nsight Compute's achieved occupancy to the outside clock's: in 18 honest programs on an H200, it was never
 above 1."""
 MORE_OCCUPANCY_BY = 0.02
 
@@ -68,29 +71,30 @@ _FILLS_AND_COPIES = tuple(
 _MOST_NAMES = 3
 _CLOCK_SLACK_NS = 50_000_000
 _CLOCK_STEP_NS = 1_000_000_000
-"""How far the machine's clock may be adjusted while a program runs."""
+"""The largest adjustment of the machine's clock that is tolerated while a program runs."""
 _MAX_THREADS_PER_BLOCK = 1024
 
 
 @dataclass(frozen=True)
 class Witness:
     """The grader's own observations of a run: the engine's name, seconds of wall time and of processor time, bytes of
-    input and output, when the run began, on each clock that a tracer may use, and the names that its own kernels can
-    have (see `Run`)."""
+    input and output, when the run began and ended, on each clock that a tracer may use, the names that its own kernels
+    can have (see `Run`), and the floating-point operations that the testcase needs."""
 
     engine: str
     wall_s: float
     cpu_s: float
     file_bytes: int
-    began_ns: tuple[int, ...] = ()
+    during_ns: tuple[tuple[int, int], ...] = ()
     own_kernels: frozenset[str] | None = None
+    flops: int = 0
 
 
 def witness_of(engine: str, case: Case, run: Run) -> Witness:
     """The grader's observations of a run of `case` on the named engine."""
     outcome = run.outcome
     file_bytes = case.input_bytes + case.output_bytes
-    return Witness(engine, outcome.wall_s, outcome.cpu_s, file_bytes, run.began_ns, run.own_kernels)
+    return Witness(engine, outcome.wall_s, outcome.cpu_s, file_bytes, run.during_ns, run.own_kernels, case.flops)
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ class Outside:
 
 
 def hidden_work(outside: Outside) -> str:
-    """Why the times of a series of runs are rejected, as a phrase; '' when they are accepted."""
+    """The reason why the times of a series of runs are rejected, as a phrase; '' when they are accepted."""
     if outside.busy.busy_s <= outside.allowed_s:
         return ""
     return (
@@ -121,7 +125,7 @@ def hidden_work(outside: Outside) -> str:
 
 
 def tells_runs_apart(graded_ms: float, median_ms: float) -> str:
-    """Why a median far below the time of the graded run is not believed, as a phrase; '' if it is believed."""
+    """The reason why a median far below the graded run's time is not believed, as a phrase; '' if it is believed."""
     if graded_ms <= SLOWER_FIRST * median_ms + SLOWER_FIRST_MS:
         return ""
     return (
@@ -131,7 +135,7 @@ def tells_runs_apart(graded_ms: float, median_ms: float) -> str:
 
 
 def other_kernel(achieved: float, seen: float) -> str:
-    """Why an achieved occupancy is not believed if the outside clock has `seen` another, as a sentence, or ''."""
+    """A sentence if an achieved occupancy is not believed because the outside clock has `seen` a lower one; else ''."""
     if achieved <= MORE_OCCUPANCY * seen + MORE_OCCUPANCY_BY:
         return ""
     return (
@@ -170,13 +174,15 @@ def _of_trace(trace: Trace, witness: Witness) -> list[str]:
         found.append(f"CUPTI refused the tracer: {line(first.call, 80)} returned {line(first.message, 160)}.")
     if not trace.kernels:
         found.append("No kernel ran on the GPU: the program computed only on the processor.")
+    elif trace.computed_floats is False and witness.flops > TRIVIAL_FLOPS:
+        found.append("Its kernels have no floating-point arithmetic: the program computed on the processor.")
     if witness.own_kernels is not None:
         found.append(_of_others(trace, witness.own_kernels))
     return found + _of_times(trace, witness)
 
 
 def _of_others(trace: Trace, own: frozenset[str]) -> str:
-    """A sentence on kernels that a Python program launched and does not define, '' if it did so only to fill or copy
+    """A sentence on the kernels that a Python program launched but does not define; '' if these only fill or copy
     arrays."""
     work = [kernel for kernel in trace.kernels if kernel.name not in own]
     work = [kernel for kernel in work if not any(word in kernel.name for word in _FILLS_AND_COPIES)]
@@ -194,7 +200,7 @@ def _of_times(trace: Trace, witness: Witness) -> list[str]:
     wall_ns = witness.wall_s * 1e9
     if trace.gpu_ns > wall_ns:
         found.append(f"Its trace has {trace.gpu_ns / 1e9:.3g} s of GPU time in {witness.wall_s:.3g} s of wall time.")
-    if trace.clock_ns is not None and witness.began_ns and not _during_the_run(trace.clock_ns, witness):
+    if trace.clock_ns is not None and witness.during_ns and not _during_the_run(trace.clock_ns, witness):
         found.append("By its own clock, its trace begins before or after the run: another program wrote it.")
     of_each = [events for events in (trace.kernels, trace.memsets, trace.memcpys) if events]
     if trace.clock_ns and of_each:
@@ -215,11 +221,8 @@ def _of_times(trace: Trace, witness: Witness) -> list[str]:
 
 
 def _during_the_run(clock_ns: int, witness: Witness) -> bool:
-    """True if a reading of the tracer's clock was taken while the program ran."""
-    wall_ns = witness.wall_s * 1e9
-    return any(
-        began_ns - _CLOCK_STEP_NS <= clock_ns <= began_ns + wall_ns + _CLOCK_STEP_NS for began_ns in witness.began_ns
-    )
+    """True if a reading of the tracer's clock was taken during the run."""
+    return any(began - _CLOCK_STEP_NS <= clock_ns <= ended + _CLOCK_STEP_NS for began, ended in witness.during_ns)
 
 
 def computed_on_the_host(

@@ -1,4 +1,4 @@
-"""The least time a GPU could need for a testcase: a result far below it is rejected.
+"""A lower bound on the time that a GPU needs for a testcase: a result far below it is rejected.
 
 Three terms, each a count of work over a peak rate of the whole GPU:
 
@@ -8,7 +8,7 @@ Three terms, each a count of work over a peak rate of the whole GPU:
 
 Units work in parallel, so the floor is the largest term, not their sum. Reports compare times with this floor.
 
-Rejecting a result needs a lower bound that no honest program can break, and there are ways around each term. A program
+Rejecting a result needs a lower bound that no honest program can beat, and there are ways around each term. A program
 can compute exponentials as polynomials on the FP32 units in parallel with the special-function units (FlashAttention-4,
 2025), which at most doubles their rate. Data that the copy from the host left in the second-level cache need not come
 from memory, and data written last may still be in that cache when the last kernel ends. And a program that keeps a
@@ -62,7 +62,7 @@ _EMULATED_EXPONENTIALS = 2.0
 
 @dataclass(frozen=True)
 class Term:
-    """One limit. `ms` is the least time by convention, `hard_ms` the one that no honest program can get around."""
+    """One limit. `ms` is the least time by convention, `hard_ms` the least that no honest program can avoid."""
 
     name: str
     ms: float
@@ -92,7 +92,7 @@ class Floor:
         return max(term.hard_ms for term in self.terms)
 
     def share(self, gpu_ms: float) -> float:
-        """How close a time is to the floor: 1 is as fast as the GPU can be."""
+        """The floor as a share of a time: 1 is as fast as the GPU can be."""
         return self.ms / gpu_ms
 
     def tflops(self, gpu_ms: float) -> float:
@@ -100,7 +100,7 @@ class Floor:
         return self.flops / gpu_ms / 1e9
 
     def refusal(self, gpu_ms: float) -> str:
-        """Why this time is rejected, as a sentence; '' when it is accepted."""
+        """A sentence on why this time is rejected; '' when it is accepted."""
         if gpu_ms >= self.refuse_below_ms:
             return ""
         hard = max(self.terms, key=lambda term: term.hard_ms)
@@ -138,7 +138,7 @@ def fma_per_clock(compute_capability: tuple[int, int], unit: Unit) -> float | No
 
 def least_time(operator: Operator, shape: Shape, facts: GpuFacts, units: tuple[Unit, ...]) -> Floor | None:
     """The floor of one testcase if `units` may do the arithmetic; None for an architecture without known rates. `fp8`
-    may only if no input tensor has more bits."""
+    may do it only if every input tensor has 8 bits."""
     rates = _RATES.get(facts.limits.compute_capability)
     narrow = all(tensor.type.bytes == 1 for tensor in operator.inputs(shape))
     peaks = [peak for unit in units if (unit != "fp8" or narrow) and (peak := peak_flops(facts, unit)) is not None]

@@ -2,15 +2,16 @@
 
 The first input is a copy of the testcase's own file, at the path where all further inputs will be, so that the graded
 run looks to the program like every other run. Before each further run, some units (batches) change places and one is
-drawn again. The right output is then the testcase's expected output, rearranged, except for the new unit. For that one
-the grader computes a few rows with the oracle. So the whole output is checked for little more than the cost of the
+new. The right output is then the testcase's expected output, rearranged, except for the new unit. That one is drawn
+again, and the oracle computes a few of its rows. Where the oracle would have to compute all rows (gradients), the new
+unit is a copy of another one in which a few rows are drawn again: its whole output follows from that of the other unit
+and from these rows (`Operator.with_other_rows`). So the whole output is checked for little more than the cost of the
 comparison, and a program that somehow remembers earlier runs does not know which unit is where.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import random
 import secrets
@@ -21,6 +22,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,20 +35,22 @@ from grader.checking.check import Check, compare_output
 from grader.checking.scan import Chunk, FileValues
 from grader.course.catalogue import TestcaseFiles
 from grader.course.catalogue.piece import draw_tensors
-from grader.course.seeds import Seed
+from grader.course.seeds import Seed, draw_unit
 from grader.course.testcase import Case
 from grader.operators.base import Tensors
-from grader.operators.layout import Run, read_exactly, write_exactly
-from grader.operators.tolerance import Tolerance, limit_of
-from grader.sandbox.quarantine import open_output
+from grader.operators.layout import Run, write_exactly
+from grader.operators.number_types import F32_TYPE
+from grader.operators.tolerance import Tolerance
 from grader.sandbox.scratch import scratch_folder
 
 ORACLE_FLOPS = 3e8
-"""The oracle's work for the rows of a new unit: about 0.2 s on one core, less than a run takes."""
+"""The oracle's work for the new rows of a unit: about 0.2 s on one core, less than a run takes."""
 MIN_CHECKED_ROWS = 8
 MOVED_BYTES = 4 << 20
 """Size of the units that change places before a run; writing them to memory takes a few milliseconds."""
 _COPY_BYTES = 8 << 20
+_GAP_BYTES = 1 << 16
+"""Rows at most this far apart are read together, with the bytes between them."""
 
 _MEMORY = Path("/dev/shm")
 _ROOM = 4
@@ -60,12 +64,11 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class _Draw:
-    """A unit that is drawn again: its place, its tensors, and for each output tensor the expected values of `rows`."""
+    """A new unit: its place, its tensors, and for each output tensor the right values; NaN where they are unknown."""
 
     unit: int
     tensors: Tensors
-    rows: NDArray[np.intp]
-    expected: tuple[NDArray[np.float64], ...]
+    right: Tensors
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Answer:
     drawn: _Draw
 
     def problem(self, output: Path, tolerance: Tolerance) -> str:
-        """What is wrong with the file `output`, as a phrase without values; '' if it is right. Raises GraderFault if
+        """A phrase, without values, on what is wrong with the file `output`; '' if it is right. Raises GraderFault if
         the testcase's expected output cannot be read."""
         operator, shape = self.case.operator, self.case.shape
         try:
@@ -88,26 +91,7 @@ class Answer:
             raise GraderFault(f"{self.expected} cannot be read: {error.strerror}; generate it again.") from error
         with file:
             found = compare_output(operator, shape, _Rearranged(self, file.fileno()), output, tolerance)
-        return _phrase(found) or self._wrong_row(output, tolerance)
-
-    def _wrong_row(self, output: Path, tolerance: Tolerance) -> str:
-        """The first wrong row among the checked rows of the new unit, as a phrase, or ''. The size of the file must
-        have been checked already."""
-        operator, shape = self.case.operator, self.case.shape
-        descriptor = open_output(output)
-        try:
-            for number, layout in enumerate(operator.output_layouts(shape)):
-                limit = limit_of(tolerance, layout.tensor.name).largest
-                for row, right in zip(self.drawn.rows, self.drawn.expected[number], strict=True):
-                    stored = np.empty(layout.tensor.columns, layout.type.storage)
-                    read_exactly(descriptor, stored, layout.offset(self.drawn.unit, int(row)))
-                    got = layout.type.decode(stored).astype(np.float64)
-                    if not bool((np.abs(got - right) <= limit).all()):
-                        label = operator.unit_label(shape, self.drawn.unit)
-                        return f"on a fresh input its output is wrong: {label + ', ' if label else ''}row {row}"
-        finally:
-            os.close(descriptor)
-        return ""
+        return _phrase(found)
 
 
 def _phrase(found: Check) -> str:
@@ -125,14 +109,13 @@ def _phrase(found: Check) -> str:
 
 
 class _Rearranged:
-    """The values of an `Answer`, read from the testcase's expected output. The values of the new unit are unknown.
-    There the found values are taken as right, so that only NaN counts as wrong."""
+    """The values of an `Answer`, from the testcase's expected output. Where values of the new unit are unknown, the
+    found ones are taken as right, so that only NaN counts as wrong."""
 
     def __init__(self, answer: Answer, descriptor: int) -> None:
-        operator, shape = answer.case.operator, answer.case.shape
-        self._answer = answer
+        self._drawn = answer.drawn
         self._values = FileValues(descriptor)
-        self._layouts = operator.expected_layouts(shape)
+        self._layouts = answer.case.operator.expected_layouts(answer.case.shape)
         self._order = np.array(answer.order)
 
     def read(self, chunk: Chunk, got: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -140,15 +123,29 @@ class _Rearranged:
         columns = layout.tensor.columns
         begins = run.first + run.stride * np.arange(run.repeats)[:, None]
         places, rows, _ = layout.find((begins + np.arange(0, run.length, columns) * run.value_bytes).ravel())
-        right = np.array(got, copy=True).reshape(-1, columns)
-        offsets = layout.offsets(self._order[places], rows)
-        apart = np.flatnonzero((np.diff(offsets) != columns * run.value_bytes) | (np.diff(places) != 0)) + 1
-        for first, end in itertools.pairwise([0, *apart.tolist(), len(offsets)]):
-            if places[first] != self._answer.drawn.unit:
-                size = (end - first) * columns
-                part = Run(int(offsets[first]), size, size * run.value_bytes, 1, run.value_bytes)
-                right[first:end] = self._values.read_run(part).reshape(-1, columns)
+        new = places == self._drawn.unit
+        if not new.any() and (self._order[places] == places).all():
+            return self._values.read(chunk, got)
+        right = self._rows(layout.offsets(self._order[places], rows), columns)
+        if new.any():
+            values = self._drawn.right[chunk.number][rows[new]]
+            right[new] = np.where(np.isnan(values), got.reshape(-1, columns)[new], values)
         return right.reshape(got.shape)
+
+    def _rows(self, offsets: NDArray[np.int64], columns: int) -> NDArray[np.float32]:
+        """The rows that begin at these bytes. Rows of interleaved units lie scattered, so whole pieces of the file are
+        read and rows taken from them."""
+        row = np.dtype(f"V{columns * F32_TYPE.bytes}")  # numpy copies such a value as a whole
+        found = np.empty(len(offsets), row)
+        by_place = np.argsort(offsets, kind="stable")
+        for part in np.split(by_place, np.flatnonzero(np.diff(offsets[by_place]) > _GAP_BYTES) + 1):
+            first, end = int(offsets[part[0]]), int(offsets[part[-1]]) + row.itemsize
+            run = Run(first, (end - first) // F32_TYPE.bytes, end - first, 1, F32_TYPE.bytes)
+            from_each = np.ndarray(
+                (run.length - columns + 1,), row, self._values.read_run(run), strides=(run.value_bytes,)
+            )
+            found[part] = from_each[(offsets[part] - first) // run.value_bytes]
+        return found.view(F32_TYPE.storage).reshape(-1, columns)
 
 
 class FreshInput:
@@ -203,16 +200,28 @@ class FreshInput:
         """Change the file before every run except the first: move some units, write the new unit, which was drawn in
         the meantime, and begin to draw another. Raises MachineFault if the file cannot be written."""
         with self._room():
-            path, operator, shape = self.path, self._case.operator, self._case.shape
-            drawn = self._next.result()
-            with path.open("r+b", buffering=0) as target, self.files.input(self._case).open("rb", buffering=0) as own:
-                for place in self._moved(drawn.unit):
-                    tensors = operator.read_unit(own, shape, self._order[place])
-                    operator.write_unit(target.fileno(), shape, place, tensors)
-                operator.write_unit(target.fileno(), shape, drawn.unit, drawn.tensors)
+            self._whole.result()
+            drawn, moved = self._next.result(), self._moved(self._next.result().unit)
+            for layout, values in zip(self._case.operator.input_layouts(self._case.shape), drawn.tensors, strict=True):
+                for place in moved:
+                    layout.stored(self._bytes, place)[:] = layout.stored(self._own_bytes, self._order[place])
+                new = layout.stored(self._bytes, drawn.unit)
+                new[:] = layout.type.encode(values).reshape(new.shape)
         self._redrawn = drawn.unit
         self._next = self._background.submit(self._draw)
         return Answer(self._case, self.files.expected(self._case), tuple(self._order), drawn)
+
+    # A unit's rows may lie scattered over the file. Through a mapping, numpy moves all of them at once; thousands of
+    # system calls would each wait for the threads that compare and draw.
+
+    @cached_property
+    def _bytes(self) -> NDArray[np.uint8]:
+        """The file, which is complete, so that writing needs no more room."""
+        return np.memmap(self._path, np.uint8, "r+")
+
+    @cached_property
+    def _own_bytes(self) -> NDArray[np.uint8]:
+        return np.memmap(self.files.input(self._case), np.uint8, "r")
 
     def _moved(self, drawn: int) -> list[int]:
         """Let units change places in `self._order`, and return the places that must be written. They include the place
@@ -240,25 +249,44 @@ class FreshInput:
             ) from error
 
     def _draw(self) -> _Draw:
-        operator, shape = self._case.operator, self._case.shape
-        unit = _CHOICE.randrange(len(self._order))
-        tensors = draw_tensors(
-            operator,
-            shape,
-            self._case.distribution,
-            self._seed(secrets.token_hex(16)),
-            self._case.identity,
-            unit,
-        )
-        rows = self._checked_rows()
-        results = operator.oracle(shape, tensors, rows if operator.independent_rows else slice(None))
-        expected = tuple(result if operator.independent_rows else result[rows] for result in results)
-        return _Draw(unit, tensors, rows, expected)
+        case = self._case
+        operator, shape = case.operator, case.shape
+        unit, seed = _CHOICE.randrange(len(self._order)), self._seed(secrets.token_hex(16))
+        if not operator.independent_rows and (changed := self._with_other_rows(seed)) is not None:
+            return _Draw(unit, *changed)
+        tensors = draw_tensors(operator, shape, case.distribution, seed, case.identity, unit)
+        if not operator.independent_rows:
+            return _Draw(unit, tensors, [each.astype(np.float32) for each in operator.oracle(shape, tensors)])
+        rows = self._some_rows(min(tensor.rows for tensor in operator.outputs(shape)))
+        right = [np.full((tensor.rows, tensor.columns), np.nan, np.float32) for tensor in operator.outputs(shape)]
+        for whole, known in zip(right, operator.oracle(shape, tensors, rows), strict=True):
+            whole[rows] = known
+        return _Draw(unit, tensors, right)
 
-    def _checked_rows(self) -> NDArray[np.intp]:
-        operator, shape = self._case.operator, self._case.shape
-        rows = min(layout.rows for layout in operator.outputs(shape))
-        each = operator.flops(shape) / len(self._order) / rows
+    def _with_other_rows(self, seed: Seed) -> tuple[Tensors, Tensors] | None:
+        """The tensors and the right outputs of some unit with some rows drawn again."""
+        case = self._case
+        operator, shape = case.operator, case.shape
+        unit = _CHOICE.randrange(len(self._order))
+        kept = np.memmap(self.files.expected(case), np.uint8, "r")
+        tensors, outputs = (
+            [layout.values_of(file, unit) for layout in layouts]
+            for layouts, file in (
+                (operator.input_layouts(shape), self._own_bytes),
+                (operator.expected_layouts(shape), kept),
+            )
+        )
+        return operator.with_other_rows(
+            shape,
+            tensors,
+            outputs,
+            self._some_rows(len(tensors[0])),
+            lambda count: draw_unit(seed, case.identity, unit, count, case.distribution),
+        )
+
+    def _some_rows(self, rows: int) -> NDArray[np.intp]:
+        """Choose row numbers below `rows`, as many as the oracle has time for."""
+        each = self._case.operator.flops(self._case.shape) / len(self._order) / rows
         count = min(rows, max(MIN_CHECKED_ROWS, int(ORACLE_FLOPS / each)))
         return np.array(sorted(_CHOICE.sample(range(rows), count)), dtype=np.intp)
 
@@ -295,7 +323,7 @@ def one_ahead(items: Iterable[T], opened: Callable[[T], AbstractContextManager[U
 
 
 def _place(size: int) -> Path | None:
-    """A folder in memory if it has plenty of room; None for the usual folder for temporary files."""
+    """A folder in memory if there is plenty of room; None means the usual folder for temporary files."""
     try:
         free = shutil.disk_usage(_MEMORY).free
         facts = Path("/proc/meminfo").read_text().split()

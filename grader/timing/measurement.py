@@ -21,6 +21,7 @@ from grader.base.errors import MachineFault
 from grader.course.assignment import Assignment, TimingRules
 from grader.course.catalogue import limits
 from grader.course.testcase import Case
+from grader.gpu.idle import Use
 from grader.gpu.outside_clock import OutsideClock
 from grader.gpu.state import GpuState, Reader, watching
 from grader.operators.tolerance import Tolerance
@@ -31,7 +32,7 @@ from grader.timing.evidence import Outside, doubts, hidden_work, tells_runs_apar
 from grader.timing.fresh_inputs import Answer, FreshInput
 from grader.timing.stopping import Interval, agree, decide, mean_interval, median_interval, outliers
 
-Use = Literal["counted", "warm-up", "throttled"]
+UseOfRun = Literal["counted", "warm-up", "throttled"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class TimedRun:
     cpu_s: float
     wall_s: float
     state: GpuState | None = None
-    use: Use = "counted"
+    use: UseOfRun = "counted"
     outlier: bool = False
     launches: int = 0
 
@@ -68,6 +69,9 @@ class Timing:
     """Wall time of all runs made for this timing, including those of a rejected series."""
     outside: Outside | None = None
     """The outside clock's reading of these runs, the graded run among them."""
+    shared_with: str = ""
+    """The other users of the GPU, if the outside clock saw work that may be theirs; otherwise ''. The program then has
+    no time, but is not at fault."""
 
     @property
     def counted(self) -> tuple[TimedRun, ...]:
@@ -122,7 +126,7 @@ def repeat(
         if isinstance(made, str):
             return Timing(tuple(runs), None, None, "failed", made, tuple(notes), wall_s)
         wall_s += made.wall_s
-        use: Use = "counted"
+        use: UseOfRun = "counted"
         if sum(run.use == "warm-up" for run in runs) < rule.warm_up:
             use = "warm-up"
         elif made.throttled and made.state is not None:
@@ -171,7 +175,7 @@ class _Comparison:
         self._pending = self._pool.submit(compare)
 
     def result(self) -> str:
-        """What is wrong with the previous run's output, as a phrase; '' if it is right or there was no previous run."""
+        """A phrase on what is wrong with the previous run's output; '' if it is right or there was no previous run."""
         pending, self._pending = self._pending, None
         return pending.result() if pending is not None else ""
 
@@ -194,23 +198,34 @@ def measure_case(
     read: Reader | None = None,
     clock: OutsideClock | None = None,
     since: object = None,
+    use: Callable[[], Use | None] | None = None,
 ) -> Timing:
     """Time `program` on inputs of `case` from `fresh`. `wall_s` limits each run; `first` is the graded run, which has
-    just ended, and `since` the mark of the outside clock before it. Raises MachineFault if the disk is full.
+    just ended, and `since` the mark of the outside clock before it. `use` reports the users of the GPU. Raises
+    MachineFault if the disk is full.
 
     If the outside clock saw work that no trace explains, the whole series is repeated once, because another program may
-    have used the GPU meanwhile. A program that hides work does so again.
+    have used the GPU meanwhile. A program that hides work does so again. Between the runs no process of a submission
+    exists, so if the GPU is in use then, the work may be another user's.
     """
-    again = partial(_measure, engine, program, case, rules, fresh, wall_s=wall_s, read=read, clock=clock)
-    timing = again(first=first, since=since)
-    if timing.outside is None or not hidden_work(timing.outside):
+    measure = partial(_measure, engine, program, case, rules, fresh, wall_s=wall_s, read=read, clock=clock)
+    timing = measure(first=first, since=since)
+    if timing.outside is not None and (why := hidden_work(timing.outside)):
+        others = _others(use)
+        second = measure(first=None)
+        others = others or _others(use)
+        notes = (*second.notes, f"its runs were timed again because {why}")
+        if others and second.outside is not None and hidden_work(second.outside):
+            second = replace(second, median_ms=None, problem="", shared_with=others)
+        timing = replace(second, notes=notes, run_wall_s=timing.run_wall_s + second.run_wall_s)
+    if timing.problem or timing.median_ms is None or first is None:
         return timing
-    second = _compared_with_first(again(first=None), first)
-    return replace(
-        second,
-        notes=(*second.notes, f"its runs were timed again because {hidden_work(timing.outside)}"),
-        run_wall_s=timing.run_wall_s + second.run_wall_s,
-    )
+    return replace(timing, problem=tells_runs_apart(first.gpu_ms, timing.median_ms))
+
+
+def _others(use: Callable[[], Use | None] | None) -> str:
+    found = use() if use is not None else None
+    return found.others if found is not None else ""
 
 
 def _measure(
@@ -261,21 +276,13 @@ def _measure(
         timing = repeat(once, rules.timing, first=first)
         if wrong := comparison.result():
             timing = replace(timing, problem=timing.problem or wrong, median_ms=None)
-        if timing.problem or clock is None:
-            return _compared_with_first(timing, first)
-        busy = clock.between(begin, clock.mark())
+        busy = None if timing.problem or clock is None else clock.between(begin, clock.mark())
     if busy is None:
-        return _compared_with_first(timing, first)
+        return timing
     outside = Outside(
         busy,
         explained_s=sum(run.gpu_ms for run in made) / 1e3,
         runs=len(made),
         launches=sum(run.launches for run in made),
     )
-    return _compared_with_first(replace(timing, outside=outside, problem=hidden_work(outside)), first)
-
-
-def _compared_with_first(timing: Timing, first: TimedRun | None) -> Timing:
-    if timing.problem or timing.median_ms is None or first is None:
-        return timing
-    return replace(timing, problem=tells_runs_apart(first.gpu_ms, timing.median_ms))
+    return replace(timing, outside=outside, problem=hidden_work(outside))

@@ -1,4 +1,4 @@
-"""When to stop repeating a timed run: the rule, and the statistics behind it. Pure functions.
+"""The rule for when to stop repeating a timed run, and the statistics behind it. Pure functions.
 
 The rule. After `warm_up` runs that are not counted, repeat until
 
@@ -122,7 +122,7 @@ def decide(values: Sequence[float], spent_s: float, rule: TimingRules, warm_up: 
 
 
 def outliers(values: Sequence[float]) -> tuple[bool, ...]:
-    """For each value, whether it is far from the rest: its modified z-score is above 3.5 (Iglewicz and Hoaglin, How to
+    """Whether each value is far from the rest: its modified z-score is above 3.5 (Iglewicz and Hoaglin, How to
     Detect and Handle Outliers, 1993), and it is more than 1 % from the median. The second condition is needed because
     where most runs agree to 0.01 %, a harmless 0.1 % would otherwise count as an outlier."""
     if len(values) < 3:

@@ -4,7 +4,8 @@
  *   p = softmax(scale q K^T)     o = p V     D = do . o
  *   for each key j:  ds = p_j (do . v_j - D) scale     dq += ds k_j     dk_j += ds q     dv_j += p_j do
  *
- * An iteration is a query head; the heads of a group all add to dK and dV of their key head, which start from zero.
+ * An iteration is some rows of a query head (half.h). All rows of the heads of a group add to dK and dV of their key
+ * head, which start from zero.
  */
 #include "half.h"
 
@@ -15,20 +16,21 @@ static void describe(struct problem *problem)
     const struct shape s = shape_of(problem);
     problem->input_type = problem->output_type = problem->header[6] == 0 ? F16 : BF16;
     problem->inputs = problem->outputs = 2 * query_values(&s) + 2 * key_values(&s);
-    problem->iterations = (long long)(s.batches * s.query_heads);
+    problem->iterations = iterations(&s);
 }
 
 static void iterate(const struct problem *problem, long long iteration)
 {
     static float p[MOST_ROWS];
     const struct shape s = shape_of(problem);
-    const size_t batch = (size_t)iteration / s.query_heads, head = (size_t)iteration % s.query_heads;
+    const size_t count = parts(&s), part = (size_t)iteration % count, number = (size_t)iteration / count;
+    const size_t batch = number / s.query_heads, head = number % s.query_heads;
     const size_t key_head = head * s.key_heads / s.query_heads;
     const struct rows q = query_rows(&s, batch, head), o = output_rows(&s, batch, head);
     const struct rows k = key_rows(&s, batch, key_head, 0), v = key_rows(&s, batch, key_head, 1);
     const float *const gradient = problem->input + query_values(&s) + 2 * key_values(&s); /* dO, after Q, K, V */
     float *const gradients = problem->output + query_values(&s);                         /* dQ, dK, dV, after O */
-    for (size_t row = 0; row < s.queries; row++) {
+    for (size_t i = 0, row = part; row < s.queries; row = row_of(++i, part, count)) {
         const float *qi = problem->input + q.first + row * q.stride, *dout = gradient + o.first + row * o.stride;
         float *out = problem->output + o.first + row * o.stride, *dq = gradients + q.first + row * q.stride;
         float total = 0.0f;

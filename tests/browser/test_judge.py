@@ -57,7 +57,7 @@ def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         tokens = {who or "staff": make_token(opened, who) for who in (STAFF, *people)}
     judge = Judge(store, setup.assignment, stand_in_lanes(setup, tuple(Stage)))
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        web = uvicorn.Server(config_of(application(judge), "127.0.0.1", 0))
+        web = uvicorn.Server(config_of(application(judge)))
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]})
         thread.start()
         yield Served("http://127.0.0.1:{}".format(*listening.getsockname()[1:2]), tokens)
@@ -134,6 +134,38 @@ def test_a_students_evening_by_keyboard(browser: webdriver.Chrome, served: Serve
     look(browser, "difference")
 
 
+def test_a_bad_network_and_an_edited_file_are_explained_and_nothing_is_submitted_twice(
+    browser: webdriver.Chrome, served: Served, tmp_path: Path
+) -> None:
+    program = tmp_path / "hw4.cu"
+    program.write_text("int main() {} // one")
+    log_in(browser, served, "carol")
+    browser.find_element(By.ID, "files").send_keys(str(program))
+    program.write_text("int main() {} // edited since")
+    press(browser, "Submit")
+    see(browser, "has changed since it was chosen")
+    browser.execute_script(LOSE_AN_ANSWER)
+    files = browser.find_element(By.ID, "files")
+    files.clear()
+    files.send_keys(str(program))
+    press(browser, "Submit")
+    see(browser, "Trying again")
+    see(browser, "All 3 tests passed")
+    browser.get(served.url)
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#uploads tbody tr")) == 1
+
+
+LOSE_AN_ANSWER = """
+const real = window.fetch;
+let lost = 0;
+window.fetch = async (place, options) => {
+  const answer = await real(place, options);
+  if (options?.method === "POST" && !lost++) throw new TypeError("lost");
+  return answer;
+};
+"""
+
+
 def test_the_board_moves_while_it_is_open(browser: webdriver.Chrome, served: Served) -> None:
     browser.get(f"{served.url}/board")
     assert "nick bob" not in text_of(browser)
@@ -145,6 +177,25 @@ def test_the_board_moves_while_it_is_open(browser: webdriver.Chrome, served: Ser
     browser.get(f"{served.url}/beamer")
     see(browser, "nick bob")
     look(browser, "beamer")
+
+
+def test_many_open_tabs_leave_the_browser_connections_for_a_submission(
+    browser: webdriver.Chrome, served: Served
+) -> None:
+    log_in(browser, served, "bob")
+    first = browser.current_window_handle
+    for _ in range(7):
+        browser.switch_to.new_window("tab")
+        browser.get(f"{served.url}/board")
+    browser.get(served.url)
+    see(browser, "Your submissions")
+    served.hand_in("bob", "int main() {} // the tab that is looked at hears of it")
+    see(browser, "3 of 3 passed")
+    for tab in set(browser.window_handles) - {first}:
+        browser.switch_to.window(tab)
+        browser.close()
+    browser.switch_to.window(first)
+    see(browser, "3 of 3 passed")
 
 
 def test_an_assistants_evening_by_keyboard(browser: webdriver.Chrome, served: Served) -> None:

@@ -19,7 +19,7 @@ from grader.classes.batch.desk import Desk
 from grader.classes.batch.view import View
 from grader.classes.cluster import job_states as queue
 from grader.classes.cluster import single, slurm, task
-from grader.classes.cluster.elsewhere import engine_of_jobs
+from grader.classes.cluster.cluster_engine import engine_of_jobs
 from grader.classes.cluster.job_files import Order, RunFiles
 from grader.classes.cluster.job_states import JobState
 from grader.programs.submission import Submission
@@ -100,7 +100,7 @@ def test_a_running_job_without_a_sign_of_life_is_cancelled_and_submitted_again(s
     scene.beat(ago_s=60)
     scene.look(JobState("RUNNING", "node1"))
     assert (scene.submitted, scene.cancelled) == ([0], ["12_0"])
-    assert "no sign of life for 60 s on node1" in scene.said[0]
+    assert "no heartbeat for 60 s on node1" in scene.said[0]
 
 
 def test_a_job_that_had_begun_and_waits_again_lost_its_node(scene: Scene) -> None:
@@ -108,7 +108,7 @@ def test_a_job_that_had_begun_and_waits_again_lost_its_node(scene: Scene) -> Non
     scene.look(JobState("PENDING", "", "BeginTime"))
     assert (scene.submitted, scene.cancelled) == ([0], ["12_0"])
     scene.look(JobState("PENDING", "", "None"))
-    assert scene.submitted == [0], "the sign of life of the earlier try says nothing of the new one"
+    assert scene.submitted == [0], "the heartbeat of the earlier try says nothing of the new one"
 
 
 def test_a_job_that_ended_without_a_result_is_lost_after_a_grace_for_slow_folders(

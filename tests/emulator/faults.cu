@@ -83,6 +83,21 @@ int main(int, char **argv) {
     CASE("bad_device") say("set", cudaSetDevice(9));
     CASE("reset") { null_pointer<<<1, 1>>>(nullptr); say("sync", cudaDeviceSynchronize()); cudaDeviceReset(); say("malloc", cudaMalloc(&p, 4)); plain<<<1, 1>>>(p); say("sync", cudaDeviceSynchronize()); }
     CASE("host_dereference") { printf("%d\n", p[5]); }
-    else return 99;
+    CASE("freed_host_memory") {
+        char *h = (char *)malloc(1 << 16);
+        free(h);
+        say("wrote", (cudaError_t)fwrite(h, 1, 0x8000, stderr));
+    }
+    else {
+        char *h;
+        cudaStream_t s;
+        cudaMallocHost(&h, 4096);
+        cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+        plain<<<1, 32, 0, s>>>(p);
+        if (strcmp(name, "copy_in_another_stream") == 0) cudaMemcpy(h, p, 128, cudaMemcpyDeviceToHost);
+        else cudaMemcpyAsync(h, p, 128, cudaMemcpyDeviceToHost, s);
+        if (strcmp(name, "copy_not_awaited") != 0) cudaStreamSynchronize(s);
+        say("read", (cudaError_t)fwrite(h, 1, 4, stderr));
+    }
     return 0;
 }

@@ -58,7 +58,7 @@ def build(
     content = _content(sources)
     digest = hashlib.sha256((runtime_identity() + settings + content).encode())
     output = kept_programs() / f"{sources[0].stem}-{digest.hexdigest()[:20]}"
-    with _only_one(output):
+    with only_one(output):
         if not output.exists():
             work = output.with_suffix(".work")
             shutil.rmtree(work, ignore_errors=True)  # of a run that was stopped
@@ -87,7 +87,7 @@ def _content(sources: Sequence[Path]) -> str:
 
 
 @contextmanager
-def _only_one(made: Path) -> Iterator[None]:
+def only_one(made: Path) -> Iterator[None]:
     """Tests that run side by side need the same: one of them makes it."""
     with made.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -97,7 +97,7 @@ def _only_one(made: Path) -> Iterator[None]:
 def _alone_for_the_runtime() -> AbstractContextManager[None]:
     """The first build compiles the runtime as well: the others wait, and take it from the cache."""
     there = any(cache_folder().glob("native/emulator-runtime-*"))
-    return nullcontext() if there else _only_one(kept_programs() / "runtime")
+    return nullcontext() if there else only_one(kept_programs() / "runtime")
 
 
 def _keeping_what_nvcc_makes(content: str) -> Runner:
@@ -110,7 +110,7 @@ def _keeping_what_nvcc_makes(content: str) -> Runner:
         made = Path(command[command.index("--keep-dir") + 1])
         words = repr([word.replace(str(made), "") for word in command]) + os.environ.get("NVCC_CCBIN", "")
         kept = kept_programs() / f"nvcc-{hashlib.sha256((content + words).encode()).hexdigest()[:20]}"
-        with _only_one(kept):
+        with only_one(kept):
             if not kept.exists():
                 done = run(command, folder)
                 if done.exit_code != 0:

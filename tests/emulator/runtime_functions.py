@@ -19,7 +19,7 @@ from tests.emulator.programs import runner
 
 HERE = Path(__file__).parent
 BY_HAND = HERE / "runtime_functions.h"
-HEADERS = ("warp.h", "math.h.inc", "access.h.inc", "lanes.h.inc")
+HEADERS = ("vectors.h", "warp.h", "math.h.inc", "access.h.inc", "lanes.h.inc")
 
 VECTORS = {"VU": "u32", "VI": "i32", "VF": "float", "VQ": "u64", "VL": "i64", "VD": "double"}
 WIDE = {"u64", "i64", "double"}
@@ -145,7 +145,7 @@ def macros_by_instruction_set() -> set[str]:
     """Macros with parameters that the headers define under an #if: they have a form for each instruction set."""
     found: set[str] = set()
     for header in HEADERS:
-        depth = 0 if header != "warp.h" else -1  # warp.h's include guard
+        depth = -header.endswith(".h")  # the include guard
         for word, macro in _CONDITIONAL.findall((RUNTIME / header).read_text()):
             depth += {"endif": -1, "else": 0, "elif": 0, "": 0}.get(word, 1)
             if macro and depth > 0:

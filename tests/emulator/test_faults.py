@@ -10,7 +10,7 @@ import pytest
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.emulator import compile_program
-from grader.emulator.translate.function import HANDLERS
+from grader.emulator.translate.writer import HANDLERS
 from grader.grading.judge import judge
 from grader.programs.run import Run
 from grader.programs.trace import read_trace
@@ -69,6 +69,29 @@ def test_a_bad_access_faults_with_the_gpus_code_and_names_the_line(
     assert found["tool"] == "memory" and found["line"] == line_of(place)
     assert words in found["message"]
     assert found["file"].endswith("faults.cu") and f"faults.cu:{found['line']}" in done.errors
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "words"),
+    [
+        (
+            "freed_host_memory",
+            "fwrite(h, 1, 0x8000",
+            "memory that was freed at faults.cu:{}",
+        ),
+        ("copy_not_awaited", "fwrite(h, 1, 4,", "while the cudaMemcpyAsync at faults.cu:{} may still be writing them"),
+        ("copy_in_another_stream", "cudaMemcpy(h, p, 128", "does not wait for kernel plain, launched at faults.cu:{}"),
+        ("copies_in_order", "", ""),
+    ],
+)
+def test_what_the_host_does_too_early_is_reported_with_both_lines(
+    name: str, place: str, words: str, tmp_path: Path
+) -> None:
+    found = fault(name, tmp_path).diagnostics()
+    assert [each["line"] for each in found] == ([line_of(place)] if place else [])
+    others = {"freed": "free(h);", "copy_not_awaited": "else cudaMemcpyAsync", "copy_in": "plain<<<1, 32, 0, s>>>"}
+    other = next((text for begin, text in others.items() if name.startswith(begin)), "")
+    assert not found or words.format(line_of(other)) in found[0]["message"].replace(str(HERE) + "/", "")
 
 
 def test_a_fault_names_the_thread_that_made_it(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ RIGHT = [(source, name) for source, name in correct_programs() if runs(source)]
 ARITHMETIC = {"floats", "halves", "integers", "matrices", "parameters", "rare", "textures", "whole", "wmma"}
 """Conformance programs whose threads share little: checks of memory and races have little to get wrong there."""
 NOT_BY_DEFAULT = {*ARITHMETIC, "hopper_products", "hopper_async"}
+"""These run with GRADER_TEST_EVERYTHING=1: to build one for Hopper with all checks takes 10 s of CPU."""
 CONFORMANCE = [path for path in (HERE / "conformance").glob("*.cu") if path.stem not in NOT_BY_DEFAULT or EVERYTHING]
 
 

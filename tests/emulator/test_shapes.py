@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from grader.emulator.analysis.cfg import Branch, build
-from grader.emulator.analysis.shapes import DYNAMIC, UNIFORM, VECTOR, Shape, Ssa, affine, analyse, join
+from grader.emulator.analysis.cfg import build
+from grader.emulator.analysis.shapes import DYNAMIC, UNIFORM, VECTOR, Shape, affine, analyse, join
+from grader.emulator.analysis.ssa import Ssa
 from grader.emulator.ptx import parse
 from grader.emulator.translate.shape_rules import ShapeRules
 
@@ -17,7 +18,7 @@ def shapes(body: str, *, linear: bool = True, apart: bool = False) -> dict[str, 
     text = f".version 9.0 .target sm_80 .address_size 64 .visible .entry k(.param .u32 n){{ {REGISTERS} {body} ret; }}"
     graph = build(parse(text).functions["k"])
     rules = ShapeRules(linear=linear, per_lane_params=frozenset(), guards=True, floats=frozenset("f"), apart=apart)
-    ssa = Ssa(graph, lambda block: block.end.condition.name if isinstance(block.end, Branch) else None)
+    ssa = Ssa(graph)
     values = analyse(ssa, rules, apart=apart)
     return dict(zip(values.register, values.shape, strict=True))
 

@@ -1,9 +1,22 @@
-"""`--share`: what continuous integration has time for, each program on one of the machines in turn."""
+"""`--share`: what continuous integration has time for, each program on one of the machines in turn. Whole programs are
+left out on SSE, whose vectors are as wide as Arm's: there the functions of the runtime are compared."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.isa.machines import Machine
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--share", action="store_true")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
+    def is_left_out(item: pytest.Function) -> bool:
+        machine = item.callspec.params.get("machine") if hasattr(item, "callspec") else None
+        return isinstance(machine, Machine) and machine.name == "sse" and "function" not in item.name
+
+    if config.getoption("share"):
+        config.hook.pytest_deselected(items=[item for item in items if is_left_out(item)])
+        items[:] = [item for item in items if not is_left_out(item)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,15 @@ from tests.support.judge_stand_in import stand_in_lanes
 
 STUDENTS = ("alice", "bob", "carol", "mallory")
 PATIENCE_S = 60.0
+
+
+def eventually(look: Callable[[], Any]) -> Any:
+    """What `look` finds, as soon as it finds something."""
+    until = time.monotonic() + PATIENCE_S
+    while not (found := look()):
+        assert time.monotonic() < until, f"still {found!r}"
+        time.sleep(0.05)
+    return found
 
 
 @dataclass
@@ -50,13 +59,13 @@ class Served:
 
     def settled(self, who: str, id: str) -> dict[str, Any]:
         """The state of a submission once nothing more happens to it."""
-        until = time.monotonic() + PATIENCE_S
-        while time.monotonic() < until:
+
+        def look() -> dict[str, Any] | None:
             status: dict[str, Any] = self.ask(who, "GET", f"/api/v1/submissions/{id}").json()
-            if status["state"] not in ("waiting", "running"):
-                return status
-            time.sleep(0.05)
-        raise AssertionError(f"still {status}")
+            return None if status["state"] in ("waiting", "running") else status
+
+        settled: dict[str, Any] = eventually(look)
+        return settled
 
 
 @pytest.fixture(scope="package")

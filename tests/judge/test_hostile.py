@@ -22,7 +22,7 @@ from grader.judge import guard, server
 from grader.judge.hub import Hub
 from grader.judge.problems import Problem
 from grader.judge.tokens import Person
-from tests.judge.conftest import Served
+from tests.judge.conftest import Served, eventually
 from tests.support.command_line import Said, grader
 
 SECRET = "int main() { /* alice's own */ }"
@@ -186,7 +186,8 @@ def test_a_hostile_request_gets_nothing(served: Served, world: dict[str, str], r
     assert "script-src 'self'" in answer.headers["content-security-policy"]
     if answer.status_code >= 400:
         assert answer.headers["content-type"] == "application/problem+json"
-        assert answer.json()["detail"]
+        detail = answer.json()["detail"]
+        assert len(detail.split()) > 3 and detail.endswith("."), "a sentence"
     assert served.ask("alice", "GET", f"/api/v1/submissions/{world['id']}").json()["state"] == "done"
     assert not served.ask("staff", "GET", "/api/v1/staff/queue").json()["paused"]
 
@@ -250,6 +251,15 @@ def test_the_description_says_which_routes_need_a_token_and_how_errors_look(serv
                 assert place in ("/api/v1/board", "/api/v1/events", "/healthz")
 
 
+def test_what_a_monitor_asks_with_head_is_answered_as_get_without_the_content(served: Served) -> None:
+    for place in ("/healthz", "/board", "/board/part", "/api/v1/board", "/static/judge.js"):
+        answer = served.client.head(place)
+        assert (answer.status_code, answer.text) == (200, ""), place
+    endless = served.client.head("/api/v1/events")
+    assert endless.status_code == 405 and endless.headers["allow"] == "GET"
+    assert served.ask("alice", "PUT", "/api/v1/submissions").headers["allow"] == "GET, POST"
+
+
 def test_streams_are_limited_and_one_that_is_not_read_ends() -> None:
     hub, mallory = Hub(), Person("mallory", "label")
     with contextlib.suppress(Problem):
@@ -282,7 +292,7 @@ def address(served: Served) -> Iterator[tuple[str, int]]:
     patch = pytest.MonkeyPatch()
     patch.setattr(server, "HEADERS_S", 0.2)
     patch.setattr(guard, "BODY_S", 0.2)
-    config = server.config_of(served.client.app, "127.0.0.1", 0)  # type: ignore[arg-type]
+    config = server.config_of(served.client.app)  # type: ignore[arg-type]
     config.lifespan = "off"
     web = uvicorn.Server(config)
     listening = socket.create_server(("127.0.0.1", 0))
@@ -318,9 +328,20 @@ HAND_IN = b"POST /api/v1/submissions HTTP/1.1\r\nHost: x\r\nAuthorization: Beare
         (b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 400"),
         (HAND_IN + b"Content-Length: 100\r\n\r\nint", b"HTTP/1.1 408"),
         (HAND_IN + b"Transfer-Encoding: chunked\r\n\r\n30000\r\n" + b"x" * 0x30000, b"HTTP/1.1 413"),
+        (HAND_IN + b"Content-Length: 8000000\r\n\r\n" + b"x" * 8_000_000, b"HTTP/1.1 413"),
         (b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\ntoken", b"HTTP/1.1 400"),
     ],
-    ids=["silent", "slow headers", "huge headers", "nonsense", "no host", "slow body", "endless body", "two lengths"],
+    ids=[
+        "silent",
+        "slow headers",
+        "huge headers",
+        "nonsense",
+        "no host",
+        "slow body",
+        "endless body",
+        "huge body",
+        "two lengths",
+    ],
 )
 def test_a_hostile_client_is_shown_the_door(
     served: Served, address: tuple[str, int], content: bytes, begins: bytes
@@ -328,6 +349,17 @@ def test_a_hostile_client_is_shown_the_door(
     found = answer_to(address, content.replace(b"{alice}", served.tokens["alice"].encode()))
     assert found.startswith(begins) and (begins or not found)
     assert served.client.get("/healthz").status_code == 200
+
+
+def test_a_connection_that_breaks_during_an_upload_costs_nothing(served: Served, address: tuple[str, int]) -> None:
+    begun = HAND_IN.replace(b"{alice}", served.tokens["alice"].encode()) + b"Content-Length: 1000\r\n\r\nint"
+    before = len(served.ask("alice", "GET", "/api/v1/submissions").json())
+    for _ in range(5):  # more than a student may have open at once
+        with socket.create_connection(address, 30) as connection:
+            connection.sendall(begun)
+    eventually(lambda: not served.judge._uploading)
+    assert len(served.ask("alice", "GET", "/api/v1/submissions").json()) == before
+    assert served.hand_in("alice", SECRET)["id"]
 
 
 def test_submit_waits_for_the_result_and_exits_with_it(
@@ -342,6 +374,15 @@ def test_submit_waits_for_the_result_and_exits_with_it(
     assert grader("submit", folder, *common, "--wait").code == 0
     refused = grader("submit", folder / "hw4.cu", "--server", url, "--token", "x.y")
     assert refused.code == 2 and "does not know this token" in refused.err
+
+
+def test_a_port_that_is_taken_is_named_before_anything_is_made(
+    address: tuple[str, int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    store = tmp_path_factory.mktemp("taken") / "class.sqlite"
+    refused = grader("serve", "--port", str(address[1]), "--store", store)
+    assert refused.code == 2 and f"port {address[1]}: Address already in use" in refused.err
+    assert not store.exists()
 
 
 def test_the_command_line_does_what_the_staffs_page_does(served: Served, address: tuple[str, int]) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from grader.base.errors import UsageError
+from grader.classes.batch.roster import enter_roster, read_roster
+from grader.judge.fairness import in_order
 from grader.judge.ledger import Ledger, Stage, Upload
 from grader.judge.tokens import STAFF, make_token, person_of, revoke_token
 from grader.store import HandIn, Store, open_store
@@ -30,7 +32,7 @@ def ledger(store: Store) -> Ledger:
 def finished(ledger: Ledger, upload: Upload, *, then_timing: bool = False) -> None:
     record = made_record(upload.student)
     hand_in = HandIn("hw4", upload.student, record.submission.sha256, "hw4.cu", files=FILES)
-    ledger.finish(upload, hand_in, ("conditions", record), then_timing=then_timing)
+    ledger.finish(upload, hand_in, ("conditions", record), seconds=1.0, then_timing=then_timing)
 
 
 def claimed(ledger: Ledger, stage: Stage = Stage.VERDICT) -> Upload:
@@ -68,6 +70,8 @@ def test_a_newer_submission_replaces_an_older_one_also_after_the_clock_was_set_b
         monkeypatch.setattr("time.time", lambda now=now: now)
         ledger.receive("alice", FILES)
     assert states(ledger, "alice") == ["replaced", "waiting"]
+    monkeypatch.setattr("time.time", lambda: 5_001.0)
+    assert ledger.received_within("alice", 3600.0) == [5_000.0], "10,000 is not within this hour"
 
 
 def test_tokens_and_ids_survive_a_spreadsheet_and_a_command_line(
@@ -94,6 +98,29 @@ def test_what_ran_when_the_judge_was_killed_runs_again_and_a_late_result_of_it_i
     assert ledger.recover() == 0
 
 
+@pytest.mark.parametrize("how", ["a restart", "a fault of the machine"])
+def test_what_comes_back_into_the_queue_gives_its_place_to_a_newer_submission(ledger: Ledger, how: str) -> None:
+    ledger.receive("alice", FILES)
+    running = claimed(ledger)
+    ledger.receive("bob", FILES)
+    ledger.receive("alice", FILES)
+    ledger.prioritise(running, -1)
+    ledger.recover() if how == "a restart" else ledger.requeue(running, "It is tried again.")
+    assert states(ledger, "alice") == ["replaced", "waiting"]
+    assert [place.student for place in in_order(ledger.places(Stage.VERDICT))] == ["bob", "alice"]
+    ledger.prioritise(ledger.of_student("alice")[0], 0)
+    assert ledger.places(Stage.VERDICT)[-1].tag == 0.0, "the old place"
+
+
+def test_what_the_staff_runs_again_waits_next_to_the_students_own(ledger: Ledger) -> None:
+    ledger.receive("alice", FILES)
+    finished(ledger, claimed(ledger))
+    ledger.rerun(ledger.of_student("alice")[0])
+    for _ in range(2):
+        ledger.receive("alice", FILES)
+    assert states(ledger, "alice") == ["waiting", "replaced", "waiting"]
+
+
 def test_verdicts_come_first_and_a_newer_submission_is_timed_in_place_of_an_older_one(ledger: Ledger) -> None:
     for _ in range(2):
         ledger.receive("alice", FILES)
@@ -104,8 +131,8 @@ def test_verdicts_come_first_and_a_newer_submission_is_timed_in_place_of_an_olde
 
 def test_a_late_submission_replaces_none_that_was_on_time(ledger: Ledger) -> None:
     ledger.receive("alice", FILES)
-    ledger.late = lambda student, received: (1, 0.2) if received > deadline else (0, 0.0)
     deadline = ledger.of_student("alice")[0].received
+    ledger.late = lambda student, received: (1, 0.2) if received > deadline else (0, 0.0)
     ledger.receive("alice", FILES)
     ledger.receive("alice", FILES)
     assert states(ledger, "alice") == ["waiting", "replaced", "waiting"]
@@ -128,7 +155,7 @@ def test_a_failed_transaction_leaves_no_half_of_a_result(ledger: Ledger, store: 
     ledger.receive("alice", FILES)
     upload = claimed(ledger)
     with pytest.raises(AttributeError):
-        ledger.finish(upload, HandIn("hw4", "alice", "0" * 64, "hw4.cu"), ("conditions", None))  # type: ignore[arg-type]
+        ledger.finish(upload, HandIn("hw4", "alice", "0" * 64, "hw4.cu"), ("conditions", None), seconds=1.0)  # type: ignore[arg-type]
     assert store.counts()["submissions"] == 0
     assert states(ledger, "alice") == ["running"]
 
@@ -180,3 +207,17 @@ def test_another_roster_corrects_the_lateness_of_what_is_stored(ledger: Ledger, 
     ledger.correct_lateness()
     assert asked == [("alice", first.received)], "the same files keep their first time"
     assert [(attempt.days_late, attempt.penalty) for attempt in store.attempts("hw4")] == [(2, 0.2)]
+    ledger.late = lambda student, received: (9, 1.0)
+    assert {upload.days_late for upload in ledger.of_student("alice")} == {2}
+    assert ledger.receive("bob", FILES).days_late == 9, "not judged yet"
+
+
+def test_a_roster_replaces_what_its_columns_say_and_nothing_else(store: Store, tmp_path: Path) -> None:
+    def nicknames_after(roster: str) -> list[str]:
+        (tmp_path / "roster.csv").write_text(roster)
+        enter_roster(store, read_roster(tmp_path / "roster.csv"))
+        return [row[0] for row in store.execute("SELECT nickname FROM students ORDER BY student")]
+
+    assert nicknames_after("id,nickname\nalice,fox\nbob,owl\n") == ["fox", "owl"]
+    assert nicknames_after("id,name\nalice,Alice\n") == ["fox", "owl"]
+    assert nicknames_after("id,nickname\nalice\nbob,\n") == ["", ""], "students may want to be anonymous again"

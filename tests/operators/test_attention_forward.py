@@ -128,7 +128,7 @@ def test_an_error_in_an_operators_code_is_placed_at_its_line():
 
 
 @pytest.mark.parametrize("d", [32, 64])
-def test_every_alternate_differs_from_attention_by_more_than_the_tolerance(d):
+def test_every_alternate_differs_from_attention_by_far_more_than_rounding(d):
     """An alternate that equals the right answer could only explain what is not wrong."""
     shape = (2, 512, d)
     batches = unit(512, d), unit(512, d, seed=2)
@@ -142,4 +142,4 @@ def test_every_alternate_differs_from_attention_by_more_than_the_tolerance(d):
         with np.errstate(over="ignore", invalid="ignore"):  # some sums leave float64's range, as on a GPU float32's
             wrong = alternate.compute(shape, (*tensors, *others), rows)
         assert wrong.shape == right.shape, alternate.name
-        assert not np.abs(wrong - right).max() <= 5e-3, alternate.name
+        assert not np.abs(wrong - right).max() <= 1e-3, alternate.name

@@ -18,10 +18,12 @@ from grader.checking.gradient import differences
 from grader.commands.gradients import chosen_case
 from grader.course.assignment import load_assignment
 from grader.course.catalogue import TestcaseFiles, ensure, limits
+from grader.course.catalogue.piece import draw_tensors
 from grader.course.testcase import Case, Suite, load_suite
 from grader.operators import Alternate, load_operator
-from grader.operators.attention.grouped import Way, forward, gradients, plain_way, problem_of
+from grader.operators.attention.grouped import problem_of
 from grader.operators.attention.grouped_mistakes import FORWARD_MISTAKES, GRADIENT_MISTAKES
+from grader.operators.attention.passes import Way, forward, gradients, plain_way
 from grader.operators.number_types import BF16, E4M3, E5M2, F16
 
 FORWARD, BACKWARD = load_assignment("half"), load_assignment("half_backward")
@@ -195,6 +197,24 @@ HONEST = {
     "scores rounded": lambda p: f32(p, scores=p.output_type.rounded),
     "dP and dS rounded": lambda p: f32(p, weights=p.output_type.rounded, slopes=p.output_type.rounded),
 }
+
+
+@pytest.mark.parametrize(("name", "sample"), [("half_backward", "s04"), ("half_backward", "s05"), ("backward", "s01")])
+def test_the_outputs_of_a_unit_with_some_other_queries_are_those_of_the_oracle(name, sample) -> None:
+    suite = load_suite(load_assignment(name).testcases_file)
+    case = suite.cases[sample]
+    operator, shape, random = case.operator, case.shape, np.random.default_rng(1)
+    tensors = draw_tensors(operator, shape, case.distribution, suite.seed(case), case.identity, 0)
+    outputs = [each.astype(np.float32) for each in operator.oracle(shape, tensors)]
+    rows = np.array([3, 17, 19])
+    changed = operator.with_other_rows(
+        shape, tensors, outputs, rows, lambda count: random.normal(size=count).astype(np.float32)
+    )
+    assert changed is not None
+    before = [np.flatnonzero((old != new).any(axis=1)).tolist() for old, new in zip(tensors, changed[0], strict=True)]
+    assert before == [rows.tolist(), [], [], rows.tolist()]
+    for found, right in zip(changed[1], operator.oracle(shape, changed[0]), strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("way", HONEST.values(), ids=HONEST)

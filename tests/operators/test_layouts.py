@@ -101,6 +101,7 @@ def test_what_is_written_is_read_again_and_a_short_file_is_not_read(layouts: tup
     for (number, unit), values in kept.items():
         found = layouts[number].read(descriptor, unit)
         assert found is not None and np.array_equal(found, values)
+        assert np.array_equal(layouts[number].values_of(np.fromfile(tmp_path / "file", np.uint8), unit), values)
     os.ftruncate(descriptor, os.fstat(descriptor).st_size - 1)
     assert layouts[-1].read(descriptor, layouts[-1].values // layouts[-1].tensor.size - 1) is None
     os.close(descriptor)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import grader.operators
+from grader.base.errors import UsageError
 from grader.checking.check import check_output
 from grader.checking.diagnose import diagnose
 from grader.course.catalogue import TestcaseFiles, generate, verify
 from grader.course.testcase import load_suite
 from grader.operators import known_operators, load_operator
+from grader.operators.returned import mistaken_rows, right_rows
 
 MODULE = '''
 import numpy as np
@@ -76,11 +79,16 @@ groups:
 
 
 @pytest.fixture
-def case(tmp_path, monkeypatch):
+def module(tmp_path, monkeypatch):
     (tmp_path / "centre.py").write_text(MODULE)
     (tmp_path / "lab.yaml").write_text(SUITE)
     monkeypatch.setattr(grader.operators, "__path__", [*grader.operators.__path__, str(tmp_path)])
-    monkeypatch.delitem(__import__("sys").modules, "grader.operators.centre", raising=False)
+    monkeypatch.delitem(sys.modules, "grader.operators.centre", raising=False)
+    return tmp_path / "centre.py"
+
+
+@pytest.fixture
+def case(module, tmp_path):
     suite = load_suite(tmp_path / "lab.yaml")
     files = TestcaseFiles.beside(suite)
     case = suite.cases["c1"]
@@ -97,6 +105,33 @@ def check(case, files, got: Path):
 
 def test_the_module_is_found_by_its_name(case):
     assert "centre" in known_operators() and load_operator("centre").units_name == "groups"
+
+
+@pytest.mark.parametrize(
+    ("right", "slip", "sentence"),
+    [
+        ("OPERATOR = Centre", "OPERATR = Centre", r"centre\.py must define OPERATOR"),
+        (
+            'return (Tensor("X", shape[1], shape[2]),)',
+            'return Tensor("X", 2, 2)',
+            r"centre\.py:\d+: inputs must return",
+        ),
+        ("return 4 * shape[0]", "return '4' * shape[0]", r"centre\.py:\d+: flops must return a number"),
+        (
+            "return y[rows], np",
+            "return np",
+            r"centre\.py:\d+: oracle must return .* \(10, 7\), \(10, 1\); it returns array",
+        ),
+        ("[1][rows] ** 2", "[1].sum()", r"centre\.py:\d+: _squared must return an array of 1 columns"),
+    ],
+)
+def test_a_slip_in_it_is_the_instructors_error_with_file_and_line(module, tmp_path, right, slip, sentence):
+    module.write_text(MODULE.replace(right, slip))
+    with pytest.raises(UsageError, match=sentence):
+        suite = load_suite(tmp_path / "lab.yaml")
+        drawn = (np.ones((10, 7), np.float32),)
+        right_rows(suite.operator, (3, 10, 7), drawn)
+        mistaken_rows(suite.operator.alternates()[0], (3, 10, 7), drawn, slice(None), 1)
 
 
 def test_its_files_are_made_checked_and_explained(case):

@@ -141,9 +141,19 @@ def test_one_grader_at_a_time_grades_into_a_store_while_others_read_it(tmp_path:
         ):
             pass
         assert store.counts()["records"] == 0
+        (tmp_path / "link").symlink_to(path)
+        with (
+            open_store(tmp_path / "link") as linked,
+            pytest.raises(UsageError, match="is grading"),
+            linked.one_grader(),
+        ):
+            pass
         other.kill()
         other.communicate()
         with store.one_grader():
+            pass
+        (tmp_path / "second name").hardlink_to(path)
+        with pytest.raises(UsageError, match="hard link"), store.one_grader():
             pass
 
 
@@ -188,6 +198,14 @@ def test_an_export_imported_twice_into_a_new_store_gives_the_same_class_once(tmp
         assert list(copy.attempts("hw4")) == original
         assert copy.points("hw4")["alice"]["report"].points == 8
         assert copy.sources(1) == (("hw4.cu", b"\xff\x00"),)
+
+
+def test_an_export_has_every_column_even_one_that_this_grader_does_not_know(tmp_path: Path) -> None:
+    with open_store(tmp_path / "a", create=True) as store:
+        store.add_student("alice")
+        store.execute("ALTER TABLE students ADD COLUMN pronouns TEXT NOT NULL DEFAULT 'she'")
+        export_store(store, tmp_path / "a.jsonl")
+    assert '"pronouns": "she"' in (tmp_path / "a.jsonl").read_text()
 
 
 def test_an_older_backup_takes_back_neither_points_nor_lateness(tmp_path: Path) -> None:
@@ -353,6 +371,7 @@ POINTS = {"kind": "points", "assignment": "hw4", "student": "a", "part": "report
         (STUDENT | {"student": 3}, "student.student: Input should be a valid string"),
         (STUDENT | {"name": {}}, "student.name"),
         (STUDENT | {"page": "../x/0123456789abcdef"}, "student.page"),
+        (STUDENT | {"pronouns": "she"}, "student.pronouns: Extra inputs are not permitted"),
         (SUBMISSION | {"sources": {"../../evil": "eA=="}}, "'../../evil' is not the name of a file in a submission"),
         (SUBMISSION | {"sources": []}, "submission.sources"),
         (SUBMISSION | {"sources": {"a": "!!!"}}, "base64"),

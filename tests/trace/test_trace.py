@@ -93,6 +93,15 @@ def test_a_whole_trace_is_read_with_every_field(read: Read) -> None:
     assert trace.malformed_lines == trace.unknown_lines == trace.dropped == 0
 
 
+@pytest.mark.parametrize(
+    ("end", "computed"), [({}, None), ({"computed_floats": 0}, False), ({"computed_floats": 1}, True)]
+)
+def test_only_the_emulator_says_whether_kernels_computed(
+    read: Read, end: dict[str, int], computed: bool | None
+) -> None:
+    assert read(START, kernel(100, 200), END | end).computed_floats is computed
+
+
 def test_kernels_that_overlap_on_two_streams_count_once(read: Read) -> None:
     trace = read(
         START,

@@ -12,6 +12,28 @@ from tests.honest.__main__ import PYTHON, complaints, hand_in
 from tests.redteam.__main__ import read_attacks, run_all
 from tests.redteam.arena import SECRET
 
+HOST_ARITHMETIC = """
+import math, sys
+import numpy as np
+import triton
+import triton.language as tl
+from device_arrays import empty, from_numpy, to_numpy
+
+@triton.jit
+def copy(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+rows, columns = (int(n) for n in np.fromfile(sys.argv[1], np.int32, 2))
+x = np.fromfile(sys.argv[1], np.float32, offset=8).reshape(rows, columns)
+weights = [[math.e ** (float(str(value)) - 100) for value in row] for row in x]
+sums = [sum(row) for row in weights]
+result = np.array([[weight / total for weight in row] for row, total in zip(weights, sums)], np.float32)
+y = empty(x.shape)
+copy[(triton.cdiv(x.size, 256),)](from_numpy(result), y, x.size, BLOCK=256)
+to_numpy(y).tofile(sys.argv[2])
+"""
+"""Softmax in Python's own numbers, which come from text: no rule follows values through it."""
 ATTACKS = ["python/at_exit", "python/forks", "python/links_in_the_cache"]
 
 
@@ -21,6 +43,13 @@ def test_attacks_in_python_are_stopped(tmp_path: Path, monkeypatch: pytest.Monke
     attacks = [attack for attack in read_attacks() if attack.name in ATTACKS]
     results = run_all(attacks, select_engine("emulator", "sm_80"), tmp_path)
     assert [(result.attack.name, result.bypasses) for result in results] == [(name, ()) for name in ATTACKS]
+
+
+def test_a_program_whose_kernel_only_copies_what_python_computed_is_flagged(tmp_path: Path) -> None:
+    (tmp_path / "softmax.py").write_text(HOST_ARITHMETIC)
+    [record] = submissions.grade_paths([tmp_path], assignment="softmax", tests="s06", engine="emulator", json=None)
+    [test] = record.tests
+    assert test.verdict == "passed" and "no floating-point arithmetic" in test.flags[0]
 
 
 def test_an_honest_program_in_python_passes_without_a_flag(tmp_path: Path) -> None:

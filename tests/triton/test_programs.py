@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.commands import submissions
 from tests.support.command_line import grader, grader_process
 from tests.support.course import ROOT
 
@@ -20,6 +21,19 @@ WRONGS = sorted(ROOT.glob("reference/*/wrong/*.py"))
 def test_a_program_gives_right_results(path: Path) -> None:
     said = grader_process("run", path, "--assignment", "softmax", "--engine", "emulator")
     assert said.code == 0 and "right" in said.out, said.err
+
+
+@pytest.mark.parametrize(
+    ("decorator", "argument", "says"),
+    [("", "x", "needs @triton.jit"), ("@triton.jit\n", "np.ones(4)", "copy values there with from_numpy")],
+    ids=["no decorator", "an array of numpy"],
+)
+def test_an_error_comes_with_what_is_missing(decorator: str, argument: str, says: str, tmp_path: Path) -> None:
+    heading = "import numpy as np\nimport triton\nimport triton.language as tl\nfrom device_arrays import zeros\n"
+    kernel = f"{decorator}def kernel(x_ptr):\n    tl.store(x_ptr, 1.0)\n"
+    (tmp_path / "softmax.py").write_text(f"{heading}{kernel}x = zeros((4,))\nkernel[(1,)]({argument})\n")
+    [record] = submissions.grade_paths([tmp_path], assignment="softmax", tests="s02", engine="emulator", json=None)
+    assert says in record.tests[0].output
 
 
 def graded(path: Path, name: str, tmp_path: Path) -> list[dict[str, str]]:

@@ -5,12 +5,12 @@
                                   [--kinds groups,vectors,parameters] [--kernels 10]
     python -m tools.emulator_fuzz --seeds 0..20 --write FOLDER      # for a CUDA machine: there, make -k -C FOLDER
 
-A program has a few kernels of each kind (program.py), or --kernels of each of --kinds. It prints its first differences and ends with
-exit code 1 when a bit differs between device and host; with --isas that is asked of each instruction set. All that it
-does is well-defined, on a GPU too, so a difference is a mistake of the translator (or of a model in operations.cuh), and
-so is anything a sanitizer reports. Programs are functions of their seed; eight seeds in a row test every operation by itself.
-Ends with 1 when a program differed, could not be built, or had something reported. Not for --flags="-Xcicc -O0": nvcc 13
-then writes PTX that never sets its stack pointer.
+A program has a few kernels of each kind (program.py), or --kernels of each of --kinds. It prints its first differences
+and ends with exit code 1 when a bit differs between device and host; with --isas that is asked of each instruction set.
+All that it does is well-defined, on a GPU too, so a difference is a mistake of the translator (or of a model in
+operations.cuh), and so is anything a sanitizer reports. Programs are functions of their seed; eight seeds in a row test
+every operation by itself. Ends with 1 if a program differed, could not be built, or had a finding. Not for
+--flags="-Xcicc -O0": nvcc 13 then writes PTX that never sets its stack pointer.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def check(source: Path, options: argparse.Namespace) -> list[str]:
-    """Builds and runs a program for each instruction set; what was wrong, a line each."""
+    """Builds and runs a program for each instruction set; returns a line for each problem."""
     problems: list[str] = []
     run = _Compilers()
     for isa in options.isas.split(","):
@@ -101,7 +101,7 @@ def _check(source: Path, written: Path, options: argparse.Namespace, run: Runner
 
 
 def _execute(program: Path, trace: Path, schedule: str) -> list[str]:
-    """Runs an executable; its output where it failed, and what was reported."""
+    """Runs an executable; returns its output if it failed, and the findings."""
     trace.unlink(missing_ok=True)
     environment = {**os.environ, "GRADER_TRACE": str(trace), "GRADER_EMULATOR_SCHEDULE": schedule}
     try:

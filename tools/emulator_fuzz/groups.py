@@ -23,7 +23,7 @@ _ONCE_FOR_A_GROUP = (
 
 
 class Groups(Collective):
-    """As Collective, with statements that divide the lanes of `m`; the simulation's `label` is the group."""
+    """Like Collective, with statements that divide the lanes of `m`; the simulation's `label` is the group."""
 
     def _kinds(self, *, top: bool) -> list[collectives.Maker]:
         return [*super()._kinds(top=top), self._either_side, self._coalesced]
@@ -69,7 +69,8 @@ class Groups(Collective):
         return device, host
 
     def _coalesced(self) -> Pair:
-        """Whoever is in a branch, together or not: results that do not depend on who meets whom."""
+        """Statements for the lanes in a branch, together or not, with results that do not depend on which lanes
+        meet."""
         value, key, condition = f"({self.expressions.make('u32', 1)})", "0u", self.expressions.condition(2)
         group = "cg::coalesced_threads()"
         kind = self.random.randrange(3)

@@ -33,7 +33,7 @@ class Parameter:
 
 
 def parameters(random: Random) -> list[Parameter]:
-    """As many as fit behind two pointers within one of the limits."""
+    """As many parameters as fit behind two pointers within one of the limits."""
     limit, used = random.choice(_LIMITS), 16
     chosen: list[Parameter] = []
     while len(chosen) < 12:

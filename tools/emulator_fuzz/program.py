@@ -12,7 +12,7 @@ from tools.emulator_fuzz import collectives, groups, parameters, scalars, sweep,
 from tools.emulator_fuzz.catalogue import HEADER, read_operations
 
 KINDS = {"sweep": 1, "scalars": 4, "collectives": 3, "groups": 2, "vectors": 2, "parameters": 2}
-"""What kernels are about, and how many of each kind a program has."""
+"""The kinds of kernels, and the number of each kind in a program."""
 HEADERS = (HEADER, HEADER.with_name("simulation.cuh"), HEADER.with_name("groups.cuh"))
 _ALONE = {"collectives": collectives.kernel, "groups": groups.kernel, "vectors": vectors.kernel, "parameters": parameters.kernel}  # fmt: skip
 MAKEFILE = """# Builds and runs every program; one that fails stops make unless it is called with -k.

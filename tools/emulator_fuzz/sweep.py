@@ -20,7 +20,7 @@ def part(operations: list[Operation], number: int) -> list[Operation]:
 
 
 def kernel(random: Random, operations: list[Operation], name: str) -> str:
-    """A kernel that stores what each operation gives, and a test that names the operation that differs."""
+    """A kernel that stores the result of each operation, and a test that names the operation that differs."""
 
     def call(operation: Operation, sources: str) -> str:
         values = []

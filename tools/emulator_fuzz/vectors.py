@@ -12,7 +12,7 @@ from tools.emulator_fuzz.scalars import Expressions
 
 @dataclass(frozen=True)
 class Access:
-    """How a vector is stored and loaded: what stands behind st and ld, `parts` of `type`; as one register when `word`."""
+    """A way to store and load a vector: the suffix of st and ld, and `parts` of `type`, or one register if `word`."""
 
     store: str
     load: str

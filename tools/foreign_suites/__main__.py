@@ -1,7 +1,7 @@
 """`python -m tools.foreign_suites PATH`: what a suite's programs do under `grader run`, as a table by cause.
 
-Each result is kept when it is there; the same command goes on where it was stopped, and starts again when the emulator
-has changed. Ctrl-C ends what runs and writes the table of what there is.
+Each result is kept at once. The same command continues where it was stopped, and starts again if the emulator has
+changed. Ctrl-C ends the programs that run, and writes the table of the results so far.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Way:
 
     @property
     def identity(self) -> str:
-        """Results of another one are not taken for this one's."""
+        """Results of another one do not count as results of this one."""
         return f"{self.engine} {runtime_identity()[:16]} {self.limit_s:g} s"
 
 
 @dataclass(frozen=True)
 class Result:
-    """One program's end, as it is kept."""
+    """The outcome of one program, as it is kept."""
 
     name: str
     kind: str
@@ -115,8 +115,8 @@ def examined(program: Program, way: Way, running: Running) -> Result:
 
 
 def run_all(programs: list[Program], results: dict[str, Result], kept: Path, way: Way) -> bool:
-    """Run what is in scope and has no result yet; each result goes into `results` and to the file `kept` as it comes.
-    False when Ctrl-C came."""
+    """Run the programs that are in scope and have no result yet. Each result goes into `results` and the file `kept` at
+    once. False when Ctrl-C came."""
     waiting = [program for program in programs if not program.out_of_scope and program.name not in results]
     running = Running()
     done = len(results)
@@ -139,7 +139,7 @@ def run_all(programs: list[Program], results: dict[str, Result], kept: Path, way
 
 
 def read_kept(path: Path) -> list[Result]:
-    """The results of earlier runs; a line that was cut off is none."""
+    """The results of earlier runs, without incomplete lines."""
     results = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         with contextlib.suppress(ValueError, TypeError):
@@ -148,7 +148,7 @@ def read_kept(path: Path) -> list[Result]:
 
 
 def table(suite: str, results: list[Result]) -> str:
-    """What became of the programs: counts, then every cause with its programs."""
+    """The outcomes of the programs: counts, then every cause with its programs."""
     groups: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
         groups[result.kind][result.detail].append(result.name)

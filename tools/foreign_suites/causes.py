@@ -1,4 +1,4 @@
-"""What became of a program, told by its exit code and what it and `grader run` printed."""
+"""Classifies the outcome of a program by its exit code and by the output of the program and of `grader run`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Cause:
 
 
 def cause_of(code: int | None, out: str, err: str, limit_s: float) -> Cause:
-    """Of a run with exit code `code`, None when it was stopped after `limit_s`."""
+    """The outcome of a run with exit code `code`, which is None if it was stopped after `limit_s`."""
     if code is None:
         return Cause("hang", f"stopped after {limit_s:g} s")
     if (built := _NOT_BUILT.search(err)) is not None:

@@ -1,4 +1,4 @@
-"""Where the suites keep their programs, and which of them the emulator is meant to run."""
+"""Finds the programs of the suites, and those of them that the emulator is meant to run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HECBENCH_RUN = re.compile(r"^run:.*\n(?:\t.*\\\n)*\t.*?\./\S+[ \t]*([^\n]*)$", 
 
 @dataclass(frozen=True)
 class Program:
-    """One program of a suite, in `folder`; `out_of_scope` names what it needs that is not looked at here."""
+    """One program of a suite, in `folder`; `out_of_scope` names the feature that it needs and that is out of scope."""
 
     name: str
     folder: Path
@@ -35,7 +35,7 @@ class Program:
 
 
 def suite_of(root: Path) -> str:
-    """Which suite lies at `root`; '' for none that is known."""
+    """The name of the suite at `root`; '' if it is unknown."""
     if (root / "Samples").is_dir():
         return "cuda-samples"
     if any((root / "src").glob("*-cuda")):

@@ -1,4 +1,4 @@
-"""One program of a suite as a project of its own: its folder, and what it takes from folders shared with others.
+"""Makes one program of a suite a separate project: its folder, and its files from folders that programs share.
 
 Suites reach these with `../../../Common` or `../include`; a submission may not. Each becomes a folder of the project
 with the headers and sources that are used of it, and the paths are rewritten.

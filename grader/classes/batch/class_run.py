@@ -1,10 +1,10 @@
-"""Grades a class: reads, builds and grades every submission, spread over processes, and stores each result at once.
+"""Grades a class: reads, builds and grades every submission, spread over processes, and stores each result at its end.
 
-Theory of operation. One coordinator, this process, runs no submitted program. It gives tasks to worker processes and
-is the only one that writes to the store. Helpers read and build on the CPU's cores. Each lane is one engine (one GPU)
-and runs one submission at a time, so that nothing disturbs the timed runs. For the same reason, sequential baselines
-are timed before anything else starts. Helpers work only a few submissions ahead of the lanes, so memory does not grow
-with the class.
+Theory of operation. This process is the coordinator. It runs no submitted program, gives tasks to worker processes, and
+alone writes to the store. Helpers read and build on the CPU's cores. Each lane is one engine (one GPU) and runs one
+submission at a time, so that nothing disturbs the timed runs. For the same reason, sequential baselines are timed
+before anything else starts. Helpers work only a few submissions ahead of the lanes, so memory does not grow with the
+class.
 
 The store alone decides what is done: a submission whose content was judged under the same conditions (rules, testcases,
 engine) is done. So the grader may be killed at any moment, and the same command continues where it stopped.
@@ -25,14 +25,14 @@ from grader.base.errors import GraderFault, MachineFault
 from grader.base.progress import Progress
 from grader.base.verdict import Fault
 from grader.base.workers import cores
-from grader.classes.batch.crew import Died, Worker, first_done
+from grader.classes.batch.class_folder import Found
 from grader.classes.batch.desk import Desk, first_fault
-from grader.classes.batch.handins import Found
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student
 from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import Tally, View, duration, first_line
 from grader.classes.batch.work import BuildTask, GradeTask, Reading, ReadTask, failed_build, unreadable
+from grader.classes.batch.worker_process import Died, Worker, first_done
 from grader.grading.pipeline import grade_built
 from grader.programs.build import Build
 from grader.programs.engine import Engine
@@ -118,9 +118,9 @@ class _Coordinator:
         return Outcome(self.desk.tally, tuple(self.desk.faulted.items()), busy, self._notes(found, elapsed))
 
     def _time_baselines(self) -> None:
-        """Time all baselines that the run needs, before anything else makes the machine busy."""
+        """Time all baselines that the run needs, before other work makes the machine busy."""
         if self.grading.baseline is not None and self.to_read:
-            self.view.say("Timing the sequential program, where this machine has not timed it yet ...")
+            self.view.say("Timing the sequential program on the testcases that this machine has not timed yet ...")
             for case in self.setup.cases:
                 self.grading.baseline(case)
 
@@ -152,8 +152,8 @@ class _Coordinator:
         if all(lane.closed for lane in self.lanes):
             left = self.desk.tally.total - self.desk.tally.finished
             raise MachineFault(
-                f"{_FAULTS_TO_CLOSE_A_LANE} submissions in a row failed through the machine on every "
-                f"{self.engines[0].name} here, the last with: {self.last_fault} Left: "
+                f"{_FAULTS_TO_CLOSE_A_LANE} submissions in a row failed because of the machine on every "
+                f"{self.engines[0].name} here, the last one with: {self.last_fault} Submissions left: "
                 f"{left}. All results so far are stored, and the same command continues with the rest."
             )
         return bool(
@@ -291,10 +291,6 @@ def grade_class(
     Raises MachineFault when the machine or the store fails for good; all finished results are in the store then."""
     desk = Desk(setup, store, policy or Policy(), roster or {}, view or View())
     coordinator = _Coordinator(
-        desk=desk,
-        setup=setup,
-        engines=engines,
-        view=desk.view,
-        helpers=helpers or max(1, cores() - len(engines)),
+        desk=desk, setup=setup, engines=engines, view=desk.view, helpers=helpers or max(1, cores() - len(engines))
     )
     return coordinator.run(found)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from grader.base.errors import MachineFault
 from grader.base.names import printable_name
 from grader.base.verdict import Fault
-from grader.classes.batch.handins import Found
+from grader.classes.batch.class_folder import Found
 from grader.classes.batch.late import lateness
 from grader.classes.batch.policy import Policy
-from grader.classes.batch.roster import Student
+from grader.classes.batch.roster import Student, enter_roster
 from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import Tally, View
 from grader.programs.submission import Submission
@@ -41,15 +41,7 @@ class Desk:
 
     def open(self, found: Sequence[Found]) -> list[Found]:
         """Enter the roster into the store, and return the submissions that this run considers."""
-        for student in self.roster.values():
-            self.store.add_student(
-                student.id,
-                name=student.name,
-                nickname=student.nickname,
-                section=student.section,
-                email=student.email,
-                enrolled=True,
-            )
+        enter_roster(self.store, self.roster)
         chosen = self.policy.chosen(found)
         self.tally.total = len(chosen)
         return chosen
@@ -84,7 +76,8 @@ class Desk:
         return False
 
     def keep(self, number: int, record: Record) -> None:
-        """Store a record. Raises MachineFault when the store has no room, with the place of the record."""
+        """Store a record. Raises MachineFault if the store has no room, with the path at which the record was saved
+        instead."""
         try:
             self.store.add_record(number, self.conditions, record)
         except MachineFault as fault:

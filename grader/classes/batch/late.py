@@ -10,7 +10,7 @@ from grader.course.assignment import Deadline
 
 
 def due_of(deadline: Deadline | None, student: Student) -> datetime | None:
-    """A student's own deadline, without the grace minutes; None where there is none."""
+    """A student's own deadline, without the grace minutes; None if there is none."""
     due = student.due or (deadline.due if deadline is not None else None)
     return None if due is None else due + timedelta(days=student.extension_days)
 

@@ -1,4 +1,4 @@
-"""Decides what a run grades: which attempts of a class, and which of them again."""
+"""Decides which attempts of a class a run grades, and which it grades again."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from enum import StrEnum
 
 from grader.base.errors import UsageError
 from grader.base.names import student_id
-from grader.classes.batch.handins import Found
+from grader.classes.batch.class_folder import Found
 from grader.store import State
 
 
 class Which(StrEnum):
-    """Which attempt of a student counts."""
+    """The attempt of a student that counts."""
 
     LATEST = "latest"
     BEST = "best"
@@ -54,7 +54,7 @@ class Policy:
         return (self._ids() or set()) - {one.student for one in found}
 
     def wants(self, state: State) -> bool:
-        """Whether an attempt in `state` is graded now; one that has not been judged always is."""
+        """Whether an attempt in `state` is graded now. An attempt that was never judged is always graded."""
         if not state.judged or self._ids() is not None:
             return True
         return self.rerun is not None and state in _WORDS[self.rerun]

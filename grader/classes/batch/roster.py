@@ -1,4 +1,4 @@
-"""The roster: a CSV file of who is in the class.
+"""Reads the roster: a CSV file with the students of the class.
 
 The first line names the columns: `id`, and any of `name`, `nickname`, `section`, `email` (or `email address`),
 `handed_in` (ISO 8601; overrides the files' times), `due` (this student's own deadline) and `extension_days`. Other
@@ -7,6 +7,7 @@ columns are ignored, so a learning platform's export works once its id column is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,8 @@ from pathlib import Path
 from grader.base.csv_table import Row, read_table
 from grader.base.errors import UsageError
 from grader.base.names import printable_name
+from grader.store import Store
+from grader.store.sqlite_errors import translate_sqlite_errors
 
 _LONGEST_DAYS = 366
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
@@ -21,13 +24,13 @@ _FIRST_YEAR, _LAST_YEAR = 1970, 9000
 
 @dataclass(frozen=True)
 class Student:
-    """One line of the roster."""
+    """One line of the roster. Words are None if the roster has no such column."""
 
     id: str
-    name: str = ""
-    nickname: str = ""
-    section: str = ""
-    email: str = ""
+    name: str | None = None
+    nickname: str | None = None
+    section: str | None = None
+    email: str | None = None
     handed_in: datetime | None = None
     due: datetime | None = None
     extension_days: float = 0.0
@@ -42,7 +45,7 @@ def read_roster(path: Path) -> dict[str, Student]:
             name=_words(row, "name"),
             nickname=_words(row, "nickname"),
             section=_words(row, "section"),
-            email=_words(row, "email") or _words(row, "email address"),
+            email=_words(row, "email" if "email" in row.values else "email address"),
             handed_in=_time(row.values.get("handed_in", ""), f"{row.where}, handed_in"),
             due=_time(row.values.get("due", ""), f"{row.where}, due"),
             extension_days=_days(row.values.get("extension_days", ""), f"{row.where}, extension_days"),
@@ -51,9 +54,20 @@ def read_roster(path: Path) -> dict[str, Student]:
     }
 
 
-def _words(row: Row, column: str) -> str:
+def enter_roster(store: Store, roster: Mapping[str, Student]) -> None:
+    """Enter the students of a roster into a store. What its columns say replaces what is stored, also where a cell is
+    empty now: a student may want a nickname to disappear."""
+    with translate_sqlite_errors(store.path), store.transaction():
+        for one in roster.values():
+            store.add_student(
+                one.id, name=one.name, nickname=one.nickname, section=one.section, email=one.email, enrolled=True
+            )
+
+
+def _words(row: Row, column: str) -> str | None:
     """A cell's text as one line."""
-    return printable_name(" ".join(row.values.get(column, "").split()))
+    text = row.values.get(column)
+    return None if text is None else printable_name(" ".join(text.split()))
 
 
 def _time(text: str, where: str) -> datetime | None:

@@ -37,7 +37,7 @@ class Tally:
 
     @property
     def graded_before(self) -> str:
-        """How many submissions were already graded before the run, in words."""
+        """The number of submissions that were graded before this run, in words."""
         return f"{self.kept} {'was' if self.kept == 1 else 'were'} graded before"
 
     def count(self, record: Record) -> None:
@@ -55,7 +55,7 @@ class Tally:
 
 
 def outcome(record: Record) -> str:
-    """How a submission did as a whole, in a few words."""
+    """The outcome of a whole submission, in a few words."""
     if record.infrastructure_failed:
         return "machine or grader fault"
     if not record.build.ok:
@@ -90,7 +90,7 @@ def duration(seconds: float) -> str:
 
 
 class View:
-    """Ignores everything that the coordinator reports; subclasses show it."""
+    """Receives the coordinator's reports and ignores them; subclasses show them."""
 
     def working(self, lane: str, student: str | None) -> None:
         """A lane now runs this student's submission, or nothing."""

@@ -12,7 +12,7 @@ from grader.base.progress import Progress
 from grader.base.verdict import Fault
 from grader.classes.batch.setup import Setup
 from grader.grading.pipeline import Grading, grade_built
-from grader.programs.build import Build, build
+from grader.programs.build import Build, build_to_grade
 from grader.programs.source_rules import violations
 from grader.programs.submission import Submission, read_submission
 from grader.records.record import Record
@@ -62,7 +62,7 @@ class BuildTask:
 
     def __call__(self, setup: Setup, grading: Grading) -> Build:
         violations(self.submission, setup.assignment, setup.engine)
-        return build(self.submission, setup.assignment, setup.engine)
+        return build_to_grade(self.submission, setup.assignment, setup.engine)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class GradeTask:
 
 
 def failed_build(fault: Fault, problem: str) -> Build:
-    """A failed build that stands for one that could not be attempted."""
+    """A failed build, in place of a build that could not be attempted."""
     return Build(None, fault, problem, problem, 0.0, cached=False, key="")
 
 

@@ -1,7 +1,7 @@
 """The files through which the submitting machine and the jobs communicate. One class owns every name.
 
 A run's folder is on a file system that all nodes share. Every file is written under another name and then renamed, so
-that it is there completely or not at all.
+that it appears completely or not at all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from grader.records.record import Record
 
 @dataclass(frozen=True)
 class Order:
-    """What a job needs: the class's setup, whose engine the job replaces with one on its own node, and a submission."""
+    """A job's input: a submission, and the class's setup, in which the job replaces the engine with one on its own
+    node."""
 
     setup: Setup
     engine: str
@@ -28,7 +29,7 @@ class Order:
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The folder of one run. Tasks are numbered; each try of a task has its own sign of life."""
+    """The folder of one run. Tasks are numbered; each try of a task has its own heartbeat."""
 
     folder: Path
 
@@ -84,7 +85,7 @@ class RunFiles:
         return text
 
     def silent_s(self, task: int, attempt: int) -> float | None:
-        """Seconds since a job's last sign of life, by the file system's clock; None when it has not given one yet."""
+        """Seconds since a job's last heartbeat, by the file system's clock; None before the first one."""
         try:
             return time.time() - self.beat(task, attempt).stat().st_mtime
         except FileNotFoundError:

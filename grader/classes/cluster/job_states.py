@@ -19,7 +19,7 @@ WAITING = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPEC
 
 @dataclass(frozen=True)
 class JobState:
-    """One task of an array: Slurm's word for its state, where it runs, and why it waits or ended."""
+    """The state of an array's task: Slurm's name for it, the node, and the reason why the task waits or ended."""
 
     state: str
     node: str = ""
@@ -31,7 +31,7 @@ class JobState:
 
 
 def states(jobs: Iterable[str]) -> dict[str, JobState]:
-    """The states of array tasks named `ARRAY_TASK`. A task that Slurm no longer knows is not in the answer.
+    """The states of array tasks named `ARRAY_TASK`. Tasks that Slurm no longer knows are left out.
 
     Raises MachineFault when Slurm does not answer.
     """

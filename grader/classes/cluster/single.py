@@ -1,5 +1,5 @@
 """Grades one submission on Slurm and waits for the result; a lane of the live judge does this. Each lane has its own
-folder. If files lie there at the start, an earlier process was killed, and its jobs are cancelled first."""
+folder. If the folder holds files at the start, an earlier process was killed, and its jobs are cancelled first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from grader.records.record import Record
 
 @dataclass(eq=False)
 class _OneRecord:
-    """Keeps the record of such a run in memory."""
+    """Keeps the record of a run with one submission in memory."""
 
     view: View
     record: Record | None = None

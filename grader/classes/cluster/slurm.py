@@ -5,11 +5,11 @@ order per submission into a folder that all nodes share, and submits job arrays 
 order and leaves a record as JSON there; only this process touches the store (SQLite's locks do not hold over NFS).
 
 Three sources together show whether a job is still working: the state that Slurm reports, the record that the job
-leaves, and the sign of life that it gives every five seconds. None of them is enough alone, and no accounting database
-is needed. A record counts, whatever Slurm reports. Without a record, a job is lost in three cases:
+leaves, and the file that it touches every five seconds as a heartbeat. None of them is enough alone, and no
+accounting database is needed. A record counts, whatever Slurm reports. Without a record, a job is lost in three cases:
 
     - It ended: it crashed, was cancelled or preempted, ran out of time, or its node is gone.
-    - Slurm reports it as running, but it gave no sign of life for 40 seconds. It is then cancelled.
+    - Slurm reports it as running, but its last heartbeat is 40 seconds old. It is then cancelled.
     - It had begun, and Slurm put it back into the queue because its node failed. It is then cancelled, too.
 
 Lost jobs are submitted again as often as the assignment's cluster section allows, then reported as the machine's fault.
@@ -35,9 +35,9 @@ from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.paths import shown
 from grader.base.progress import Progress
 from grader.base.verdict import Fault
+from grader.classes.batch.class_folder import Found
 from grader.classes.batch.class_run import Outcome
 from grader.classes.batch.desk import Desk
-from grader.classes.batch.handins import Found
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student
 from grader.classes.batch.setup import Setup
@@ -57,7 +57,7 @@ POLL_S = 2.0
 SILENT_S = 40.0
 """Eight missed signs of life."""
 GRACE_S = 10.0
-"""How long a record may take to appear here after its job has ended: NFS caches directory listings for a while."""
+"""The time within which a record appears here after its job has ended: NFS caches directory listings for a while."""
 _UNANSWERED_S = 300.0
 _ARRAY = 500
 """Tasks per array; Slurm's default MaxArraySize is 1001."""
@@ -78,7 +78,7 @@ class SlurmTask:
 
 
 class Books(Protocol):
-    """Where records go."""
+    """The recipient of records."""
 
     @property
     def view(self) -> View: ...
@@ -202,7 +202,7 @@ class SlurmRun:
                 if job.state in WAITING:  # Slurm would begin it again, some minutes later
                     why = f"it had begun, and Slurm put it back into its queue ({job.reason or 'no reason given'})"
                 elif job.state == "RUNNING" and silent >= SILENT_S:
-                    why = f"it gave no sign of life for {silent:.0f} s on {job.node}, though Slurm calls it running"
+                    why = f"no heartbeat for {silent:.0f} s on {job.node}, though Slurm reports it as running"
                 else:
                     continue
                 cancel([task.job])
@@ -251,13 +251,7 @@ def _quoted(path: Path) -> str:
 
 
 def grade_on_slurm(
-    setup: Setup,
-    found: Sequence[Found],
-    store: Store,
-    *,
-    policy: Policy,
-    roster: dict[str, Student],
-    view: View,
+    setup: Setup, found: Sequence[Found], store: Store, *, policy: Policy, roster: dict[str, Student], view: View
 ) -> Outcome:
     """Grade the submissions `found` into `store`, on the cluster that the assignment's `cluster:` describes. The
     testcases' files must be where jobs can read them. Raises MachineFault or UsageError when Slurm cannot be used."""
@@ -313,7 +307,7 @@ def _take(run: SlurmRun, desk: Desk, found: Found) -> None:
 
 
 def take_in(base: Path, store: Store) -> list[str]:
-    """Cancel the jobs of earlier runs that were killed on this machine, and store the records that these jobs made."""
+    """Cancel the jobs of earlier runs that were killed on this machine, and store the records that these jobs left."""
     said = []
     for jobs in sorted(base.glob("*/jobs")):
         files = RunFiles(jobs.parent)

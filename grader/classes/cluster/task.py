@@ -16,14 +16,14 @@ from grader.classes.cluster.job_files import RunFiles
 from grader.programs.engine import select_engine
 
 BEAT_S = 5.0
-"""How often a job gives a sign of life."""
+"""The time between a job's heartbeats."""
 
 
 ENDING = (signal.SIGTERM, signal.SIGUSR2)
 """The signals that every process of a job gets before Slurm kills it, even the submission's program: SIGTERM when the
 job is cancelled, preempted or out of time, SIGUSR2 some time before that (submitit asks for it)."""
 SETTLE_S = 1.0
-"""How long after a failure the signal that caused it may arrive."""
+"""After a failure, the signal that caused it may arrive this much later."""
 
 
 class Ended(BaseException):
@@ -32,8 +32,8 @@ class Ended(BaseException):
 
 def grade_one(folder: str, task: int, attempt: int) -> str:
     """Grade order `task` of the run in `folder`, for the `attempt`th time. Faults are written to a file and not raised:
-    for Slurm, a job that can say what is wrong has done its work. A job that Slurm ends leaves nothing, since that may
-    be why its program failed; it raises Ended."""
+    for Slurm, a job that reports what is wrong has done its work. If Slurm ends the job, it raises Ended and leaves no
+    record, since the program may have failed only because of that."""
     files = RunFiles(Path(folder))
     stop = threading.Event()
     threading.Thread(target=_live, args=(files.beat(task, attempt), stop), daemon=True).start()

@@ -1,4 +1,4 @@
-"""The files of testcases: makes them, finds out whether they are up to date, and verifies them.
+"""Makes the files of testcases, checks whether they are up to date, and verifies them.
 
 A testcase has three files: NAME.in, NAME.out and NAME.json; only TestcaseFiles knows these names. NAME.out is the
 float64 oracle's result, rounded to float32, with a relative error of at most 2^-24. NAME.json records what both were

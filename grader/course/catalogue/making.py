@@ -76,7 +76,7 @@ def _generate(
     processes: int | None = None,
     oracle: QuickOracle | None = None,
 ) -> None:
-    """See `generate`; needs the folder's lock."""
+    """Do what `generate` describes; the caller holds the folder's lock."""
     final = files.of(case)
     temporary = tuple(path.with_name(f".{path.name}.{os.getpid()}.part") for path in final)
     source, target, sidecar = temporary
@@ -211,7 +211,7 @@ def _folder_to_ourselves(case: Case, files: TestcaseFiles) -> Iterator[None]:
     except OSError as error:
         raise _machine_fault(error, files.input(case), case.input_bytes + case.expected_bytes) from error
     try:
-        with contextlib.suppress(OSError):  # a network file system may not support this lock: go on without it
+        with contextlib.suppress(OSError):  # a network file system may lack this lock; we then continue without it
             fcntl.flock(folder, fcntl.LOCK_EX)
         yield
     finally:
@@ -226,7 +226,7 @@ def _remove_leftovers(final: Sequence[Path]) -> None:
 
 
 def _allocate(path: Path, size: int, start: bytes) -> None:
-    """Create a file of full size with reserved blocks, so that a full disk shows now and not in an hour."""
+    """Create a file of full size with reserved blocks, so that a full disk is noticed now and not in an hour."""
     with path.open("wb") as file:
         if size:
             try:

@@ -10,18 +10,19 @@ from pathlib import Path
 from grader.course.seeds import Distribution, Seed, draw_unit
 from grader.operators import Operator, Shape, load_operator
 from grader.operators.base import Tensors
+from grader.operators.returned import right_rows
 from grader.operators.tolerance import ErrorSums, error_sums
 
 PIECE_FLOPS = 2e9
-"""The work of one piece: enough (about 50 ms) to hide the cost of the pipe between processes, little enough to share
-the work out evenly and to show progress."""
+"""The work of one piece: enough (about 50 ms) to hide the cost of the pipe between processes, but small enough to
+distribute the work evenly and to show progress."""
 
 PIECE_BYTES = 8 << 20
-"""The input of one piece, unless a single unit is larger."""
+"""The maximum size of a piece's input, unless a single unit is larger."""
 
 PIECE_ROWS = 512
-"""The fewest rows in a piece of a unit: drawing the unit again for each piece must stay cheap compared with the
-oracle."""
+"""The minimum number of rows in a piece of a unit: each piece draws the whole unit again, which must stay cheap
+compared with the oracle."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Piece:
     output: Path
 
     def amount(self) -> int:
-        """The bytes of output, to show progress, since they are in proportion to the work."""
+        """The bytes of output, which are proportional to the work, to show progress."""
         operator = load_operator(self.operator)
         size = operator.unit_output_bytes(self.shape) * (self.end_unit - self.first_unit)
         if self.rows is None:
@@ -50,8 +51,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class Made:
-    """What became of a piece: its `amount`, and for each output tensor the errors of the plain implementation, if the
-    operator has one."""
+    """The result of making a piece: its `amount`, and for each output tensor the errors of the plain implementation, if
+    the operator has one."""
 
     amount: int
     plain: tuple[ErrorSums, ...] = ()
@@ -89,7 +90,7 @@ def make(piece: Piece) -> Made:
             tensors = draw_tensors(operator, shape, piece.distribution, piece.seed, piece.identity, unit)
             if source is not None:
                 operator.write_unit(source, shape, unit, tensors)
-            right = operator.oracle(shape, tensors, rows)
+            right = right_rows(operator, shape, tensors, rows)
             for layout, result in zip(layouts, right, strict=True):
                 layout.write(target, unit, result, first_row)
             pairs = zip(operator.plain(shape, tensors, rows), right, strict=False)

@@ -1,4 +1,4 @@
-"""The files of a testcase on disk: their names, what they were made from, and whether they still match that."""
+"""The files of a testcase on disk: their names, their origin, and whether they still match it."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def read_sidecar(case: Case, files: TestcaseFiles) -> dict[str, Any] | None:
 
 
 def limits(case: Case, files: TestcaseFiles, tolerance: float | Mapping[str, float] | TimesPlain) -> Tolerance:
-    """What errors pass in each output tensor of a testcase. Raises GraderFault if they depend on the errors of a plain
-    implementation and the sidecar does not have these."""
+    """The limits on the errors of each output tensor of a testcase. Raises GraderFault if they depend on the errors of
+    a plain implementation and the sidecar does not have these."""
     plain = (read_sidecar(case, files) or {}).get("plain", {}) if isinstance(tolerance, TimesPlain) else {}
     try:
         return case.operator.tolerances(

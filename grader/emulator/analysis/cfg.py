@@ -1,22 +1,24 @@
-"""The control-flow graph of a PTX function, numbered so that "lowest pending block first" makes lanes meet.
+"""The control-flow graph of a PTX function, numbered so that "lowest pending block first" makes lanes reconverge.
 
 The execution model (see runtime/warp.h) rests on two properties of the numbering:
 
 * a block has a higher number than all its predecessors except along back edges, and the blocks of a loop are
   numbered without gaps, its only latch last. Running the lowest-numbered pending block first then makes lanes that
-  parted at a branch meet again no later than the branch's immediate post-dominator;
+  diverged at a branch reconverge no later than the branch's immediate post-dominator;
 * a barrier ends its block, so that lanes of a divided warp can wait at it block by block.
 
 A loop with several back edges gets one new latch that they all lead to. A graph that is not reducible (gotos into
-loops) keeps the order of the text. Then `reducible` is False, and nothing in it may be assumed uniform.
+loops) keeps the order of the blocks in the PTX source. Then `reducible` is False, and no value in it may be assumed
+uniform.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from grader.emulator.ptx import Function, Instr, Reg, Sym
-from grader.emulator.ptx.model import UNKNOWN, Label, Loc
+from grader.emulator.ptx.model import Label, Loc
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,12 @@ class Block:
             return tuple(dict.fromkeys(end.targets))
         return ()
 
+    @property
+    def condition(self) -> str | None:
+        """The register that decides where lanes go from the block's end, if there is one."""
+        end = self.end
+        return end.condition.name if isinstance(end, Branch) else end.index.name if isinstance(end, Switch) else None
+
 
 @dataclass(slots=True)
 class Graph:
@@ -95,11 +103,7 @@ class Graph:
 
 def is_barrier(instr: Instr) -> bool:
     """Whether threads of a block wait for each other at this instruction."""
-    if instr.op == "bar":
-        return instr.mods.action in ("sync", "red")
-    if instr.op == "barrier":
-        return instr.mods.action in ("sync", "red")
-    return False
+    return instr.op in ("bar", "barrier") and instr.mods.action in ("sync", "red")
 
 
 def build(function: Function, split: frozenset[int] = frozenset()) -> Graph:
@@ -202,7 +206,7 @@ def _fill_predecessors(blocks: list[Block]) -> None:
 
 def _merge_latches(blocks: list[Block]) -> list[Block]:
     _fill_predecessors(blocks)
-    order = _postorder(blocks)[::-1]
+    order = _reverse_postorder([b.successors for b in blocks], 0)
     dominator = dominators([b.predecessors for b in blocks], 0, order)
     latches: dict[int, list[int]] = {}
     for b in blocks:
@@ -221,23 +225,6 @@ def _merge_latches(blocks: list[Block]) -> list[Block]:
 
 
 # ---- orders and dominance ---------------------------------------------------------------------------------------
-
-
-def _postorder(blocks: list[Block]) -> list[int]:
-    seen = {0}
-    result: list[int] = []
-    stack: list[tuple[int, list[int]]] = [(0, list(blocks[0].successors))]
-    while stack:
-        node, pending = stack[-1]
-        if pending:
-            s = pending.pop()
-            if s not in seen:
-                seen.add(s)
-                stack.append((s, list(blocks[s].successors)))
-        else:
-            stack.pop()
-            result.append(node)
-    return result
 
 
 def dominators(predecessors: list[list[int]], entry: int, order: list[int]) -> list[int]:
@@ -295,7 +282,7 @@ def _postdominators(blocks: list[Block]) -> list[int]:
     return dominators(reverse, n, order)[:n]
 
 
-def _reverse_postorder(edges: list[list[int]], entry: int) -> list[int]:
+def _reverse_postorder(edges: Sequence[Sequence[int]], entry: int) -> list[int]:
     seen = {entry}
     result: list[int] = []
     stack = [(entry, list(edges[entry]))]
@@ -332,7 +319,7 @@ def _order(blocks: list[Block]) -> tuple[list[int], bool]:
     """(order, reducible): a topological order in which loops are contiguous and latches come last, and whether the
     graph is reducible."""
     _fill_predecessors(blocks)
-    rpo = _postorder(blocks)[::-1]
+    rpo = _reverse_postorder([b.successors for b in blocks], 0)
     dominator = dominators([b.predecessors for b in blocks], 0, rpo)
     loops = _loops(blocks, dominator)
     position = {n: i for i, n in enumerate(rpo)}
@@ -350,11 +337,9 @@ def _order(blocks: list[Block]) -> tuple[list[int], bool]:
         around = [h for h, b in loops.items() if h != header and header in b and body <= b]
         parent[header] = min(around, key=lambda h: len(loops[h])) if around else -1
 
-    def unit_in(node: int, region: int) -> int | None:
+    def unit_in(node: int, region: int) -> int:
         """The node itself, or the header of the loop directly in `region` (-1: the function) that holds it."""
         loop = inner.get(node, -1)
-        if region != -1 and node not in loops[region]:
-            return None
         if loop == region:
             return node
         while parent[loop] != region:
@@ -363,23 +348,14 @@ def _order(blocks: list[Block]) -> tuple[list[int], bool]:
 
     def arrange(region: int, entry: int) -> list[int]:
         members = loops[region] if region != -1 else {b.number for b in blocks}
-        edges: dict[int, set[int]] = {}
-        indegree: dict[int, int] = {}
-        for node in members:
-            unit = unit_in(node, region)
-            assert unit is not None
-            edges.setdefault(unit, set())
-            indegree.setdefault(unit, 0)
-        for node in members:
-            unit = unit_in(node, region)
-            assert unit is not None
+        units = {node: unit_in(node, region) for node in members}
+        edges: dict[int, set[int]] = {unit: set() for unit in units.values()}
+        indegree = dict.fromkeys(edges, 0)
+        for node, unit in units.items():
             for s in blocks[node].successors:
-                if s not in members or s == entry:
-                    continue
-                target = unit_in(s, region)
-                if target is not None and target != unit and target not in edges[unit]:
-                    edges[unit].add(target)
-                    indegree[target] += 1
+                if s in members and s != entry and units[s] != unit and units[s] not in edges[unit]:
+                    edges[unit].add(units[s])
+                    indegree[units[s]] += 1
         latch = {p for p in blocks[entry].predecessors if p in members} if region != -1 else set()
         ready = [u for u in edges if indegree[u] == 0]
         result: list[int] = []
@@ -397,7 +373,3 @@ def _order(blocks: list[Block]) -> tuple[list[int], bool]:
         return result
 
     return arrange(-1, 0), True
-
-
-def first_loc(block: Block) -> Loc:
-    return block.instrs[0].loc if block.instrs else UNKNOWN

@@ -1,12 +1,12 @@
-"""Registers of a wgmma that other instructions use at the wrong time.
+"""Finds registers of a wgmma that other instructions use at the wrong time.
 
 The sums of a product, and its matrix A if that is in registers, must not be touched before its group has been waited
 for; and a wgmma.fence must come between a write of its registers and the wgmma (PTX ISA, "Asynchronous Warpgroup Level
-Matrix Instructions"). Both are found on the function's paths. Marks in its body, `wgmma.touched` and
-`wgmma.unfenced`, make the runtime report them where such an instruction is executed.
+Matrix Instructions"). Both kinds of misuse are found on all paths through the function. Marks in its body,
+`wgmma.touched` and `wgmma.unfenced`, make the runtime report them where such an instruction is executed.
 
-Moves count for neither: compilers copy registers, and move such copies across fences, which means nothing for the
-machine code.
+Moves count for neither: compilers copy registers and move such copies across fences, which does not affect the machine
+code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Product:
 
 @dataclass(frozen=True)
 class _State:
-    """What holds where an instruction begins, on some path to it.
+    """The facts that hold before an instruction, on some path to it.
 
     `flying`: products in flight by index, with the groups committed since. `copies`: registers into which sums were
     moved. `written`: registers written since the last fence, with the index of the instruction. `is_fenced`: whether a

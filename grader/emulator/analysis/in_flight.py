@@ -1,11 +1,12 @@
 """Registers that change while their thread waits: the sums of wgmma.mma_async, when wgmma.wait_group returns.
 
 In PTX, the sums are operands of the product alone. For the analyses they become results of each wait_group, which keeps
-their old values if no product of theirs has become complete.
+the old values of sums of which no product has become complete.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.emulator.ptx import Function, Instr, Operand, Reg, Vec
@@ -16,9 +17,9 @@ def sums(function: Function) -> tuple[Vec, ...]:
     return tuple(dict.fromkeys(_sums(i) for i in function.body if isinstance(i, Instr) and _is(i, "mma_async")))
 
 
-def give_waits_their_results(function: Function) -> None:
+def give_waits_their_results(function: Function, sums: Sequence[Vec]) -> None:
     """Add the registers of all sums as the first operand of each wait_group."""
-    registers = dict.fromkeys(r for vector in sums(function) for r in vector.items)
+    registers = dict.fromkeys(r for vector in sums for r in vector.items)
     for at, item in enumerate(function.body):
         if isinstance(item, Instr) and _is(item, "wait_group") and registers:
             function.body[at] = replace(item, operands=(Vec(tuple(registers)), *item.operands))

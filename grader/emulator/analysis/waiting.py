@@ -1,4 +1,4 @@
-"""Where lanes of a warp may wait for other lanes of it.
+"""Finds the places where lanes of a warp may wait for other lanes of the same warp.
 
 Since compute capability 7.0 every lane of a divided warp eventually makes progress, so a lane may spin until another
 lane of its warp releases a lock or sets a flag (CUDA C++ Programming Guide, "Independent Thread Scheduling"). Whether
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from grader.emulator.analysis.cfg import Block, Branch, Goto, Graph, Switch, is_barrier
+from grader.emulator.analysis.cfg import Block, Goto, Graph, is_barrier
 from grader.emulator.analysis.effects import read, written
 from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 
@@ -131,18 +131,12 @@ def _may_wait(body: list[Block], callees: Callees) -> bool:
     for instr in instrs:
         for name in written(instr):
             definitions.setdefault(name, []).append(instr)
-    ends = {name for b in body for name in _tested(b)}
+    ends = {b.condition for b in body if b.condition is not None}
     deciding = _sources(ends, definitions)
     decide = {i.index for i in deciding}
     if any(i.op == "ld" and _is_private(i) for i in deciding):
         return True  # a local variable or a parameter can hold any value
     return any(i.index in decide and not _follows_memory(i, definitions) for i in looks)
-
-
-def _tested(block: Block) -> tuple[str, ...]:
-    if isinstance(block.end, Branch):
-        return (block.end.condition.name,)
-    return (block.end.index.name,) if isinstance(block.end, Switch) else ()
 
 
 def _is_private(instr: Instr) -> bool:

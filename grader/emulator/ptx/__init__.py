@@ -13,27 +13,8 @@ from grader.emulator.ptx.model import (
     Sym,
     Variable,
     Vec,
+    items_of,
 )
 from grader.emulator.ptx.modifiers import BITS, SPACES
 from grader.emulator.ptx.operands import PtxSyntaxError
 from grader.emulator.ptx.parser import link_modules, parse
-
-__all__ = [
-    "BITS",
-    "SPACES",
-    "Function",
-    "Imm",
-    "Instr",
-    "Loc",
-    "Mem",
-    "Module",
-    "Operand",
-    "Param",
-    "PtxSyntaxError",
-    "Reg",
-    "Sym",
-    "Variable",
-    "Vec",
-    "link_modules",
-    "parse",
-]

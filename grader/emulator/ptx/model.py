@@ -60,6 +60,11 @@ class Vec:
 Operand = Reg | Imm | Sym | Mem | Vec
 
 
+def items_of(operand: Operand) -> tuple[Operand, ...]:
+    """The parts of a vector, or the operand itself."""
+    return operand.items if isinstance(operand, Vec) else (operand,)
+
+
 @dataclass(frozen=True, slots=True)
 class Instr:
     """One instruction. `op` is the first word, `mods` the dotted rest, as in ld | (global, v4, f32). `index` is its
@@ -135,7 +140,6 @@ class Function:
     params: tuple[Param, ...]
     returns: tuple[Param, ...]
     defined: bool
-    linkage: str = ""
     body: list[Instr | Label] = field(default_factory=list)
     registers: dict[str, str] = field(default_factory=dict)  # name → type
     variables: list[Variable] = field(default_factory=list)
@@ -144,7 +148,6 @@ class Function:
     required_threads: tuple[int, int, int] | None = None
     cluster: tuple[int, int, int] | None = None  # blocks, by __cluster_dims__
     loc: Loc = UNKNOWN
-    prototypes: dict[str, tuple[tuple[Param, ...], tuple[Param, ...]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

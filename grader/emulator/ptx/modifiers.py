@@ -1,4 +1,4 @@
-"""The words after an instruction's first one, parsed once: in ld.global.v4.f32 the space, v4 and the type."""
+"""Parses the modifiers of an instruction, the words after its first: in ld.global.v4.f32 the space, v4 and the type."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 
 
 class Modifiers(tuple[str, ...]):
-    """The words, with `__` for `::`, and their meaning.
+    """The modifiers as words, with `__` for `::`, and what they mean.
 
     `types`: the types of results and operands, in the order written; `type` is the last one, "" if there is none.
     `action`: the first word other than `cta`: what bar, mbarrier, wmma and cp do, what setp and testp test.
@@ -31,7 +31,7 @@ class Modifiers(tuple[str, ...]):
     `rounding`: rn, rni, …; "" if none is named.
     `operation`: of atom, red, redux, vote and shfl, and how setp combines its last operand; "" if there is none.
     `shape`: (m, n, k) of a matrix instruction.
-    `two_results`: whether there are two, as in shfl.sync d|p.
+    `two_results`: whether the instruction has two results, as in shfl.sync d|p.
     """
 
     types: tuple[str, ...]

@@ -187,7 +187,7 @@ class _Parser:
         file, number = int(found[1]) + self.first_file, int(found[2])
         if found[3] and not self._own(file) and self._own(int(found[3]) + self.first_file):
             file, number = int(found[3]) + self.first_file, int(found[4])
-        elif not self._own(file) and self.loc.line:  # in a header: a line of the student's is more useful
+        elif not self._own(file) and self.loc.line:  # in a header: a line of the student's code is more useful
             return
         self.loc = Loc(file, number)
 
@@ -221,21 +221,20 @@ class _Parser:
 
     def _header(self, text: str, *, defined: bool) -> None:
         match = re.match(
-            r"(?:\.(visible|extern|weak)\s*)?\.(entry|func)\b\s*(?:\.noreturn\b\s*)?(?:\(([^()]*)\))?\s*([A-Za-z_$%][\w$]*)\s*"
+            r"(?:\.(?:visible|extern|weak)\s*)?\.(entry|func)\b\s*(?:\.noreturn\b\s*)?(?:\(([^()]*)\))?\s*([A-Za-z_$%][\w$]*)\s*"
             r"(?:\((.*?)\))?\s*(.*)$",
             text.strip(),
             re.S,
         )
         if not match:
             raise PtxSyntaxError(f"function header {text[:120]!r}")
-        linkage, kind, returns, name, params, attributes = match.groups()
+        kind, returns, name, params, attributes = match.groups()
         function = Function(
             name,
             kind == "entry",
             self._params(params),
             self._params(returns),
             defined,
-            linkage or "",
             loc=self.loc,
         )
         for directive, field_name in (
@@ -268,12 +267,8 @@ class _Parser:
 
     def _label_directive(self, label: str, directive: str, text: str) -> None:
         assert self.function is not None
-        if directive == ".callprototype":
-            match = re.match(r"(?:\(([^()]*)\))?\s*_\s*(?:\((.*?)\))?", text, re.S)
-            if match:
-                self.function.prototypes[label] = (self._params(match[2]), self._params(match[1]))
-            return
-        self.function.branch_targets[self._label(label)] = tuple(self._label(n.strip()) for n in text.split(","))
+        if directive != ".callprototype":  # whose facts are in the call too
+            self.function.branch_targets[self._label(label)] = tuple(self._label(n.strip()) for n in text.split(","))
 
     def _statement(self, text: str) -> None:
         if text[0] != ".":

@@ -17,7 +17,7 @@ static const char *did(struct warp *w, u32 site) {
     return s->kind == SITE_STORE || s->kind == SITE_COPY ? "wrote" : s->kind == SITE_ATOMIC ? "updated" : "read";
 }
 
-/* Whose cells shadow.c keeps for an access: a space, and the block of shared memory. */
+/* The memory whose cells shadow.c keeps for an access: its space, and for shared memory its block. */
 struct watched { int space; struct block *whose; };
 
 /* The host address of one lane's access; does not return after a fault. */
@@ -53,6 +53,9 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
             if (peer != w->block) peer->visit = (struct visit){w, site, lane, peer->cluster->phase};
             return peer->shared + *address;
         }
+        if (UNLIKELY(addr < SHARED_START) && first_time(w->block->launch->module->info, site, ~8u)) /* no fault on a GPU */
+            diagnose(w, site, lane, "error", "memory", "Take the address of a shared variable (__cvta_generic_to_shared) instead of a number.",
+                     "%s %u bytes at address %llu of shared memory; the kernel's own begins at %u, after the system's", did(w, site), bytes, (unsigned long long)addr, SHARED_START);
         if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) watched->space = SPACE_PARAM; /* holds no variable, but its atomics put warps in order */
         else if (addr + bytes > w->shared_size) {
             const struct kernel_info *k = w->block->launch->kernel;
@@ -60,7 +63,7 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
             if (w->shared_size) shared_place(k, (u32)addr, w->shared_size, place, sizeof place);
             if (strstr(place, " past the end of the dynamic ")) rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes %s", did(w, site), bytes, place);
             rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes%s %s; the block has %u bytes of shared memory (%u static, %u dynamic)", did(w, site), bytes,
-                     strstr(place, " past ") ? "" : strncmp(place, "offset", 6) == 0 ? " at" : " of", place, w->shared_size, k->static_shared, w->dynamic_shared);
+                     strstr(place, " past ") ? "" : strncmp(place, "offset", 6) == 0 ? " at" : " of", place, w->shared_size - SHARED_START, k->static_shared, w->dynamic_shared);
         }
         return w->shared + addr;
     }
@@ -281,7 +284,7 @@ u64 rt_alloca(struct warp *w, u32 site, u32 m, const u64 *bytes, u32 align) {
     return start;
 }
 
-/* Keeps what other lanes of a divided warp have allocated since. */
+/* Keeps memory that other lanes of a divided warp have allocated since then. */
 void rt_stack_restore(struct warp *w, u32 m, u64 top) {
     if (m == w->live && top <= w->local_top) w->local_top = (u32)top;
 }

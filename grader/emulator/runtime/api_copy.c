@@ -39,7 +39,7 @@ struct copy_work {
     struct move m; /* with host addresses */
     u8 *to;        /* the device addresses */
     const u8 *from;
-    u8 *staged;    /* a copy of what lay in ordinary host memory at the call */
+    u8 *staged;    /* a copy of ordinary host memory as it was at the call */
     const char *function;
     int direction, number;
 };
@@ -75,7 +75,7 @@ static int run_copy(struct work *work) {
     return 1;
 }
 
-/* Keeps a copy of the bytes, which must be as they are now when the work runs later. */
+/* Keeps a copy of the bytes, because work that runs later must see them as they are now. */
 static void stage(struct copy_work *c) {
     struct move *m = &c->m;
     struct move whole = *m;
@@ -111,7 +111,14 @@ cudaError_t move_submit(const char *function, const struct move *m, cudaStream_t
     struct copy_work c = {.work = {.stream = s, .run = run_copy}, .m = *m, .to = m->to, .from = m->from, .function = function, .direction = d, .number = s->number};
     c.m.to = t, c.m.from = f;
     if (fs == SIDE_HOST && !work_is_done(s, 0)) stage(&c);
+    pending_copy(s, (u64)m->to, (u64)m->from);
+    const u64 to_bytes = (m->planes - 1) * m->to_slice + (m->rows - 1) * m->to_pitch + m->width;
+    guard_lift((u64)t, to_bytes), guard_lift((u64)f, m->width);
     u64 id = work_submit(&c.work, sizeof c);
+    if (!id && !synchronous) {
+        if (fs == SIDE_DEVICE) guard_copy(function, s, (u64)m->to, to_bytes, 0);
+        if (ts == SIDE_DEVICE && m->rows * m->planes == 1) guard_copy(function, s, (u64)m->from, m->width, 1);
+    }
     if (id && (synchronous || ts == SIDE_HOST)) work_wait(NULL, id);
     return (cudaError_t)api_result(function, cudaSuccess);
 }
@@ -217,6 +224,7 @@ cudaError_t set_submit(const char *function, void *to, u64 pitch, u32 value, u32
     if (captured >= 0) return (cudaError_t)api_result(function, captured);
     struct stream *s = stream_of(stream);
     struct set_work w = {.work = {.stream = s, .run = run_set}, .host = t, .to = to, .pitch = pitch, .width = width, .rows = rows, .value = value, .element = element, .number = s->number};
+    guard_lift((u64)t, (rows - 1) * pitch + width * element);
     work_submit(&w.work, sizeof w);
     return (cudaError_t)api_result(function, cudaSuccess);
 }

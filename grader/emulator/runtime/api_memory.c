@@ -163,7 +163,7 @@ cudaError_t cudaMemRangeGetAttributes(void **data, size_t *sizes, enum cudaMemRa
 
 /* ---- pools ----------------------------------------------------------------------------------------------------------- */
 
-/* A pool is only its attributes and two counts. It allocates as cudaMalloc does, and freed memory goes back at once. */
+/* A pool is only its attributes and two counts. It allocates as cudaMalloc does, and freed memory is returned immediately. */
 struct pool { u64 values[16]; };
 static struct pool default_pool, *device_pool = &default_pool;
 

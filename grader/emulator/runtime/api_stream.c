@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 struct event {
-    u64 time, id; /* id: that of the record, until it is done */
+    u64 time, id; /* id: the record's, until it is done */
     int recorded;
     unsigned flags;
     struct graph *graph; /* if recorded in a stream that is capturing: the nodes that the event stands for */
@@ -43,6 +43,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t s) {
     if (captured_graph(stream_of(s))) return API(cudaErrorStreamCaptureUnsupported);
+    pending_settle(stream_of(s));
     if (!surface_fault() && !work_is_done(stream_of(s), 0)) return API(cudaErrorNotReady);
     return API(surface_fault());
 }
@@ -82,12 +83,14 @@ static int run_host_function(struct work *work) {
 cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t f, void *data, unsigned flags) {
     if (flags || !f) return API(cudaErrorInvalidValue);
     if (captured_graph(stream_of(s))) return API(cudaErrorStreamCaptureUnsupported);
+    pending_settle(NULL);
     struct host_work h = {.work = {.stream = stream_of(s), .run = run_host_function}, .callback = f, .stream = s, .data = data};
     work_submit(&h.work, sizeof h);
     return API(cudaSuccess);
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t f, void *data) {
     if (!f) return API(cudaErrorInvalidValue);
+    pending_settle(NULL); /* the function may use what was copied before */
     int captured = capture_host(s, f, data);
     if (captured >= 0) return API(captured);
     struct host_work h = {.work = {.stream = stream_of(s), .run = run_host_function}, .function = f, .data = data};
@@ -128,6 +131,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t handle, unsigned fla
     struct event *e = (struct event *)handle;
     if (!e) return API(cudaErrorInvalidResourceHandle);
     if (flags & cudaEventWaitExternal && captured_graph(stream_of(s))) return API(capture_event(s, handle, cudaGraphNodeTypeWaitEvent));
+    pending_event();
     if (e->graph) return API(capture_wait(s, e->graph, e->nodes, e->node_count));
     if (!e->id || work_is_done(NULL, e->id)) return API(cudaSuccess);
     struct event_work w = {.work = {.stream = stream_of(s), .run = run_wait, .after = e->id}};
@@ -136,11 +140,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t handle, unsigned fla
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
     if (!e) return API(cudaErrorInvalidResourceHandle);
+    pending_event();
     if (((struct event *)e)->id) work_wait(NULL, ((struct event *)e)->id);
     return API(surface_fault());
 }
 cudaError_t cudaEventQuery(cudaEvent_t e) {
     if (!e) return API(cudaErrorInvalidResourceHandle);
+    pending_event();
     if (!surface_fault() && ((struct event *)e)->id && !work_is_done(NULL, ((struct event *)e)->id)) return API(cudaErrorNotReady);
     return API(surface_fault());
 }

@@ -87,7 +87,7 @@ void bulk_progress(struct block *b, const u64 *object) {
     for (u32 i = 0; i < b->cluster->size; i++) progress(b->cluster->blocks[i], object, &bulk_of(b)->random);
 }
 
-/* In a cluster, copies to other blocks go on; they are discarded with its memory. */
+/* In a cluster, copies to other blocks continue; they are discarded with its memory. */
 void bulk_finish(struct block *b) {
     for (u32 i = b->bulk ? b->bulk->count : 0; i--;) {
         const struct transfer *t = &b->bulk->in_flight[i];
@@ -177,6 +177,24 @@ void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_cop
     }
 }
 
+/* What an H200 refuses; the PTX ISA does not say so. */
+static void check_corner(struct warp *w, u32 site, u32 l, const struct box *box, int stores) {
+    const struct tensor_map *m = &box->map;
+    if (box->at[0] * (i32)m->element % 16)
+        rt_fault(w, site, l, cudaErrorIllegalInstruction, "a box that begins %d bytes from the start of its tensor's rows: the first coordinate times the element's %u bytes must be a multiple of 16",
+                 box->at[0] * (i32)m->element, m->element);
+    for (u32 i = 0; i < m->rank; i++) {
+        if (stores && box->at[i] < 0)
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "a store of a box that begins before its tensor, at coordinate %d of dimension %u: only loads may begin there", box->at[i], i);
+        if (!m->pixels || i == 0 || i + 1 == m->rank) continue;
+        const i64 low = m->low[i - 1], high = (i64)m->last[i] + m->high[i - 1];
+        if (box->at[i] < low || box->at[i] > high)
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "a column of pixels that begins at coordinate %d of dimension %u, outside its box from %lld to %lld", box->at[i], i, (long long)low, (long long)high);
+        if (stores && (low < 0 || m->high[i - 1] > 0))
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "a store of pixels whose box, from %lld to %lld in dimension %u, reaches outside the tensor: only loads may do so", (long long)low, (long long)high, i);
+    }
+}
+
 void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_copy how, const u64 *shared, const u64 *map, const u32 *at, const u64 *object, const u32 *blocks, u32 m) {
     for (u32 todo = m; todo; todo &= todo - 1) {
         const u32 l = lowest_lane(todo), global_site = object ? load_site : store_site, shared_site = object ? store_site : load_site;
@@ -189,12 +207,7 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_co
             rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a bulk copy in %s mode by a tensor map from cuTensorMapEncode%s", how.by_pixels ? "im2col" : "tile", how.by_pixels ? "Tiled" : "Im2col");
         for (u32 i = 0; i < how.dimensions; i++) box.at[i] = (i32)at[32 * i + l];
         for (u32 i = 0; i < how.offsets; i++) box.offset[i + 1] = at[32 * (how.dimensions + i) + l];
-        if (box.at[0] * (i32)box.map.element % 16)
-            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a box that begins %d bytes from the start of its tensor's rows: the first coordinate times the element's %u bytes must be a multiple of 16",
-                     box.at[0] * (i32)box.map.element, box.map.element);
-        for (u32 i = 0; i < how.dimensions && !object && !how.by_pixels; i++)
-            if (box.at[i] < 0) /* an H200, for every element size, in stores and reductions; the PTX ISA does not say so */
-                rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a store of a box that begins before its tensor, at coordinate %d of dimension %u: only loads may begin there", box.at[i], i);
+        check_corner(w, global_site, l, &box, object == NULL);
         const u32 bytes = box_bytes(&box.map);
         if (shared[l] % 128)
             rt_fault(w, shared_site, l, cudaErrorMisalignedAddress, "a tensor's box in shared memory must begin at a multiple of 128 bytes, and begins %u after one: declare it __align__(128)",
@@ -219,7 +232,7 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_co
     }
 }
 
-/* st.async and red.async (PTX ISA): they arrive like a bulk copy, but take their values at once. */
+/* st.async and red.async (PTX ISA): they arrive like a bulk copy, but read their values when issued. */
 void rt_send(struct warp *w, u32 site, struct bulk_copy how, u32 size, u32 count, const u64 *to, const u64 *object, const u64 *values, u32 m) {
     const u64 window = how.to == SPACE_GENERIC ? SHARED_WINDOW : 0;
     for (u32 todo = m; todo; todo &= todo - 1) {

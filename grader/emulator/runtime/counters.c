@@ -72,7 +72,7 @@ static u32 shared_wavefronts(const u64 *addr, u32 m, u32 bytes, u32 *conflicts) 
         *conflicts = n - 1;
         return n;
     }
-    u32 words = bytes / 4, total = 0, lanes = 64 / words; /* `lanes`: those of two groups that may share a wavefront */
+    u32 words = bytes / 4, total = 0, lanes = 64 / words; /* `lanes` are the lanes of two groups that may share a wavefront */
     *conflicts = 0;
     for (u32 first = 0; first < 32; first += lanes) {
         u32 half = ((1u << lanes / 2) - 1) << first, both = m & (half | half << lanes / 2);

@@ -3,7 +3,7 @@
  * Theory of operation. The translator splits each function into slots: stretches of code that a warp runs through without
  * gaining or losing lanes (a basic block; the rest of it after a call; a single instruction under a predicate). The
  * content of a slot is known at build time (struct slot_info), so a run only counts how often each slot was entered and
- * with how many lanes. Branches where lanes part, and loads and stores, whose cost depends on the lanes' addresses,
+ * with how many lanes. Branches where lanes diverge, and loads and stores, whose cost depends on the lanes' addresses,
  * call a function. Each worker thread has its own counters, which are added up when a launch ends.
  *
  * A request is one load or store instruction of one warp. It takes up, on every architecture from sm_70,
@@ -66,7 +66,7 @@ struct access_count { u64 requests, lanes, units, excess; u32 worst; i64 stride;
 struct pattern { u64 phase; i64 stride; u32 lanes, units, excess; enum target target; u64 repeats; };
 #define PHASE(space, base) ((base) % ((space) == SPACE_GLOBAL ? 32 : 4))
 
-/* What Hopper's asynchronous instructions do. Bytes of a multicast are those that other blocks get; stages are the most barrier
+/* The work of Hopper's asynchronous instructions. Bytes of a multicast are those that other blocks receive; stages are the most barrier
  * objects of a block at which copies under way complete; waits are those tests of barrier objects that end one. */
 enum async_count {
     ASYNC_PRODUCTS, ASYNC_PRODUCTS_FROM_REGISTERS, ASYNC_LOADS, ASYNC_LOAD_BYTES, ASYNC_STORE_BYTES, ASYNC_MULTICAST_BYTES,

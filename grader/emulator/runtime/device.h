@@ -14,6 +14,7 @@ extern const struct device_facts *gpu;
 
 #define SHARED_DEFAULT (48u * 1024) /* per block, without cudaFuncAttributeMaxDynamicSharedMemorySize */
 #define SHARED_RESERVED 1024u       /* per block, by the system */
+#define SHARED_START (gpu->architecture >= 90 ? SHARED_RESERVED : 0) /* offset of the kernel's own: the system's come first there (seen on an H200) */
 #define HAS_CLUSTERS (gpu->architecture >= 90)
 
 #endif

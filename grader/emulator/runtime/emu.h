@@ -26,7 +26,11 @@
  *   copies.c      asynchronous copies, which arrive when a thread waits for them
  *   syncwarp.c    __syncwarp() that not all lanes of its mask reach
  *   cluster.c     clusters of blocks: their barrier, and whose shared memory an address names
- *   schedule.c    blocks and warps: worker threads, barriers, polls, deadlocks
+ *   faults.c      the first fault, which stops its launch
+ *   barriers.c    the barriers of a block
+ *   blocks.c      the memory of blocks: stacks, shared and local memory
+ *   schedule.c    the turns of warps and blocks: polls, deadlocks
+ *   workers.c     worker threads, and the launches that they run
  * Instructions
  *   whole.c       vector accesses that never tear
  *   words.c       loads of words whose addresses differ from lane to lane
@@ -109,7 +113,7 @@ void memory_describe(u64 address, char *text, size_t size);
 void memory_place(const struct allocation *a, u64 address, char *text, size_t size);
 /* "offset 8 of the shared variable tile (1024 bytes)" */
 void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char *text, size_t size);
-/* Where the variable at an offset begins, and its size; 0 if none is known. */
+/* The start and size of the variable at an offset; 0 if none is known. */
 u32 shared_extent(const struct kernel_info *k, u32 offset, u32 shared_size, u32 *start);
 /* The name of the variable at an offset; "" if none is known. */
 const char *shared_variable(const struct kernel_info *k, u32 offset, u32 shared_size);
@@ -153,6 +157,7 @@ extern struct stream legacy_stream;
 extern int default_stream_per_thread;
 struct stream *stream_of(cudaStream_t handle);
 int stream_number(cudaStream_t s);
+int stream_waits(const struct stream *s, const struct stream *earlier); /* work in `s` for earlier work in the other */
 
 /* In a stream that captures, each adds a node to its graph; in others they return -1. */
 struct move;
@@ -174,11 +179,14 @@ struct work {
     int (*run)(struct work *);
     const void *host_call;
     int on_heap, is_running;
+    int triggers, may_overlap;           /* a kernel that triggers dependents; one that may begin before its prerequisite has ended */
+    volatile int stops_at_trigger;       /* dependents.c */
+    struct work *volatile prerequisite, *dependent; /* what it overlaps with: not ended, begun later */
 };
 /* Runs work, or keeps it for later: a copy of `bytes`, or the work itself if it is on the heap, where work.c then frees
  * it. Returns its id if it is not done yet, else 0. */
 u64 work_submit(struct work *w, size_t bytes);
-/* Both act on the work that this stream would wait for (NULL: all work), or the work with this id if it is not 0. */
+/* Both act on the work with this id, or, if that is 0, on the work that this stream would wait for (NULL: on all work). */
 int work_is_done(const struct stream *s, u64 id);
 void work_wait(const struct stream *s, u64 id);
 
@@ -207,7 +215,7 @@ struct launch {
     u64 workspace;      /* of a cooperative grid: device memory for the barrier of cooperative groups */
     u64 start_ns;
     struct counters *counters; /* counters.c */
-    struct worker *worker;     /* the one that is not a thread of the pool */
+    struct worker *worker;     /* the worker that is not a thread of the pool */
     struct launch *next_under_way;
     int has_pool, is_alone; /* the pool's threads help; no other launch was under way when it began */
     volatile int gets_nowhere;
@@ -221,7 +229,8 @@ struct barrier { u32 expected, arrived; u32 reduce_count, reduce_lanes; u32 gene
 
 struct fiber { void *stack_pointer; u8 *stack; };
 
-/* The last access of another block of the cluster to a block's shared memory since the block waited for others; or w = NULL. */
+/* The last access by another block of the cluster to this block's shared memory since this block last waited for others;
+ * w is NULL if there was none. */
 struct visit { struct warp *w; u32 site, lane, phase; }; /* phase: of the cluster's barrier */
 
 #define EARLY_READS 32u
@@ -248,6 +257,7 @@ struct block {
     u32 shadow_words, early_count;
     struct early_read early[EARLY_READS]; /* of this epoch: reads of shared memory that no thread had written yet */
     u32 stamp, epoch, segment, fenced_segments, acquired, acquiring, cluster_synced; /* order.c */
+    u32 waited; /* the stamp of the last griddepcontrol.wait; dependents.c */
     struct proxies *proxies; /* proxies.c; NULL until needed */
     u32 asked_in_vain; /* mbarrier.c: tests since any other progress */
     struct objects *objects; /* mbarrier.c */
@@ -272,7 +282,7 @@ void cluster_check_end(struct block *b);
 /* The block that an address of shared memory in a cluster names; NULL if there is none, or it has ended. */
 struct block *cluster_block(struct block *b, u64 address);
 
-/* Threads of the block that wait for others of it may go on: it has not spun for long. */
+/* Threads of the block that wait for other threads may continue: the block has not spun for long. */
 INLINE void makes_progress(struct block *b) { b->asked_in_vain = b->polls = b->waits = 0; }
 
 struct worker {
@@ -295,6 +305,7 @@ struct worker {
 };
 
 const struct kernel_info *kernel_info_of(const void *host); /* NULL if the pointer is not a kernel's */
+extern int computed_floats; /* whether a kernel ran that may compute with floating-point numbers */
 extern u32 shadow_checks; /* SANITIZE_…, of all modules */
 void shadow_start(struct block *b);
 /* Called before and after a worker's blocks of a launch; the launch's counters as a JSON object; the trace at the end. */
@@ -311,10 +322,10 @@ void shadow_access(struct warp *w, u32 site, struct block *whose, u64 addr, u32 
  * the chunks of 16 bytes of its tensor map's, or 0 without a map. Not `on_time`: later than what waits for them, which has
  * been reported. */
 void shadow_arrival(struct warp *w, struct block *target, u32 site, u64 addr, u32 lane, u32 bytes, u32 swizzle, int on_time);
-/* An operation begins to read shared memory: what shadow_access sees of it belongs to it until it ends. Returns its number. */
+/* An operation begins to read shared memory: until it ends, shadow_access counts all reads as its own. Returns its number. */
 u32 read_begins(struct warp *w, u32 site, u32 lane);
 void read_ends(struct warp *w, u32 number);
-/* A wgmma reads a chunk by a descriptor with a swizzle of so many chunks of 16 bytes. */
+/* A wgmma reads a chunk through a descriptor whose swizzle covers this many chunks of 16 bytes. */
 void check_swizzle(struct warp *w, u32 site, u32 addr, u32 swizzle);
 /* A copy is to complete at a barrier object of the block. */
 void check_object(struct warp *w, u32 site, u32 lane, u32 addr);
@@ -328,6 +339,7 @@ void copies_start(struct block *b); /* discards copies in flight from the previo
 void copies_end(struct block *b);
 
 #define NO_SEGMENT (~0u)
+#define OTHER_LAUNCH (~0ull) /* instead of a block */
 enum order { ORDER_BEFORE, ORDER_NONE_IN_BLOCK, ORDER_NONE_IN_GRID };
 void order_start_launch(const struct launch *l);
 void order_start_block(struct block *b);
@@ -338,7 +350,7 @@ void order_access(struct block *b);
 int order_uses_fences(void);
 /* The stamp of the next phase that begins. */
 u32 order_next(void);
-/* How an access in a phase and one of the warp now are ordered. */
+/* The order between an access in a phase and one that the warp makes now. */
 enum order order_of(const struct warp *w, u32 stamp, u64 *other_block);
 
 void written_mark(struct allocation *a, u64 offset, u64 bytes);
@@ -347,7 +359,7 @@ void written_by_host(void *to, u64 bytes);
 void written_copy(const char *function, void *to, const void *from, u64 bytes);
 
 /* rt_address for an access of `bytes` of which only `used` are read. */
-/* The host address of a valid access that is not to be watched. */
+/* The host address of a valid access, which sanitizers do not record. */
 void *quiet_address(struct warp *w, u32 site, int space, u64 addr, u32 lane);
 void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used);
 u64 schedule_seed_of(u64 index); /* of random numbers for one block; not 0 */
@@ -370,16 +382,16 @@ void yield_warp(struct warp *w); /* returns at the warp's next turn */
 void diagnose_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) __attribute__((format(printf, 5, 6)));
 void leave_warp(struct warp *w, int state) __attribute__((noreturn));
 void thread_of(struct warp *w, u32 lane, u32 *xyz);
-void barrier_orders(struct block *b); /* under --sanitize race, orders the block's accesses before now and those after */
+void barrier_orders(struct block *b); /* under --sanitize race, orders the block's earlier accesses before its later ones */
 
-/* ---- lanes that are apart ----------------------------------------------------------------------------------------- */
+/* ---- diverged lanes ----------------------------------------------------------------------------------------- */
 
-/* Nobody else can go on. Whether lanes that are `beyond` the divided region, waiting for the others there, must leave it. */
+/* No other lane can continue. Whether lanes that are `beyond` the divided region, waiting for the others there, must leave it. */
 int take_turns(struct warp *w, struct apart *a, u32 beyond);
 u32 pending_lanes(const struct trip *t);
 /* Whether lanes of the mask `missing` are pending anywhere and have waited. */
 int must_hold(const struct trip *t, u32 missing);
-/* The lanes of t->m that may go on at `block`; the others are held there. `call` numbers the instruction (0: __syncwarp(),
+/* The lanes of t->m that may continue at `block`; the others are held there. `call` numbers the instruction (0: __syncwarp(),
  * which syncwarp.c reports on). */
 u32 gather_lanes(struct warp *w, struct trip *t, u32 block, u32 site, u32 call);
 
@@ -387,8 +399,20 @@ u32 gather_lanes(struct warp *w, struct trip *t, u32 block, u32 site, u32 call);
 
 /* The line of host code for a return address, and its file; 0 if unknown. */
 u32 host_place(const void *address, const char **file);
+const void *host_frame(void *const *frames, int count);
 const void *code_address(const void *signal_context);
 void overtime_start(void);
+/* guard.c: host memory that the program must not touch until the work of `s` is known to be done. */
+void guard_start(void);
+void guard_copy(const char *function, const struct stream *s, u64 start, u64 bytes, int readable);
+void guard_lift(u64 start, u64 bytes);
+void guard_settle(const struct stream *waited_for);
+int guard_fault(u64 address);
+/* pending.c: kernels and copies that the host has not waited for, and whether a stream waits for them. */
+void pending_kernel(const struct launch *l);
+void pending_copy(const struct stream *s, u64 to, u64 from);
+void pending_settle(const struct stream *waited_for); /* NULL: everything */
+void pending_event(void);
 /* The current call of the runtime API, for reports: each function that may report something sets it. */
 extern __thread const void *host_call;
 extern __thread const void *interpreted_call; /* the line that an interpreter reported last, or NULL */

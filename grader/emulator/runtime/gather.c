@@ -28,7 +28,7 @@ u32 gather_lanes(struct warp *w, struct trip *t, u32 block, u32 site, u32 call) 
         u32 missing = mask & w->live & ~same;
         if (missing & pending) {
             if (!(a->stuck & same)) continue;
-            a->stuck = 0; /* the others may still be able to go on without it */
+            a->stuck = 0; /* the others may be able to continue without it */
         }
         if (call && (missing || same & ~mask)) rt_shuffle_check(w, site, same, mask);
         for (u32 l = 0; l < 32; l++)

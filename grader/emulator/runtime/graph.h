@@ -33,7 +33,7 @@ struct graph *graph_create(void);
 struct node *graph_add(struct graph *g, enum cudaGraphNodeType type, struct node *const *before, size_t count);
 struct graph *graph_copy(const struct graph *g);
 struct node *graph_find(const struct graph *g, const struct node *origin);
-/* The nodes in an order in which each comes after those it waits for; NULL if they wait for each other in a circle. */
+/* The nodes in an order in which each comes after those that it waits for; NULL if they wait for each other in a circle. */
 struct node **graph_order(struct graph *g);
 /* Each returns 0 if the parameters are wrong. */
 int node_set_kernel(struct node *n, const struct cudaKernelNodeParams *p);

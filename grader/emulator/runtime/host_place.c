@@ -90,6 +90,15 @@ u32 host_place(const void *address, const char **file) {
     return line;
 }
 
+/* The innermost of these frames in the student's code. */
+const void *host_frame(void *const *frames, int count) {
+    extern const char etext[];
+    const char *file;
+    for (int i = 0; i < count; i++)
+        if ((u64)frames[i] - (u64)__executable_start < (u64)(etext - __executable_start) && host_place(frames[i], &file)) return frames[i];
+    return NULL;
+}
+
 /* The address after the instruction that crashed, like a return address; NULL on other processors. */
 const void *code_address(const void *context) {
 #if defined(__x86_64__)

@@ -15,6 +15,7 @@ static u32 kernel_count, variable_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define REGISTERS_PER_BLOCK 65536u
+#define AT_ONCE 512u /* blocks of a grid that surely run at the same time */
 
 /* Assigns a device address to every variable and function of the module. */
 static void start_module(struct module *m) {
@@ -167,6 +168,7 @@ static int refuse(const char *function, int code, const struct kernel_info *k, c
 /* The error of a launch with an impossible grid or block: the runtime of CUDA 13 passes on the driver's code. */
 #define INVALID_SHAPE (CUDART_VERSION >= 13000 ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration)
 
+int computed_floats;
 static int run_kernel(struct work *work) {
     struct launch *l = (struct launch *)work;
     const struct kernel_info *k = l->kernel;
@@ -176,6 +178,7 @@ static int run_kernel(struct work *work) {
     }
     if (!run_launch(l)) return 0;
     u64 end = now_ns();
+    if (k->floats) computed_floats = 1;
     fflush(stdout);
     if (trace_enabled()) {
         char name[2100], counted[4500];
@@ -188,7 +191,8 @@ static int run_kernel(struct work *work) {
     return 1;
 }
 
-/* Checks the cluster of a launch, {0, 0, 0} for none, and fills in that of __cluster_dims__. Returns a reason to refuse it. */
+/* Checks a launch's cluster size. If none is given ({0, 0, 0}), takes the kernel's __cluster_dims__. Returns the reason
+ * to refuse the launch, or NULL. */
 static const char *cluster_problem(const struct kernel_info *k, dim3 grid, u32 *cluster) {
     if (!cluster[0]) memcpy(cluster, k->cluster, sizeof k->cluster);
     if (!cluster[0]) return NULL;
@@ -200,7 +204,8 @@ static const char *cluster_problem(const struct kernel_info *k, dim3 grid, u32 *
     return cluster[0] * cluster[1] * cluster[2] > CLUSTER_MAXIMUM ? "a cluster has at most 16 blocks, 8 if it is to run on every GPU" : NULL;
 }
 
-static int launch(const char *function, const void *host, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream, int cooperative, const dim3 *in_clusters) {
+enum { COOPERATIVE = 1, MAY_OVERLAP = 2 };
+static int launch(const char *function, const void *host, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream, int how, const dim3 *in_clusters) {
     struct known_kernel *known = kernel_of(host);
     if (!known) return api_result(function, cudaErrorInvalidDeviceFunction);
     if (surface_fault()) return api_result(function, sticky_error);
@@ -250,12 +255,13 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     l->grid[0] = grid.x, l->grid[1] = grid.y, l->grid[2] = grid.z;
     l->block[0] = block.x, l->block[1] = block.y, l->block[2] = block.z;
     l->threads = (u32)threads, l->warps = ((u32)threads + 31) / 32, l->blocks = (u64)grid.x * grid.y * grid.z;
-    l->dynamic_shared = (u32)shared, l->shared_bytes = (shared ? k->dynamic_offset : k->static_shared) + (u32)shared;
-    l->cooperative = cooperative, l->has_clusters = cluster[0] > 0;
+    l->dynamic_shared = (u32)shared, l->shared_bytes = (shared ? k->dynamic_offset : SHARED_START + k->static_shared) + (u32)shared;
+    l->cooperative = how & COOPERATIVE, l->has_clusters = cluster[0] > 0;
     for (int d = 0; d < 3; d++) l->cluster[d] = cluster[d] ? cluster[d] : 1;
     l->cluster_size = l->cluster[0] * l->cluster[1] * l->cluster[2];
     for (u32 i = 0; i < k->parameter_count; i++) memcpy(l->params + k->parameters[i].offset, args[i], k->parameters[i].size);
-    l->work = (struct work){.stream = stream_of(stream), .run = run_kernel, .on_heap = 1};
+    l->work = (struct work){.stream = stream_of(stream), .run = run_kernel, .on_heap = 1, .triggers = k->triggers && l->blocks <= AT_ONCE, .may_overlap = how & MAY_OVERLAP};
+    pending_kernel(l);
     work_submit(&l->work, sizeof *l);
     return api_result(function, cudaSuccess);
 }
@@ -299,20 +305,21 @@ cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, vo
         if (blocks > (u64)gpu->multiprocessors * (u64)resident_blocks(known->kernel, block.x * block.y * block.z, shared))
             return (cudaError_t)refuse(__func__, cudaErrorCooperativeLaunchTooLarge, known->kernel, "the grid has more blocks than the GPU can hold at once");
     }
-    return (cudaError_t)launch(__func__, f, grid, block, args, shared, stream, 1, NULL);
+    return (cudaError_t)launch(__func__, f, grid, block, args, shared, stream, COOPERATIVE, NULL);
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *f, void **args) {
-    int cooperative = 0;
+    int cooperative = 0, overlaps = 0;
     dim3 cluster = {0, 0, 0};
     for (unsigned i = 0; i < c->numAttrs; i++) {
         if (c->attrs[i].id == cudaLaunchAttributeCooperative) cooperative = c->attrs[i].val.cooperative;
+        if (c->attrs[i].id == cudaLaunchAttributeProgrammaticStreamSerialization) overlaps = c->attrs[i].val.programmaticStreamSerializationAllowed;
         if (c->attrs[i].id == cudaLaunchAttributeClusterDimension)
             cluster = (dim3){c->attrs[i].val.clusterDim.x, c->attrs[i].val.clusterDim.y, c->attrs[i].val.clusterDim.z};
     }
     if (cooperative && !cluster.x) return cudaLaunchCooperativeKernel(f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream);
     HOST_CALL();
-    return (cudaError_t)launch(__func__, f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream, cooperative, &cluster);
+    return (cudaError_t)launch(__func__, f, c->gridDim, c->blockDim, args, c->dynamicSmemBytes, c->stream, (cooperative ? COOPERATIVE : 0) | (overlaps ? MAY_OVERLAP : 0), &cluster);
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n, const void *f, int threads, size_t dynamic) {

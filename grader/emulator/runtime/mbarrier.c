@@ -82,7 +82,7 @@ void mbarrier_release(struct block *b) {
     b->objects = NULL;
 }
 
-/* The block in whose shared memory an object is. */
+/* The block whose shared memory holds an object. */
 static struct block *owner_of(struct block *b, const u64 *object) {
     for (u32 i = 0; b->cluster && i < b->cluster->size; i++) {
         struct block *peer = b->cluster->blocks[i];

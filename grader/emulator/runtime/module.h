@@ -19,6 +19,8 @@ struct kernel_info {
     const struct shared_info *shared; /* variables in shared memory; of size 0 when dynamic */
     u32 shared_count;
     u32 cluster[3]; /* blocks of a cluster, by __cluster_dims__; or zeros */
+    u32 triggers; /* executes griddepcontrol.launch_dependents */
+    u32 floats;   /* whether it may compute with floating-point numbers */
 };
 
 struct shared_info { const char *name; u32 offset, size; };

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 struct phase { u64 launch; u32 block, epoch, segment; };
-struct segment { u32 released, next; }; /* next: the next of the block's fenced segments that wait for their release */
+struct segment { u32 released, next; }; /* next: the next fenced segment of the block that waits for its release */
 
 #define PHASES_MAXIMUM (1u << 24)
 
@@ -25,7 +25,8 @@ static struct segment *segments;
 static u32 first = 1, phase_count, phase_capacity, segment_count, segment_capacity;
 static int fences; /* some thread of this launch has executed one */
 
-/* Keeps the phases of another launch that is under way. Races between launches are not detected. */
+/* Keeps the phases of another launch that is under way. Of races between launches only those of a dependent one are
+ * detected (dependents.c). */
 void order_start_launch(const struct launch *l) {
     if (!l->is_alone) return;
     first += phase_count;
@@ -83,7 +84,7 @@ void order_strong_access(struct block *b) {
         for (u32 s = b->fenced_segments; s != NO_SEGMENT; s = segments[s].next) segments[s].released = b->stamp;
         b->fenced_segments = NO_SEGMENT;
     }
-    b->acquiring = 1; /* takes effect at the block's next access at the latest */
+    b->acquiring = 1; /* takes effect no later than at the block's next access */
 }
 
 void order_access(struct block *b) {
@@ -102,11 +103,22 @@ static int is_of_cluster(const struct block *b, u32 index) {
     return 0;
 }
 
+/* Whether the warp's launch overlaps with another one for which the warp has not waited. */
+static int overlaps(const struct warp *w, u64 other) {
+    const struct block *b = w->block;
+    const struct launch *before = (const struct launch *)b->launch->work.prerequisite, *after = (const struct launch *)b->launch->work.dependent;
+    if (after && after->id == other) return after->module == b->launch->module;
+    return before && before->id == other && before->module == b->launch->module && !w->has_waited && !(b->waited && w->synced > b->waited);
+}
+
 enum order order_of(const struct warp *w, u32 stamp, u64 *other_block) {
     const struct block *b = w->block;
     if (stamp < first) return ORDER_BEFORE; /* an earlier launch, or never */
     const struct phase *p = &phases[stamp - first];
-    if (p->launch != b->launch->id) return ORDER_BEFORE;
+    if (p->launch != b->launch->id) {
+        *other_block = OTHER_LAUNCH;
+        return overlaps(w, p->launch) ? ORDER_NONE_IN_GRID : ORDER_BEFORE;
+    }
     *other_block = p->block;
     int same = p->block == (u32)b->index;
     if (same && p->epoch != b->epoch && w->synced > stamp) return ORDER_BEFORE;

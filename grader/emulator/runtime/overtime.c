@@ -19,10 +19,10 @@
 static pthread_t program;
 static sem_t noted;
 static struct {
-    const void *frames[FRAMES + 1]; /* the position, and the return addresses below it */
+    void *frames[FRAMES + 1]; /* the position, and the return addresses below it */
     int count, hurried;
     const struct kernel_info *kernel; /* the one that runs, or NULL */
-    const void *last_call; /* the host's last call of the runtime */
+    const void *last_call; /* the host's latest call of the runtime */
     u64 launch;
 } seen;
 
@@ -36,19 +36,10 @@ static void note(int number, siginfo_t *info, void *context) {
     } else {
         void *frames[FRAMES];
         int count = backtrace(frames, FRAMES);
-        seen.frames[seen.count++] = code_address(context);
+        seen.frames[seen.count++] = (void *)code_address(context);
         for (int i = 0; i < count; i++) seen.frames[seen.count++] = frames[i];
     }
     sem_post(&noted);
-}
-
-/* The innermost frame in the student's code. */
-static const void *own_frame(void) {
-    extern const char __executable_start[], etext[];
-    const char *file;
-    for (int i = 0; i < seen.count; i++)
-        if ((u64)seen.frames[i] - (u64)__executable_start < (u64)(etext - __executable_start) && host_place(seen.frames[i], &file)) return seen.frames[i];
-    return NULL;
 }
 
 static void *wait_for_it(void *argument) {
@@ -60,7 +51,7 @@ static void *wait_for_it(void *argument) {
     if (seen.hurried) return NULL;
     const char *file;
     int here = !seen.kernel && (host_place(seen.frames[0], &file) || !seen.last_call);
-    host_call = here ? own_frame() : seen.last_call;
+    host_call = here ? host_frame(seen.frames, seen.count) : seen.last_call;
     if (seen.kernel)
         diagnose(NULL, ~0u, 0, "note", "sync", "Check the loop that launches kernels: it may never end, or each launch may do too little work.",
                  "kernel %.200s was running, launch number %llu of the program", demangle(seen.kernel->name), (unsigned long long)seen.launch);

@@ -15,7 +15,7 @@ static void finish(void) {
     memory_report_leaks();
     u64 again = findings_repeated();
     if (again) fprintf(stderr, "(%llu further findings at the places named above)\n", (unsigned long long)again);
-    trace_line("{\"kind\":\"end\",\"dropped\":0}");
+    trace_line("{\"kind\":\"end\",\"dropped\":0,\"computed_floats\":%d}", computed_floats);
 }
 
 /* ---- crashes ------------------------------------------------------------------------------------------------------------ */
@@ -48,6 +48,7 @@ static void emulator_failed(int signal_number, const struct launch *l) {
 
 static void crashed(int signal_number, siginfo_t *info, void *context) {
     u64 address = (u64)info->si_addr;
+    if (info->si_code > 0 && signal_number == SIGSEGV && guard_fault(address)) return;
     static int taken;
     static __thread int again;
     while (!again && __atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) pause(); /* another thread has crashed too and ends the program */
@@ -112,4 +113,5 @@ __attribute__((constructor(102))) static void begin(void) {
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) sigaction(crashes[i], &crash, NULL);
     signal(SIGTERM, stopped);
     overtime_start();
+    guard_start();
 }

@@ -98,7 +98,11 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     const char *between, *advice, *whose = order == ORDER_NONE_IN_GRID ? "blocks" : same_warp ? "lanes" : "warps", *severity = strong || (s->kind != SITE_LOAD && x->writes && s->kind != SITE_ATOMIC && !x->atomic) ? "warning" : "error";
     char who[120], place[256], facts[1800];
     u32 xyz[3] = {other % x->w->ntid[0], other / x->w->ntid[0] % x->w->ntid[1], other / x->w->ntid[0] / x->w->ntid[1]};
-    if (order == ORDER_NONE_IN_GRID) {
+    if (other_block == OTHER_LAUNCH) {
+        snprintf(who, sizeof who, "a thread of the kernel that overlaps with this one");
+        between = "the later kernel does not wait for the earlier one";
+        advice = "Call cudaGridDependencySynchronize() (griddepcontrol.wait) in every thread of the later kernel before it touches what the earlier one uses.";
+    } else if (order == ORDER_NONE_IN_GRID) {
         u64 k = other_block;
         snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of block (%u,%u,%u)" : "a thread of another block", xyz[0], xyz[1], xyz[2], (u32)(k % l->grid[0]),
                  (u32)(k / l->grid[0] % l->grid[1]), (u32)(k / l->grid[0] / l->grid[1]));
@@ -135,7 +139,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     if (!first_time(l->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | kind, lines[0] < lines[1] ? lines[1] : lines[0])) return;
     place_of(x, addr, place, sizeof place);
     race_facts(x, addr, s, whose, facts, sizeof facts);
-    diagnose_with((s->order | x->sites[x->site].order) & SITE_ASYNC ? "" : facts, x->w, x->site, x->thread, severity, "race", advice, "%s of %s races with the %s by %s at line %u: %s", x->does, place, word_for(s), who, s->line, between);
+    diagnose_with(other_block == OTHER_LAUNCH || (s->order | x->sites[x->site].order) & SITE_ASYNC ? "" : facts, x->w, x->site, x->thread, severity, "race", advice, "%s of %s races with the %s by %s at line %u: %s", x->does, place, word_for(s), who, s->line, between);
 }
 
 static void against_write(const struct access *x, const struct record *r, u32 bytes, u32 step, u64 addr) {
@@ -212,10 +216,10 @@ static void report_uninitialised(const struct access *x, u64 addr) {
              "read %s, which nothing has written since its allocation", place);
 }
 
-#define PADDING_WORDS 8u /* a longer gap between stored words is no padding at the end of a row */
+#define PADDING_WORDS 8u /* a longer gap between stored words is not padding at the end of a row */
 
-/* An unwritten word of shared memory. What else of the variable is written shows why: a gap between words that one line
- * stores is padding, which the reading line takes no account of; threads that have left did not store their share. */
+/* An unwritten word of shared memory. The written words of the variable show why: a gap between words that one line stores is padding, which the reading line
+ * ignores; or threads that have left did not store their share. */
 static void report_unwritten(const struct access *x, u64 addr) {
     const struct block *b = x->w->block;
     const struct launch *l = b->launch;
@@ -231,15 +235,16 @@ static void report_unwritten(const struct access *x, u64 addr) {
     u32 line = before != ~0u && b->shadow[before].write.stamp ? info->sites[b->shadow[before].write.at >> 10].line : 0;
     u32 line_after = after != ~0u && b->shadow[after].write.stamp ? info->sites[b->shadow[after].write.at >> 10].line : 0;
     char place[256], why[200] = "", by[40] = "", advice[240] = "Store a value in every element before it is read.";
-    if (line) snprintf(by, sizeof by, " by line %u", line);
-    if (line && line == line_after && after - before <= PADDING_WORDS) {
-        snprintf(why, sizeof why, "; line %u stores the words before and after it", line);
+    if (line) snprintf(by, sizeof by, "; line %u stores the one before", line);
+    if (line && line_after && after - before <= PADDING_WORDS) {
+        if (line == line_after) snprintf(why, sizeof why, "; line %u stores the words before and after it", line);
+        else snprintf(why, sizeof why, "; line %u stores the word before it, line %u the one after it", line, line_after);
         snprintf(advice, sizeof advice, "Do both lines compute the index with the same row length (stride, padding)?");
     } else if (b->epoch_alive < l->threads) {
         snprintf(why, sizeof why, "; %u of the block's %u threads had returned before", l->threads - b->epoch_alive, l->threads);
         snprintf(advice, sizeof advice, "If they were to store a part of it, let no thread return before the last load and the last __syncthreads().");
     } else if (written) {
-        snprintf(why, sizeof why, "; %u of its %u words are stored%s", written, bytes / 4, by);
+        snprintf(why, sizeof why, "; %u of its %u words have no value%s", bytes / 4 - written, bytes / 4, by);
         snprintf(advice, sizeof advice, "Let the block's threads store all of it before it is read, for example in a loop whose step is the number of threads.");
     }
     place_of(x, addr, place, sizeof place);

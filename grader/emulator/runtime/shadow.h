@@ -1,4 +1,4 @@
-/* What is remembered of each word (shadow.c), and one access to it; for the files that watch accesses. */
+/* The facts kept about each word (shadow.c), and one access to it, for the files that watch accesses. */
 #ifndef SHADOW_H
 #define SHADOW_H
 
@@ -39,14 +39,14 @@ struct access {
 
 const char *word_for(const struct site_info *s);
 void place_of(const struct access *x, u64 addr, char *text, size_t size);
-/* A race as further members of its line in the trace. */
+/* Writes the members of a trace line that describe a race. */
 void race_facts(const struct access *x, u64 addr, const struct site_info *other, const char *between, char *text, size_t size);
 void remember_read(const struct access *x, struct cell *c);
 void remember_write(const struct access *x, struct cell *c);
 
 /* ---- proxies.c ------------------------------------------------------------------------------------------------------ */
 
-/* An access to a word to which a copy is under way. */
+/* Reports an access to a word to which a copy is under way. */
 void report_under_way(const struct access *x, const struct cell *c, u64 addr);
 /* A read by an asynchronous operation, a plain store, any write to a word that such an operation may still read. */
 void asynchronous_read(const struct access *x, struct cell *c, u64 addr);

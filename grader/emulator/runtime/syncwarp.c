@@ -1,7 +1,7 @@
 /* __syncwarp(): checks that all lanes of its mask call it.
  *
  * On a GPU the callers wait until every lane of the mask has called __syncwarp() with that mask, at this place or at
- * another. Here the lanes that are together go on at once, and the missing lanes are recorded: those in another branch
+ * another. Here the lanes that are together continue immediately, and the missing lanes are recorded: those in another branch
  * may still arrive. A lane that has not arrived when the warp reaches the block's barrier or ends never does. */
 
 #include "emu.h"
@@ -37,7 +37,7 @@ static void meet(struct warp *w, u32 site, u32 m, u32 members) {
         struct wait *p = *at;
         int late = p->members == members && !(p->arrived & m);
         if (late) p->arrived |= m;
-        else if (complete && p->members == members) report(w, p); /* these lanes went on without the others */
+        else if (complete && p->members == members) report(w, p); /* these lanes continued without the others */
         if ((late && !(members & w->live & ~p->arrived)) || (!late && complete && p->members == members)) {
             *at = p->next;
             free(p);

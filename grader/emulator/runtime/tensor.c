@@ -22,8 +22,7 @@ static void by_lanes(const u32 *in, u32 *out) {
 #endif
 }
 
-/* Loads up to 32 rows of A, or columns of B, as words. Register r holds block r % blocks of 8 rows, and of each row the
- * words from 4 · (r / blocks) on. */
+/* Loads up to 32 rows of A, or columns of B, as words. Register r holds the block of 8 rows with number r % blocks, and the words of each row from 4 · (r / blocks) on. */
 #define SIDES 2
 #define WORDS 16
 struct words { u32 at[SIDES][WORDS][ROWS] __attribute__((aligned(64))); };
@@ -109,7 +108,7 @@ static void convert(int from, int to, u32 (*c)[ROWS], u32 columns) {
         for (u32 i = 0; i < ROWS; i++) c[j][i] = to == ELEMENT_F16 ? f32_to_f16_s(u2f(c[j][i])) : f2u(f16_to_f32_s(c[j][i]));
 }
 
-/* Computes the sum without C, in two halves of k, then adds C in float arithmetic: what ptxas makes of 8-bit floats (tensor_sums.c). */
+/* Computes the sum without C, in two halves of k, then adds C in float arithmetic, as ptxas does for 8-bit floats (tensor_sums.c). */
 static void add_converted_products(struct mma how, struct side *a, struct side *b, u32 first, u32 columns, u32 (*c)[ROWS]) {
     u32 sums[8][ROWS] __attribute__((aligned(64))) = {0};
     struct sum_rule rule = sum_rule(how.architecture, ELEMENT_F16, how.d, 0);
@@ -252,7 +251,7 @@ void rt_mma_quads(struct mma how, int a_by_columns, int b_by_rows, const u32 *a,
     memcpy(d, results, (how.d == ELEMENT_F16 ? 4 : 8) * 32 * sizeof *d);
 }
 
-/* The NaN of a sum is that of b, else of the accumulator, else of a, made quiet (as in an H200's results). */
+/* The NaN of a sum is b's, else the accumulator's, else a's, made quiet (as in an H200's results). */
 static double add_product(double sum, double a, double b) {
     const double next = __builtin_fma(a, b, sum);
     if (next == next) return next;

@@ -6,8 +6,8 @@
  *
  * Fragments. A matrix lies in registers as blocks of 8 rows by 4 words of 32 bits (A, and B seen by columns), or of 8 rows
  * by 8 columns (C and D). In such a block lane 4g + t holds word t of row g, or columns 2t and 2t + 1 of row g. All
- * layouts of mma.sync in the PTX ISA are of this kind, except that of m8n8k4 with halves. PTX leaves those of wmma
- * unspecified; here they are of this kind too. */
+ * layouts of mma.sync in the PTX ISA are of this kind, except that of m8n8k4 with halves. PTX leaves the layouts of wmma
+ * unspecified; here they follow the same pattern. */
 #ifndef TENSOR_H
 #define TENSOR_H
 

@@ -26,8 +26,8 @@ static const struct format HALF = {112, -14, 65536, 1}, SINGLE = {0, -126, INFIN
 #define F32_PARTS(u) (u) & 0x80000000u, (u) & 0x7fffffffu, SINGLE
 #define E4M3_PARTS(b) ((b) & 0x80u) << 24, ((b) & 0x7fu) << 20, BYTE
 
-/* By a multiplication, which takes some processors 100 times as long for subnormal numbers, so for accumulators alone; or by a
- * subtraction, which takes all a little longer. */
+/* A multiplication takes some processors 100 times as long for subnormal numbers, so it is used for accumulators alone. A
+ * subtraction takes a little longer for all numbers. */
 enum { BY_MULTIPLYING, BY_SUBTRACTING };
 INLINE VF widen(VU magnitude, const struct format f, int how) {
     if (!f.up) return (VF)magnitude;
@@ -51,7 +51,7 @@ INLINE VI is_unusual(VF value, VI exponent, const struct format f) {
     return (VI)((VU)(exponent + LARGEST_ORDINARY) > BU(2 * LARGEST_ORDINARY)) & (exponent != EXPONENT_ZERO);
 }
 
-/* The significand of a number: 1 or more, but less where the type's exponent ends, and not 0 for infinities and NaN. */
+/* The significand of a number: at least 1, except for subnormal numbers; not 0 for infinities and NaN. */
 INLINE VF significand_of(VF number, VI exponent) {
     const VU bits = (VU)number, normal = (bits & 0x807fffffu) | 0x3f800000u;
     const VI small = ((VI)(bits >> 23 & 255u) - 127 < exponent) & (exponent < EXPONENT_SPECIAL);

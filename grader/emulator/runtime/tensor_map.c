@@ -88,10 +88,15 @@ static i64 index_in(const struct box *b, u32 i, u32 *row) {
         return at;
     }
     if (i + 1u >= m->rank) return b->at[i] + (i64)(i + 1u == m->rank ? *row : 0);
-    const i64 low = m->low[i - 1], places = ((i64)m->last[i] + m->high[i - 1] - low) / m->step[i] + 1;
-    const i64 place = (b->at[i] - low) / m->step[i] + *row;
-    *row = (u32)(place / places);
-    return low + place % places * m->step[i] + b->offset[i];
+    const i64 low = m->low[i - 1], high = (i64)m->last[i] + m->high[i - 1], step = m->step[i], before = (high - b->at[i]) / step + 1;
+    if (*row < before) { /* the first row's steps begin at the corner, later rows' at the box's start (seen on an H200) */
+        const i64 at = b->at[i] + *row * step;
+        *row = 0;
+        return at + b->offset[i];
+    }
+    const i64 after = *row - before, places = (high - low) / step + 1;
+    *row = (u32)(1 + after / places);
+    return low + after % places * step + b->offset[i];
 }
 
 /* The address of element 0 of a row of the box, as if the row were whole; 0 if the row is outside the tensor. */

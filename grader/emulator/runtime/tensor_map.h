@@ -28,7 +28,7 @@ void box_load(const struct box *b, u8 *shared, u32 offset);
 void box_store(const struct box *b, const u8 *shared, u32 offset, int reduction);
 /* The global address of the first and the last byte that a box has inside its tensor; 0 if it has none. */
 int box_extent(const struct box *b, u64 *first, u64 *last);
-/* Combines elements of a type of CUtensorMapDataType in global memory with others. */
+/* Combines elements in global memory with others; `type` is a CUtensorMapDataType. */
 void reduce_elements(u8 *to, const u8 *from, u32 bytes, int reduction, int type);
 
 #endif

@@ -183,7 +183,7 @@ INLINE VU toward_zero(VI sum) {
     return (VU)__builtin_convertvector((VI)(magnitude & ~rest), VF) | (sign & 0x80000000u);
 #endif
 }
-/* `bits` of f32 as a half; `rest` is not 0 where the sum has more places. */
+/* `bits` of f32 as a half; `rest` is not 0 where the sum has further digits. */
 INLINE VU round_to_f16(VU bits, VU rest) {
     const VU half = f32_to_f16_v((VF)(bits | ((VU)(rest != BU(0)) & 1u))); /* rounded to odd, so that two roundings equal one */
     return half & (VU)((half & 0x7fffu) != BU(0));
@@ -210,7 +210,7 @@ INLINE int sum_ordinary(const struct sum_rule rule, const struct side *a, const 
     else *c = element_bits(rule.element) == 8 ? bits & ~0u << (23 - FP8_FRACTION_BITS) : bits;
     return 1;
 }
-/* The same next to infinite and NaN accumulators: what they are, they stay. */
+/* The same where some accumulators are infinite or NaN, which stay as they are. */
 static int sum_next_to_special(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
     const u32 infinity = rule.accumulator == ELEMENT_F16 ? 0x7c00u : 0x7f800000u, nan = rule.accumulator == ELEMENT_F16 ? 0x7fffu : 0x7fffffffu;
     const VU magnitude = *c & nan;

@@ -9,12 +9,12 @@
  * steps by one and y and z are uniform; `general` does not. Both run only while all live lanes are at the same place:
  * `m` is the mask of live lanes, and register writes need no mask because dead lanes' registers are never read. Where
  * lanes part, the `slow` form runs, block by block under a mask, always the lowest-numbered pending block, until all
- * lanes are at the branch's immediate post-dominator (or have left); the fast form then goes on there. Lanes that wait
+ * lanes are at the branch's immediate post-dominator (or have left); the fast form then continues there. Lanes that wait
  * in a loop for others of their warp let those others run (apart.c), as do lanes that reach a warp function before
  * others that its mask names (gather.c).
  *
  * Registers are stored in a frame in memory, F, where the slow form finds them. A register that a form knows to be more
- * regular than the general form does has a second place there and is copied when lanes part. Between branches,
+ * regular than the general form does has a second place there and is copied when lanes diverge. Between branches,
  * instructions are threaded code: rows of numbers, processed by small functions that similar instructions share
  * (run_rows). Blocks of inner loops are C instead, with their registers in variables from the block's first instruction
  * to its last, so that gcc's time is spent where the program's is. A table says where lanes go at the end of each block
@@ -30,49 +30,7 @@
 #ifndef WARP_H
 #define WARP_H
 
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-typedef uint8_t u8;
-typedef uint16_t u16;
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int8_t i8;
-typedef int16_t i16;
-typedef int32_t i32;
-typedef int64_t i64;
-
-#define LIKELY(x) __builtin_expect(!!(x), 1)
-#define UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define INLINE static inline __attribute__((always_inline, unused))
-#define COLD __attribute__((cold, noinline))
-
-#if defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-#define EMU_AVX512 1
-#define W 16
-#elif defined(__AVX2__)
-#define W 8
-#else
-#define W 4
-#endif
-#define PIECES (32 / W)
-
-typedef u32 VU __attribute__((vector_size(W * 4)));
-typedef i32 VI __attribute__((vector_size(W * 4)));
-typedef float VF __attribute__((vector_size(W * 4)));
-typedef u64 VQ __attribute__((vector_size(W * 4)));
-typedef i64 VL __attribute__((vector_size(W * 4)));
-typedef double VD __attribute__((vector_size(W * 4)));
-typedef VU VUu __attribute__((aligned(1), may_alias));
-typedef VF VFu __attribute__((aligned(1), may_alias));
-typedef VQ VQu __attribute__((aligned(1), may_alias));
-typedef u32 u32a __attribute__((may_alias, aligned(1)));
-typedef u64 u64a __attribute__((may_alias, aligned(1)));
-typedef u16 u16a __attribute__((may_alias, aligned(1)));
-typedef float f32a __attribute__((may_alias, aligned(1)));
-typedef double f64a __attribute__((may_alias, aligned(1)));
-typedef u32 W32 __attribute__((vector_size(16), may_alias, aligned(1)));
+#include "vectors.h"
 
 /* ---- the state of a warp --------------------------------------------------------------------------------------- */
 
@@ -118,6 +76,8 @@ struct warp {
     u32 environment[2]; /* %envreg1 and 2: the address of the grid's barrier, for cooperative groups */
     u32 cluster[3], cluster_rank, in_cluster[3]; /* the cluster's blocks; this block's place among them */
     u32 is_in_cluster, cluster_phase; /* the launch named a cluster; cluster.c */
+    u32 has_waited; /* for the kernel before: griddepcontrol.wait */
+    u32 registers;  /* per thread since setmaxnreg; 0 before it */
     u64 grid_id;
     struct block *block;
     struct wait *waits; /* syncwarp.c: lanes that wait for others; usually NULL */
@@ -163,7 +123,7 @@ void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 by
 void rt_fence(struct warp *w);
 /* fence.proxy.async of the lanes m, or the fence that covers only what they did to initialise barrier objects. */
 void rt_proxy_fence(struct warp *w, u32 m, int only_objects);
-/* __syncwarp() that not all lanes of its mask have reached, or for which other lanes are waiting. */
+/* A __syncwarp() that not all lanes of its mask have reached, or at which other lanes wait. */
 void rt_syncwarp(struct warp *w, u32 site, u32 m, u32 members) COLD;
 void rt_syncwarp_groups(struct warp *w, u32 site, u32 m, const u32 *members);
 void rt_barrier(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, int aligned);
@@ -180,9 +140,15 @@ void rt_assert(struct warp *w, u32 lane, u64 message, u64 file, u32 line, u64 fu
 u64 rt_malloc(struct warp *w, u32 lane, u64 bytes);
 void rt_free(struct warp *w, u32 lane, u64 address);
 u32 rt_multiprocessors(void);
+u32 rt_shared_bytes(const struct warp *w); /* of the block, without the system's */
 u64 rt_clock(void);
 u64 rt_nanoseconds(void);
 void rt_nanosleep(struct warp *w, u32 ns);
+/* setmaxnreg.inc or .dec to `count` registers (registers.c). */
+void rt_move_registers(struct warp *w, u32 site, u32 count, int more);
+/* griddepcontrol (dependents.c). */
+void rt_trigger_dependents(struct warp *w);
+void rt_wait_for_prerequisite(struct warp *w);
 
 /* Lanes of a divided warp that may wait for each other (apart.c). */
 #define PATIENCE 16u /* iterations of a loop until it is other lanes' turn */
@@ -191,7 +157,7 @@ struct apart {
     u32 waiting;  /* lanes that have used up their patience: it is the others' turn */
     u32 held;     /* lanes held where lanes meet, because other participants are missing */
     u32 waited;   /* lanes that were ever waiting */
-    u32 stuck;    /* lanes that were held when nothing else could run: they go on as if no lane were missing */
+    u32 stuck;    /* lanes that were held when nothing else could run: they continue as if no lane were missing */
     u32 patience; /* of the lanes that run: remaining iterations of a loop */
     u32 turns;
 };
@@ -199,11 +165,11 @@ struct apart {
 /* Warp functions (gather.c). What each lane sees: a row with one value per lane, and the lanes of its group. */
 struct together { const u64 *row[32]; u32 group[32]; };
 struct gathering {
-    u32 offered;  /* lanes that have arrived and not gone on */
+    u32 offered;  /* lanes that have arrived and not continued */
     u32 complete; /* of these, lanes whose whole mask has arrived */
     u32 members[32], call[32];
     u64 offer[32], seen[32][32];
-    struct together together; /* for lanes that may go on */
+    struct together together; /* for lanes that may continue */
     u32 asked[32] __attribute__((aligned(64))); /* the masks of arriving lanes; below, their values */
     u64 brought[32] __attribute__((aligned(64)));
 };
@@ -281,7 +247,7 @@ void rt_bulk_wait(struct warp *w, u32 pending, int only_read, u32 m);
  * instead. `sums` numbers the accumulators of a kernel. */
 enum { WGMMA_A_BY_COLUMNS = 1, WGMMA_B_BY_COLUMNS = 2, WGMMA_ADDS = 4 }; /* by columns: the other dimension is contiguous, not k */
 struct wgmma_operands { u64 a, b; const u32 *registers; u32 how; };
-/* Where to copy the registers of accumulators of which no product is in flight; else NULL. */
+/* The place to copy accumulators' registers to if none of their products is in flight; else NULL. */
 u32 *rt_wgmma_sums(struct warp *w, u32 sums, u32 registers);
 void rt_wgmma(struct warp *w, u32 site, struct mma how, u32 sums, struct wgmma_operands operands);
 void rt_wgmma_fence(struct warp *w);
@@ -330,220 +296,12 @@ void rt_texture(struct warp *w, u32 site, u32 m, int geometry, int is_float, int
 void rt_surface(struct warp *w, u32 site, u32 m, int geometry, int bounds, int stores, u32 bytes, u32 count, const u64 *object, const u32 *at, u64 *values);
 void rt_texture_query(struct warp *w, u32 site, u32 m, int what, const u64 *object, u32 *answer);
 
-/* ---- vectors ---------------------------------------------------------------------------------------------------- */
-
-#if W == 16
-#define IOTA_(o) 0 + o, 1 + o, 2 + o, 3 + o, 4 + o, 5 + o, 6 + o, 7 + o, 8 + o, 9 + o, 10 + o, 11 + o, 12 + o, 13 + o, 14 + o, 15 + o
-#define IOTAQ_(o) 0 + o, 1 + o, 2 + o, 3 + o, 4 + o, 5 + o, 6 + o, 7 + o
-#define REP(x) x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x
-#define REPQ(x) x, x, x, x, x, x, x, x
-#elif W == 8
-#define IOTA_(o) 0 + o, 1 + o, 2 + o, 3 + o, 4 + o, 5 + o, 6 + o, 7 + o
-#define IOTAQ_(o) 0 + o, 1 + o, 2 + o, 3 + o
-#define REP(x) x, x, x, x, x, x, x, x
-#define REPQ(x) x, x, x, x
-#else
-#define IOTA_(o) 0 + o, 1 + o, 2 + o, 3 + o
-#define IOTAQ_(o) 0 + o, 1 + o
-#define REP(x) x, x, x, x
-#define REPQ(x) x, x
-#endif
-#define IOTA(i) ((VU){IOTA_(W * (i))})
-#define IOTAQ(i) ((VQ){IOTAQ_(W / 2 * (i))})
-
-INLINE VU BU(u32 x) { return (VU){REP(x)}; }
-INLINE VI BI(i32 x) { return (VI){REP(x)}; }
-INLINE VF BF(float x) { return (VF){REP(x)}; }
-INLINE VQ BQ(u64 x) { return (VQ){REPQ(x)}; }
-INLINE VL BL(i64 x) { return (VL){REPQ(x)}; }
-INLINE VD BD(double x) { return (VD){REPQ(x)}; }
-
-INLINE u32 f2u(float x) { u32 r; memcpy(&r, &x, 4); return r; }
-INLINE float u2f(u32 x) { float r; memcpy(&r, &x, 4); return r; }
-INLINE u64 d2q(double x) { u64 r; memcpy(&r, &x, 8); return r; }
-INLINE double q2d(u64 x) { double r; memcpy(&r, &x, 8); return r; }
-
-/* Lane masks of a piece: MK of a 32-bit row, MKQ of a 64-bit row. */
-#if W == 16
-#define MK(m, i) ((u16)((m) >> (16 * (i))))
-#define MKQ(m, i) ((u8)((m) >> (8 * (i))))
-#else
-#define MK(m, i) (((m) >> (W * (i))) & ((1u << W) - 1))
-#define MKQ(m, i) (((m) >> (W / 2 * (i))) & ((1u << (W / 2)) - 1))
-#endif
-
-#ifdef EMU_AVX512
-INLINE VU SELU(u16 m, VU a, VU b) { return (VU)__builtin_ia32_blendmd_512_mask((VI)b, (VI)a, m); }
-INLINE VF SELF(u16 m, VF a, VF b) { return __builtin_ia32_blendmps_512_mask(b, a, m); }
-typedef long long VLL __attribute__((vector_size(64)));
-INLINE VQ SELQ(u8 m, VQ a, VQ b) { return (VQ)__builtin_ia32_blendmq_512_mask((VLL)b, (VLL)a, m); }
-INLINE VD SELD(u8 m, VD a, VD b) { return __builtin_ia32_blendmpd_512_mask(b, a, m); }
-/* A comparison's mask as a number. The move is written in assembly because gcc 12.2 spills masks wrongly: it stores a
- * 16-bit mask with kmovw, two bytes, and reads four back, so that lanes of the upper half get unrelated bits from the
- * stack (seen in reference/matmul/tiled.cu, whose comparison is hoisted out of the loop). */
-INLINE u32 mask16(u16 m) { u32 n; __asm__("kmovw %1, %0" : "=r"(n) : "k"(m)); return n; }
-INLINE u32 mask8(u8 m) { u32 n; __asm__("kmovb %1, %0" : "=r"(n) : "k"(m)); return n; }
-/* Comparison predicates of the hardware: 0 eq, 1 lt, 2 le, 4 ne, 5 ge, 6 gt. */
-#define CMPU(op, a, b) mask16(__builtin_ia32_ucmpd512_mask((VI)(a), (VI)(b), op, -1))
-#define CMPI(op, a, b) mask16(__builtin_ia32_cmpd512_mask((VI)(a), (VI)(b), op, -1))
-#define CMPQ(op, a, b) mask8(__builtin_ia32_ucmpq512_mask((VLL)(a), (VLL)(b), op, -1))
-#define CMPL(op, a, b) mask8(__builtin_ia32_cmpq512_mask((VLL)(a), (VLL)(b), op, -1))
-/* Float predicates: 0 eq_oq, 17 lt_oq, 18 le_oq, 4 neq_uq, 12 neq_oq, 29 ge_oq, 30 gt_oq, 3 unord, 7 ord,
- * 8 eq_uq, 9 nge(ltu), 10 ngt(leu), 5 nlt(geu), 6 nle(gtu). */
-#define CMPF(op, a, b) mask16(__builtin_ia32_cmpps512_mask(a, b, op, -1, 4))
-#define CMPD(op, a, b) mask8(__builtin_ia32_cmppd512_mask(a, b, op, -1, 4))
-/* PICK(WHERE(...), a, b) is SEL(CMP(...), a, b) for a comparison used at once, whose result can stay a vector. */
-#define WHEREU CMPU
-#define WHEREI CMPI
-#define WHEREQ CMPQ
-#define WHEREL CMPL
-#define WHEREF CMPF
-#define WHERED CMPD
-#define PICKU SELU
-#define PICKF SELF
-#define PICKQ SELQ
-#define PICKD SELD
-#else
-INLINE VU PICKU(VU k, VU a, VU b) { return (a & k) | (b & ~k); }
-INLINE VF PICKF(VU k, VF a, VF b) { return (VF)PICKU(k, (VU)a, (VU)b); }
-INLINE VQ PICKQ(VU k, VQ a, VQ b) { return (VQ)PICKU(k, (VU)a, (VU)b); }
-INLINE VD PICKD(VU k, VD a, VD b) { return (VD)PICKU(k, (VU)a, (VU)b); }
-INLINE VU expand_mask(u32 m) { VU bit = BU(1) << IOTA(0); return (VU)((BU(m) & bit) != 0); }
-INLINE VU expand_maskq(u32 m) { VQ bit = BQ(1) << IOTAQ(0); return (VU)((BQ(m) & bit) != 0); }
-INLINE VU SELU(u32 m, VU a, VU b) { return PICKU(expand_mask(m), a, b); }
-INLINE VF SELF(u32 m, VF a, VF b) { return PICKF(expand_mask(m), a, b); }
-INLINE VQ SELQ(u32 m, VQ a, VQ b) { return PICKQ(expand_maskq(m), a, b); }
-INLINE VD SELD(u32 m, VD a, VD b) { return PICKD(expand_maskq(m), a, b); }
-INLINE u32 movemask(VI v) {
-#if W == 8
-    return (u32)__builtin_ia32_movmskps256((float __attribute__((vector_size(32))))v);
-#elif defined(__SSE2__)
-    return (u32)__builtin_ia32_movmskps((float __attribute__((vector_size(16))))v);
-#else
-    u32 r = 0;
-    for (int i = 0; i < W; i++) r |= (u32)(v[i] & 1) << i;
-    return r;
-#endif
-}
-INLINE u32 movemaskq(VL v) {
-#if W == 8
-    return (u32)__builtin_ia32_movmskpd256((double __attribute__((vector_size(32))))v);
-#elif defined(__SSE2__)
-    return (u32)__builtin_ia32_movmskpd((double __attribute__((vector_size(16))))v);
-#else
-    return (u32)(v[0] & 1) | (u32)(v[1] & 1) << 1;
-#endif
-}
-#define COMPARE(op, a, b) \
-    ((op) == 0 ? (a) == (b) : (op) == 1 ? (a) < (b) : (op) == 2 ? (a) <= (b) : (op) == 4 ? (a) != (b) : (op) == 5 ? (a) >= (b) : (a) > (b))
-#define COMPAREF(op, a, b)                                                                                              \
-    ((op) == 0    ? (a) == (b)                                                                                          \
-     : (op) == 17 ? (a) < (b)                                                                                           \
-     : (op) == 18 ? (a) <= (b)                                                                                          \
-     : (op) == 4  ? (a) != (b)                                                                                          \
-     : (op) == 12 ? ((a) < (b)) | ((a) > (b))                                                                           \
-     : (op) == 29 ? (a) >= (b)                                                                                          \
-     : (op) == 30 ? (a) > (b)                                                                                           \
-     : (op) == 3  ? ((a) != (a)) | ((b) != (b))                                                                         \
-     : (op) == 7  ? ((a) == (a)) & ((b) == (b))                                                                         \
-     : (op) == 8  ? ~(((a) < (b)) | ((a) > (b)))                                                                        \
-     : (op) == 9  ? ~((a) >= (b))                                                                                       \
-     : (op) == 10 ? ~((a) > (b))                                                                                        \
-     : (op) == 5  ? ~((a) < (b))                                                                                        \
-                  : ~((a) <= (b)))
-#define WHEREU(op, a, b) (VU)(COMPARE(op, (VU)(a), (VU)(b)))
-#define WHEREI(op, a, b) (VU)(COMPARE(op, (VI)(a), (VI)(b)))
-#define WHEREQ(op, a, b) (VU)(COMPARE(op, (VQ)(a), (VQ)(b)))
-#define WHEREL(op, a, b) (VU)(COMPARE(op, (VL)(a), (VL)(b)))
-#define WHEREF(op, a, b) (VU)(COMPAREF(op, (VF)(a), (VF)(b)))
-#define WHERED(op, a, b) (VU)(COMPAREF(op, (VD)(a), (VD)(b)))
-#define CMPU(op, a, b) movemask((VI)WHEREU(op, a, b))
-#define CMPI(op, a, b) movemask((VI)WHEREI(op, a, b))
-#define CMPQ(op, a, b) movemaskq((VL)WHEREQ(op, a, b))
-#define CMPL(op, a, b) movemaskq((VL)WHEREL(op, a, b))
-#define CMPF(op, a, b) movemask((VI)WHEREF(op, a, b))
-#define CMPD(op, a, b) movemaskq((VL)WHERED(op, a, b))
-#endif
-
 INLINE void lanes_exit(struct warp *w, u32 gone) {
     w->live &= ~gone;
     *w->alive -= (u32)__builtin_popcount(gone);
 }
 
-/* ---- threaded code (translate/template.py) ------------------------------------------------------------------------ */
-
-/* Runs the rows of operands k … end: offsets in the frame F, sites and literals, in the template's order. */
-typedef void template_function(struct warp *w, u8 *F, u32 m, const u32 *k, const u32 *end);
-/* Runs code … end. Each run of one template consists of its number, its length in words, and its rows. */
-void run_rows(struct warp *w, u8 *F, u32 m, template_function *const *templates, const u32 *code, const u32 *end);
-
-/* ---- from block to block (ways.c) ---------------------------------------------------------------------------------- */
-
-enum way_kind { WAY_GOTO, WAY_BRANCH, WAY_PART, WAY_SWITCH, WAY_CHOOSE, WAY_BARRIER, WAY_RETURN, WAY_EXIT, WAY_ABSENT };
-
-/* A block, and where lanes go at its end: to one block; to one of two, together or separately; to one of many, together
- * or separately; to a barrier; out of the function, or of the kernel. A slow form lacks blocks that divided warps never
- * run. */
-struct way {
-    u32 rows, end;         /* the block's threaded code */
-    u32 spilled, reloaded; /* ends of the rows after it that run when lanes part, and when they have met again */
-    u32 taken, otherwise;  /* blocks; of a switch, the index of its first target and their number; of a barrier, the next block and its number */
-    u32 stop;              /* the block where lanes that part meet; of a barrier, its threads */
-    u32 cell;              /* the condition's place in the frame */
-    u32 site;              /* of the barrier, or of the loop that this block ends */
-    u32 expected;          /* lanes that meet before this block */
-    u32 asked;             /* end of the first rows, which store the lanes' values for a warp function at which they gather; or 0 */
-    u32 call, meeting;     /* the number and the site of that warp function */
-    u8 kind, negated;
-    u8 code;   /* the block is C */
-    u8 waits;  /* header of a loop in which lanes may wait for others */
-    u8 idle;   /* from here to where the warp meets, nothing is visible to other lanes */
-    u8 leaves; /* 1: the lanes that take the branch only leave; 2: the others do */
-};
-
-struct trip;
-struct form {
-    const struct way *ways;
-    const u32 *rows;
-    template_function *const *templates;
-    const u16 *targets;                                              /* of switches */
-    u32 (*code)(struct warp *w, u8 *F, struct trip *t, u32 at); /* runs C from block `at`; returns the last block that it ran */
-};
-struct function {
-    u32 blocks, frame_bytes, local_bytes;
-    u8 entry, barriers, gathers; /* whether it is a kernel, and its slow form has barriers, or warp functions whose lanes arrive separately */
-    const struct form *linear, *general, *slow; /* NULL if there is none */
-};
-
-/* Lanes of a divided warp that wait at barriers, by the block at which they go on. */
-struct waiting { u32 id, threads, lanes; };
-
-/* The state of a warp in a form. The members from `pend` on are for slow forms only. */
-struct trip {
-    const struct function *function;
-    u32 **prm;  /* arguments and results */
-    u32 m;      /* the lanes that run */
-    u32 left;   /* lanes that have left the kernel */
-    u32 *pend;  /* by block, the pending lanes */
-    u32 next;   /* no lanes are pending before this block */
-    u32 waiting, wait_site;
-    struct waiting *waits;
-    struct apart apart;
-    struct gathering *gathering;
-    u32 index[32] __attribute__((aligned(64))); /* WAY_CHOOSE: each lane's target */
-};
-
-/* Runs a function with the lanes m; returns those that have not left the kernel. */
-u32 rt_run(struct warp *w, u32 m, u32 **prm, const struct function *f);
-/* Leaves the fast form for good at the start of a block. */
-void rt_depart(struct warp *w, u8 *F, struct trip *t, u32 block);
-/* Slow form: makes lanes wait at a barrier until the others have arrived, or have all left. */
-void rt_wait_apart(struct warp *w, struct trip *t, u32 site, u32 block, u32 lanes, u32 id, u32 threads);
-/* Slow form: holds lanes where lanes meet, while other participants that have waited elsewhere are yet to come. */
-int rt_stay(struct trip *t, u32 block, u32 m, u32 expected);
-/* The trip of a slow form, through the pointer in its frame. */
-#define TRIP (*(struct trip **)(F + 16))
-
+#include "ways.h"
 #include "math.h.inc"
 #include "fp8.h.inc"
 #include "access.h.inc"

@@ -8,7 +8,7 @@
 #include "emu.h"
 #include <alloca.h>
 
-#define NOWHERE (~0u) /* in place of the block where lanes meet again, if they meet only at the end */
+#define NOWHERE (~0u) /* in place of the block where lanes reconverge, if they do so only at the end */
 
 static void run(struct warp *w, u8 *F, u32 m, const struct form *form, u32 begin, u32 end) {
     if (begin < end) run_rows(w, F, m, form->templates, form->rows + begin, form->rows + end);
@@ -45,7 +45,7 @@ static void go_round(struct warp *w, const struct trip *t, const struct way *way
     } else if (UNLIKELY(w->fuel == 0)) rt_poll(w, way->site);
 }
 
-/* ---- the slow form: lanes that are apart ---------------------------------------------------------------------------- */
+/* ---- the slow form: diverged lanes ---------------------------------------------------------------------------- */
 
 /* The first block from `next` on with pending lanes that are not in `away`; `blocks` if there is none. */
 static u32 next_due(const u32 *pend, u32 next, u32 blocks, u32 away) {
@@ -53,7 +53,7 @@ static u32 next_due(const u32 *pend, u32 next, u32 blocks, u32 away) {
     return next;
 }
 
-/* Called when no other lanes can go on: the lanes at one barrier wait there for the other warps. */
+/* Called when no other lanes can continue: the lanes at one barrier wait there for the other warps. */
 static void wait_together(struct warp *w, struct trip *t, u32 blocks) {
     struct waiting *all = t->waits;
     u32 first = 0, lanes = 0;
@@ -131,7 +131,7 @@ static u32 leave_block(struct warp *w, u8 *F, struct trip *t, u32 at) {
         if (go == t->m) break;
         to = way->otherwise;
         if (!go) break;
-        /* The higher-numbered side waits. The lower one may go on at once unless a lower block is pending. */
+        /* The higher-numbered side waits. The lower one may continue immediately unless a lower block is pending. */
         const int jump = way->taken < way->otherwise;
         to = jump ? way->taken : way->otherwise;
         park(t, jump ? way->otherwise : way->taken, jump ? t->m & ~go : go);
@@ -212,8 +212,8 @@ void rt_depart(struct warp *w, u8 *F, struct trip *t, u32 block) {
     t->m = 0;
 }
 
-/* Called when lanes part at the end of a block; `go` are those that take the branch. Returns the block where the
- * remaining lanes go on. */
+/* Called when lanes diverge at the end of a block; `go` are those that take the branch. Returns the block where the
+ * remaining lanes continue. */
 static u32 part(struct warp *w, u8 *F, const struct form *form, struct trip *t, const struct way *way, u32 go) {
     const struct function *f = t->function;
     const u32 stay = t->m & ~go;

@@ -30,8 +30,11 @@ static const u8 *chunk(struct warp *w, u32 site, const struct layout *l, u32 off
     const u32 at = chunk_offset(l, offset);
     u32 copy, thread;
     if (UNLIKELY(at + 16 > w->shared_size))
-        rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalAddress, "wgmma read offset %u of shared memory, of which the block has %u bytes: check the descriptor's start and its byte offsets",
+        rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalAddress, "wgmma read address %u of shared memory, where the block's ends at %u: check the descriptor's start and its byte offsets",
                  at, w->shared_size);
+    if (UNLIKELY(at < SHARED_START) && first_time(w->block->launch->module->info, site, ~8u)) /* no fault on a GPU */
+        diagnose(w, site, lowest_lane(w->live), "error", "memory", "Make the descriptor's start from the address of the tile (__cvta_generic_to_shared).",
+                 "wgmma read address %u of shared memory; the kernel's own begins at %u, after the system's", at, SHARED_START);
     if (UNLIKELY(l->is_target) && !w->block->launch->module->info->sanitize && bulk_under_way(w->block, at, at + 16, &copy, &thread) && first_time(w->block->launch->module->info, site, copy))
         diagnose(w, site, lowest_lane(w->live), "error", "sync",
                  "Wait at the copy's barrier object before the wgmma, and for the wgmma's group before its tile is copied anew.",

@@ -1,14 +1,17 @@
 /* The order of the work that a program submits to its streams: kernels, copies, sets, host functions, events.
  *
- * Work whose predecessors are done runs at once, on the host's thread, and is done when the call returns. So a program
+ * Work whose predecessors are done runs immediately, on the host's thread, and is done when the call returns. So a program
  * that never waits for a kernel in an unusual way runs the same each time, at no extra cost. Only a kernel that gets
  * nowhere, because it waits for the host or for another stream (schedule.c decides when), moves to a separate thread.
- * The host goes on, and work submitted after that kernel goes into its stream's queue, which the same thread runs in
+ * The host continues, and work submitted after that kernel goes into its stream's queue, which the same thread runs in
  * order once the kernel has ended. Errors of a queued kernel appear at the next call that waits, as on a GPU.
  *
  * `unfinished` has all work in the order of its submission. Work waits for earlier work of its stream. Between the
  * legacy default stream and all blocking streams, work waits in both directions. cudaStreamWaitEvent makes work
- * wait for one record of an event. */
+ * wait for one record of an event.
+ *
+ * A kernel that triggers dependents is `held` until the host does something else with its streams: if that is a kernel that
+ * may overlap with it, the two run together (dependents.c). */
 
 #include "emu.h"
 #include <stdlib.h>
@@ -18,12 +21,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct work *unfinished, **end = &unfinished;
 static u64 ids;
+static struct work *held;
 static __thread int is_runner;
 
+int stream_waits(const struct stream *s, const struct stream *e) {
+    return s == e || (s == &legacy_stream && !(e->flags & cudaStreamNonBlocking)) || (e == &legacy_stream && !(s->flags & cudaStreamNonBlocking));
+}
+
 static int depends(const struct work *w, const struct work *earlier) {
-    const struct stream *s = w->stream, *e = earlier->stream;
-    return s == e || (s == &legacy_stream && !(e->flags & cudaStreamNonBlocking)) || (e == &legacy_stream && !(s->flags & cudaStreamNonBlocking)) ||
-           (w->after && w->after == earlier->id);
+    return stream_waits(w->stream, earlier->stream) || (w->after && w->after == earlier->id);
 }
 
 static int is_ready(const struct work *w) {
@@ -86,10 +92,69 @@ static void need_runner(struct stream *s) {
     pthread_detach(thread);
 }
 
+/* Runs work on this thread until it ends, or gets nowhere and is left to another. The caller holds the lock. */
+static int run_here(struct work *w) {
+    w->is_running = 1;
+    pthread_mutex_unlock(&lock);
+    const int done = w->run(w);
+    pthread_mutex_lock(&lock);
+    if (done) {
+        finish(w);
+        return 1;
+    }
+    w->is_running = 0;
+    pthread_cond_broadcast(&changed);
+    need_runner(w->stream);
+    return 0;
+}
+
+/* The caller holds the lock. */
+static void run_held(void) {
+    struct work *w = held;
+    held = NULL;
+    if (!w) return;
+    w->stops_at_trigger = 0;
+    run_here(w);
+}
+
+/* Runs the held work until it triggers, `second` until it waits, and the first to its end. Then `second` is held in turn if
+ * it triggers, else it runs to its end. The caller holds the lock. */
+static void run_overlapped(struct work *second) {
+    struct work *first = held;
+    held = NULL;
+    first->dependent = second, second->prerequisite = first;
+    first->stops_at_trigger = 1, second->stops_at_trigger = second->triggers;
+    first->is_running = second->is_running = 1;
+    pthread_mutex_unlock(&lock);
+    int done = first->run(first);
+    const int second_done = second->run(second);
+    first->stops_at_trigger = 0;
+    while (!done) done = first->run(first);
+    pthread_mutex_lock(&lock);
+    second->prerequisite = NULL;
+    finish(first);
+    if (second_done) finish(second);
+    else if (second->triggers) held = second;
+    else run_here(second);
+}
+
 u64 work_submit(struct work *w, size_t bytes) {
     w->host_call = host_call;
     pthread_mutex_lock(&lock);
     u64 id = w->id = ++ids;
+    if (held && w->may_overlap && held->stream == w->stream) {
+        append(w);
+        run_overlapped(w);
+        pthread_mutex_unlock(&lock);
+        return id;
+    }
+    run_held();
+    if (w->triggers && is_ready(w)) {
+        append(w);
+        held = w;
+        pthread_mutex_unlock(&lock);
+        return id;
+    }
     if (!is_ready(w)) {
         if (!w->on_heap) {
             struct work *kept = malloc(bytes);
@@ -103,16 +168,7 @@ u64 work_submit(struct work *w, size_t bytes) {
         return id;
     }
     append(w);
-    w->is_running = 1;
-    pthread_mutex_unlock(&lock);
-    int done = w->run(w);
-    pthread_mutex_lock(&lock);
-    if (done) finish(w);
-    else {
-        w->is_running = 0;
-        pthread_cond_broadcast(&changed);
-        need_runner(w->stream);
-    }
+    const int done = run_here(w);
     pthread_mutex_unlock(&lock);
     return done ? 0 : id;
 }
@@ -124,6 +180,7 @@ static int awaited(const struct work *w, const struct stream *s, u64 id) {
 int work_is_done(const struct stream *s, u64 id) {
     int done = 1;
     pthread_mutex_lock(&lock);
+    run_held();
     for (const struct work *w = unfinished; w && done; w = w->next) done = !awaited(w, s, id);
     pthread_mutex_unlock(&lock);
     return done;
@@ -131,7 +188,9 @@ int work_is_done(const struct stream *s, u64 id) {
 
 void work_wait(const struct stream *s, u64 id) {
     if (is_runner) return; /* called from a host function in a stream, which must not wait for streams */
+    pending_settle(id ? NULL : s);
     pthread_mutex_lock(&lock);
+    run_held();
     u64 last = ids;
     for (const struct work *w = unfinished; w;)
         if (w->id <= last && awaited(w, s, id)) {

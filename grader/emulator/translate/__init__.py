@@ -1,4 +1,4 @@
-"""PTX functions → C functions over warp vectors. Start at `translate_module`; each instruction family has its own
+"""Translates PTX functions to C functions over warp vectors. Start at `translate_module`; each instruction family has its own
 file."""
 
 from grader.emulator.translate.module import Translation, translate_module

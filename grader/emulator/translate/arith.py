@@ -6,8 +6,9 @@ from grader.emulator.analysis.effects import CARRY
 from grader.emulator.analysis.shapes import Kind
 from grader.emulator.ptx import Instr, Operand, Reg
 from grader.emulator.translate.floats import finish_float, ftz_in, half
-from grader.emulator.translate.function import Row, Writer, handles, write_row
+from grader.emulator.translate.rows import array, register_rows, rows_from
 from grader.emulator.translate.types import BITS, FORMS, HALVES, half_of, is_float, is_signed
+from grader.emulator.translate.writer import Row, Writer, handles, write_row
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
@@ -81,17 +82,10 @@ def carry(w: Writer, instr: Instr) -> None:
         if gives:
             w.put_pred(out, f"-(u32){c}")
         return
-    rows = [w.fresh("row") for _ in operands]
-    for row, o in zip(rows, operands, strict=True):
-        w.line(f"{FORMS[u].scalar} {row}[32] __attribute__((aligned(64)));")
-        step = w.lanes // 2 if bits == 64 else w.lanes
-        for i in w.pieces(u):
-            w.line(f"*({FORMS[u].vector} *)&{row}[{i * step}] = {w.v(o, u, i)};")
-    r, c = w.fresh("r"), w.fresh("c")
-    w.line(f"{FORMS[u].scalar} {r}[32] __attribute__((aligned(64)));")
-    w.line(f"const u32 {c} = {f}_row({', '.join(rows)}, {flag}, {r});")
-    step = w.lanes // 2 if bits == 64 else w.lanes
-    w.put(d, u, lambda i: f"*(const {FORMS[u].vector} *)&{r}[{i * step}]")
+    taken = [register_rows(w, o, "row", u) for o in operands]
+    r, c = array(w, "r", 1, u), w.fresh("c")
+    w.line(f"const u32 {c} = {f}_row({', '.join(taken)}, {flag}, {r});")
+    rows_from(w, d, r, u)
     if gives:
         w.put_pred(out, c)
 
@@ -162,22 +156,16 @@ def wide(w: Writer, instr: Instr, t: str, a: Operand, b: Operand, c: Operand | N
         if w.uniform(a):
             a, b = b, a
         # A guard at the start of this block has checked that no lane wraps around.
-        base = (
-            f"(u64)(({'i64' if q == 's64' else 'u64'}){w.base(a, t)} * ({'i64' if q == 's64' else 'u64'}){w.s(b, t)})"
-        )
-        stride = f"{w.stride(a)} * (i64){w.s(b, t)}"
-        if w.uniform(a):
-            stride = "0"
+        kind = FORMS[q].scalar
+        base = f"(u64)(({kind}){w.base(a, t)} * ({kind}){w.s(b, t)})"
+        stride = "0" if w.uniform(a) else f"{w.stride(a)} * (i64){w.s(b, t)}"
         if c is not None:
             base, stride = f"{base} + {w.base(c, 'u64')}", f"{stride} + {w.stride(c)}"
         w.put_scalar(d, "u64", base, stride)
         return
-    tail = ""
-    operands = [a, b] + ([c] if c is not None else [])
-    if all(w.uniform(o) for o in operands):
+    if all(w.uniform(o) for o in (a, b, c) if o is not None):
         kind = FORMS[q].scalar
-        if c is not None:
-            tail = f" + {w.s(c, q)}"
+        tail = f" + {w.s(c, q)}" if c is not None else ""
         w.put_scalar(d, q, f"({kind}){w.s(a, t)} * ({kind}){w.s(b, t)}{tail}")
         return
     f = f"mulwide_{'i' if is_signed(t) else 'u'}"

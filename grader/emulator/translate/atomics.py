@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from grader.emulator.ptx import Instr, Mem
-from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import (
-    OVERWRITES,
-    SPACE_CODES,
-    TOLERANT,
-    lane_addresses,
-    order_of,
-    value_lanes,
-)
+from grader.emulator.translate.access import OVERWRITES, TOLERANT, order_of
+from grader.emulator.translate.addresses import SPACE_CODES, lane_addresses
+from grader.emulator.translate.rows import declare, rows_from, value_lanes
 from grader.emulator.translate.types import BITS
+from grader.emulator.translate.writer import Writer, handles
 
 _OPERATIONS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
 _TYPES = {"u32", "s32", "b32", "f32", "u64", "s64", "b64", "f64", "f16", "bf16", "f16x2", "bf16x2", "b16"}
@@ -38,7 +33,7 @@ def atomic(w: Writer, instr: Instr) -> None:
         order |= OVERWRITES
     site = w.site("ATOMIC", bits // 8, order)
     lane_addresses(w, mem, "aa", space)
-    w.line("u64 vv[64] __attribute__((aligned(64)));")
+    declare(w, "vv", "u64", 2)
     value_lanes(w, operands[1], read, "vv")
     if len(operands) > 2:
         value_lanes(w, operands[2], read, "vv", 32)
@@ -47,7 +42,7 @@ def atomic(w: Writer, instr: Instr) -> None:
         return
     d = instr.operands[0]
     if bits == 64:
-        w.put(d, "u64", lambda i: f"*(const VQ *)&vv[{i * w.lanes // 2}]")
+        rows_from(w, d, "vv", "u64")
     else:
         w.put(
             d,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from grader.emulator.analysis.effects import has_result
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg
-from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import OBJECT, SPACE_CODES, lane_addresses, lanes_meet, value_lanes
+from grader.emulator.translate.access import OBJECT
+from grader.emulator.translate.addresses import SPACE_CODES, lane_addresses
+from grader.emulator.translate.rows import declare, register_rows, rows, rows_from, value_lanes
+from grader.emulator.translate.writer import Writer, handles
 
 
 def barrier_operands(w: Writer, instr: Instr) -> tuple[str, str]:
@@ -22,12 +24,7 @@ def _uniform(w: Writer, operand: Operand) -> str:
     if w.uniform(operand):
         return w.s(operand, "u32")
     # All lanes of a warp must pass the same barrier number, so one computed from threadIdx is read from the first lane.
-    assert w.instr is not None
-    name = w.fresh("b")
-    w.line(f"u32 {name}_row[32] __attribute__((aligned(64)));")
-    for i in w.pieces("u32"):
-        w.line(f"*(VU *)&{name}_row[{i * w.lanes}] = {w.v(operand, 'u32', i)};")
-    return f"{name}_row[lowest_lane({w.mask})]"
+    return f"{register_rows(w, operand, 'b')}[lowest_lane({w.mask})]"
 
 
 @handles("bar", "barrier")
@@ -37,7 +34,7 @@ def barrier(w: Writer, instr: Instr) -> None:
         sync_warp(w, instr.operands[0], always_whole=not w.slow and instr.guard is None)
         return
     if mods.action == "cluster":
-        lanes_meet(w)
+        w.lanes_meet()
         w.line(f"rt_cluster_wait(w, {w.site('BARRIER')});" if "wait" in mods else f"rt_cluster_arrive(w, {w.mask});")
         return
     site = w.site("BARRIER")
@@ -60,17 +57,15 @@ def barrier(w: Writer, instr: Instr) -> None:
 
 
 def sync_warp(w: Writer, members: Operand, *, always_whole: bool) -> None:
-    """bar.warp.sync. The lanes that are here go on at once; the runtime records which others they wait for."""
-    lanes_meet(w)
+    """bar.warp.sync. The active lanes continue immediately; the runtime records for which other lanes they wait."""
+    w.lanes_meet()
     if always_whole and isinstance(members, Imm) and members.value & 0xFFFFFFFF == 0xFFFFFFFF:
         return
     site = w.site("BARRIER")
     if w.uniform(members):
         w.line(f"sync_warp(w, {site}, {w.mask}, {w.s(members, 'u32')});")
         return
-    w.line("u32 members[32] __attribute__((aligned(64)));")
-    for i in w.pieces("u32"):
-        w.line(f"*(VU *)&members[{i * w.lanes}] = {w.v(members, 'u32', i)};")
+    rows(w, "members", members)
     w.line(f"rt_syncwarp_groups(w, {site}, {w.mask}, members);")
 
 
@@ -80,10 +75,10 @@ def barrier_object(w: Writer, instr: Instr) -> None:
     mods, what = instr.mods, instr.mods.action
     operands = instr.operands[int(has_result(instr)) :]
     if what == "pending_count":
-        w.line("u64 vv[32] __attribute__((aligned(64)));")
-        value_lanes(w, operands[0], "u64", "vv")
-        w.line("u32 left[32] __attribute__((aligned(64))); pending_counts(left, vv);")
-        w.put(instr.operands[0], "u32", lambda i: f"*(const VU *)&left[{i * w.lanes}]")
+        rows(w, "vv", operands[0], "u64")
+        declare(w, "left")
+        w.line("pending_counts(left, vv);")
+        rows_from(w, instr.operands[0], "left")
         return
     mem = operands[0]
     if not isinstance(mem, Mem):
@@ -94,7 +89,7 @@ def barrier_object(w: Writer, instr: Instr) -> None:
     if what == "inval":
         w.line(f"rt_mbarrier_invalidate({place});")
         return
-    w.line("u64 vv[32] __attribute__((aligned(64)));")
+    declare(w, "vv", "u64")
     wide = what in ("test_wait", "try_wait") and "parity" not in mods
     value_lanes(w, operands[1] if len(operands) > 1 else Imm(1), "u64" if wide else "u32", "vv")
     if what == "init":
@@ -107,7 +102,7 @@ def barrier_object(w: Writer, instr: Instr) -> None:
         w.line(f"rt_mbarrier_arrive({place}, vv, {int(what == 'arrive_drop')});")
         token = instr.operands[0]
         if isinstance(token, Reg):  # not `_`
-            w.put(token, "u64", lambda i: f"*(const VQ *)&vv[{i * w.lanes // 2}]")
+            rows_from(w, token, "vv", "u64")
     else:
         w.line(f"const u32 done = rt_mbarrier_test({place}, vv, {int('parity' in mods)});")
         w.put_pred(instr.operands[0], "done")
@@ -136,6 +131,17 @@ def nanosleep(w: Writer, instr: Instr) -> None:
     w.line(f"rt_nanosleep(w, {w.s(a, 'u32') if w.uniform(a) else '100u'});")
 
 
-@handles("pmevent", "griddepcontrol", "setmaxnreg")
+@handles("griddepcontrol")
+def overlap(w: Writer, instr: Instr) -> None:
+    what = "trigger_dependents" if "launch_dependents" in instr.mods else "wait_for_prerequisite"
+    w.line(f"rt_{what}(w);")
+
+
+@handles("setmaxnreg")
+def move_registers(w: Writer, instr: Instr) -> None:
+    w.line(f"rt_move_registers(w, {w.site('BARRIER')}, {w.s(instr.operands[0], 'u32')}, {int('inc' in instr.mods)});")
+
+
+@handles("pmevent")
 def ignored(w: Writer, instr: Instr) -> None:
-    """Translate hints for the hardware to nothing."""
+    """Translate a hint for the hardware to nothing."""

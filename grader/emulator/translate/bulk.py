@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.emulator.ptx import Instr, Mem, Operand, Reg, Vec
-from grader.emulator.translate.function import Writer
-from grader.emulator.translate.memory import ASYNC, SPACE_CODES, lane_addresses
+from grader.emulator.ptx import Instr, Mem, Operand, Reg, Vec, items_of
+from grader.emulator.translate.access import ASYNC
+from grader.emulator.translate.addresses import SPACE_CODES, lane_addresses
+from grader.emulator.translate.rows import declare, fill, rows
+from grader.emulator.translate.writer import Writer
 
 TYPE_NUMBERS = {
     "u32": 2, "b32": 2, "s32": 3, "u64": 4, "b64": 4, "s64": 5, "f16": 6, "f32": 7, "f64": 8, "bf16": 9,
@@ -49,15 +51,13 @@ def _addresses(w: Writer, operand: Operand, name: str, space: str) -> None:
 
 
 def _completion(w: Writer, instr: Instr, rest: Sequence[Operand]) -> str:
-    """The barrier object at which a copy completes, or NULL for one of a bulk group; and the blocks of a multicast, or NULL."""
+    """The barrier object at which a copy completes, or NULL for a copy of a bulk group; and the blocks of a multicast, or NULL."""
     if "bulk_group" in instr.mods or not rest:
         return "NULL, NULL"
     _addresses(w, rest[0], "oa", "shared")
     if "multicast__cluster" not in instr.mods:
         return "oa, NULL"
-    w.line("u32 blocks[32] __attribute__((aligned(64)));")
-    for i in w.pieces("u32"):
-        w.line(f"*(VU *)&blocks[{i * w.lanes}] = {w.v(rest[1], 'u16', i)};")
+    rows(w, "blocks", rest[1], read="u16")
     return "oa, blocks"
 
 
@@ -67,9 +67,7 @@ def _bytes(w: Writer, instr: Instr) -> None:
     to, source, size, *rest = instr.operands
     _addresses(w, to, "ta", spaces[0])
     _addresses(w, source, "fa", spaces[1])
-    w.line("u32 nn[32] __attribute__((aligned(64)));")
-    for i in w.pieces("u32"):
-        w.line(f"*(VU *)&nn[{i * w.lanes}] = {w.v(size, 'u32', i)};")
+    rows(w, "nn", size)
     completion = _completion(w, instr, rest)
     number = TYPE_NUMBERS[instr.type] if "reduce" in instr.mods else 0
     sites = _sites(w, instr, into_shared=spaces[0] == "shared")
@@ -92,16 +90,13 @@ def _tensor(w: Writer, instr: Instr) -> None:
     by_pixels = any(m in ("im2col", "im2col_no_offs") for m in instr.mods)
     offsets: tuple[Operand, ...] = ()
     if by_pixels and loads:
-        found = rest.pop(1)
-        offsets = found.items if isinstance(found, Vec) else (found,)
+        offsets = items_of(rest.pop(1))
     _addresses(w, shared, "sa", "shared")
     _addresses(w, tensor_map, "ma", "generic")
     count = len(coordinates.items)
-    w.line(f"u32 at[{32 * (count + len(offsets))}] __attribute__((aligned(64)));")
+    declare(w, "at", count=count + len(offsets))
     for k, coordinate in enumerate((*coordinates.items, *offsets)):
-        for i in w.pieces("u32"):
-            text = w.v(coordinate, "u32" if k < count else "u16", i)
-            w.line(f"*(VU *)&at[{32 * k + i * w.lanes}] = {text};")
+        fill(w, "at", coordinate, read="u32" if k < count else "u16", at=32 * k)
     completion = _completion(w, instr, rest)
     sites = _sites(w, instr, into_shared=loads)
     how = f"(struct box_copy){{{count}, {int(by_pixels)}, {len(offsets)}, {_reduction(instr)}}}"

@@ -1,13 +1,14 @@
 """Calls: of translated functions, of the runtime's device functions (printf, malloc, …), and through pointers.
 
-Arguments and results are passed in rows, as in local memory: each row holds one 4-byte word of all lanes."""
+Arguments and results are passed in rows, as in local memory: each row holds one 4-byte word for each lane."""
 
 from __future__ import annotations
 
 from grader.emulator.ptx import Instr, Operand, Reg, Sym
-from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.lacking import lacking_in_kernels
 from grader.emulator.translate.memory import param_rows
+from grader.emulator.translate.rows import rows
+from grader.emulator.translate.writer import Writer, handles
 
 
 def _rows(w: Writer, operand: Operand) -> str:
@@ -25,11 +26,11 @@ def _after(w: Writer, called: str, left: str) -> None:
 def call(w: Writer, instr: Instr) -> None:
     w.pin()
     callee = instr.callee
-    rows = [_rows(w, o) for o in instr.operands] + [_rows(w, o) for o in instr.results]
+    arguments = ", ".join(_rows(w, o) for o in (*instr.operands, *instr.results))
     if isinstance(callee, Sym):
         builtin = _BUILTINS.get(callee.name)
         if builtin is not None:
-            w.line(f"{builtin}(w, {w.mask}, {', '.join(rows)});")
+            w.line(f"{builtin}(w, {w.mask}, {arguments});")
             return
         symbol = w.layout.callees.get(callee.name)
         if symbol is None:
@@ -39,17 +40,15 @@ def call(w: Writer, instr: Instr) -> None:
                 f"a call of {callee.name}, which is not defined in this program,",
                 "define the function in the same file or build with -rdc=true",
             )
-        w.line(f"u32 *args[] = {{{', '.join(rows) or 'NULL'}}};")
+        w.line(f"u32 *args[] = {{{arguments or 'NULL'}}};")
         name = w.fresh("left")
         w.line(f"const u32 {name} = {symbol}(w, {w.mask}, args);")
         _after(w, w.mask, name)
         return
     assert isinstance(callee, Reg)
     site = w.site("CALL")
-    w.line(f"u32 *args[] = {{{', '.join(rows) or 'NULL'}}};")
-    w.line("u64 to[32] __attribute__((aligned(64)));")
-    for i in w.pieces("u64"):
-        w.line(f"*(VQ *)&to[{i * w.lanes // 2}] = {w.v(callee, 'u64', i)};")
+    w.line(f"u32 *args[] = {{{arguments or 'NULL'}}};")
+    rows(w, "to", callee, "u64")
     name = w.fresh("left")
     w.line(f"const u32 {name} = call_pointers(w, {site}, {w.mask}, to, args);")
     _after(w, w.mask, name)
@@ -59,4 +58,3 @@ def call(w: Writer, instr: Instr) -> None:
 _BUILTINS = {
     "vprintf": "call_vprintf", "__assertfail": "call_assertfail", "malloc": "call_malloc", "free": "call_free",
 }  # fmt: skip
-BUILTIN_NAMES = frozenset(_BUILTINS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,14 +14,15 @@ from grader.emulator.analysis.waiting import idle_until_meeting, meeting_lanes
 from grader.emulator.ptx import Imm, Instr
 from grader.emulator.ptx.model import Loc
 from grader.emulator.translate.barriers import barrier_operands
-from grader.emulator.translate.function import Writer
+from grader.emulator.translate.rows import rows
 from grader.emulator.translate.types import FORMS
-from grader.emulator.translate.warp_ops import ask, call_number, rows
+from grader.emulator.translate.warp_ops import ask, call_number
 from grader.emulator.translate.ways import NOWHERE, Gather, Way
+from grader.emulator.translate.writer import Writer
 
 
 class FormWriter(Writer):
-    """A `Writer` that also writes what surrounds instructions. It returns a `Way` for each block; `lines` collects the
+    """A `Writer` that also emits the control flow around instructions. It returns a `Way` for each block; `lines` collects the
     cases of the blocks that are C."""
 
     def __init__(self, *args: Any, compiled: Collection[int] = ()) -> None:
@@ -140,8 +141,8 @@ class FormWriter(Writer):
         return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.is_dynamic else "")
 
     def _hold(self, block: Block) -> int:
-        """At a place where lanes meet, hold lanes while other participants that have waited elsewhere are yet to come.
-        Returns the mask of the participants if it is known."""
+        """At a place where lanes meet, hold the lanes until participants that waited elsewhere arrive. Return the mask
+        of the participants if it is known, else 0."""
         self.instr = block.instrs[0]
         mask = meeting_lanes(self.instr, self.layout.callees_do)
         assert mask is not None
@@ -177,19 +178,16 @@ class FormWriter(Writer):
         if not checks:
             return
         self.line(f"if (UNLIKELY({' || '.join(checks)})) {{")
-        self._spill(self.values.live_in[block.number])
+        self._move(self.values.live_in[block.number], self._spill_web)
         self.line(f"t->m = m; rt_depart(w, F, t, {block.number}u); m = 0; break; }}")
 
     # ---- frame traffic ------------------------------------------------------------------------------------------------
 
-    def _in_place(self, web: int) -> bool:
-        """Whether this form stores a register in the same place and shape as the slow form."""
-        return self.places[web] == self.frame.places[web]
-
-    def _spill(self, webs: set[int]) -> None:
+    def _move(self, webs: set[int], write: Callable[[int], None]) -> None:
+        """Write rows that copy registers between their places in this form and in the slow form."""
         for web in sorted(webs):
-            if not self.values.local[web] and not self._in_place(web):
-                self.as_row(partial(self._spill_web, web))
+            if not self.values.local[web] and self.places[web] != self.frame.places[web]:
+                self.as_row(partial(write, web))
 
     def _spill_web(self, web: int) -> None:
         kept = self.declared(self.values.register[web])
@@ -202,11 +200,6 @@ class FormWriter(Writer):
             return
         for i in self.pieces(kept):
             self.line(f"{self.frame_cell(web, f'_{i}')} = {self.web_piece(web, i)};")
-
-    def _reload(self, webs: set[int]) -> None:
-        for web in sorted(webs):
-            if not self.values.local[web] and not self._in_place(web):
-                self.as_row(partial(self._reload_web, web))
 
     def _reload_web(self, web: int) -> None:
         kept = self.declared(self.values.register[web])
@@ -238,8 +231,8 @@ class FormWriter(Writer):
                 self.line(f"{self.cell(web)} = {first} - (u32)__builtin_ctz(m) * ({t})({shape.stride}ll);")
 
     def _apart(self, block: Block, way: Way) -> Way:
-        """Extend the way of `block`, at whose end lanes part: the slow form runs them until they meet, where the fast
-        form goes on."""
+        """Extend the way of `block`, at whose end lanes diverge: the slow form runs them until they reconverge, where
+        the fast form continues."""
         stop = self.graph.postdominator[block.number]
         meet = stop < self.graph.exit
         region = [self.graph.blocks[number] for number in self.graph.region(block.number)]
@@ -253,10 +246,10 @@ class FormWriter(Writer):
         if not stays and not any(b.number in self.layout.waiting for b in region):
             reads = {self.values.of_read(i, name) for b in region for i in b.instrs for name in read(i)}
             needed &= changed | reads | {web for b in region for web in self.values.web_at_end[b.number].values()}
-        self._spill(needed)
+        self._move(needed, self._spill_web)
         _, spilled = self.code.take()
         if meet:
-            self._reload(after & changed)
+            self._move(after & changed, self._reload_web)
         _, reloaded = self.code.take()
         return replace(way, spilled=spilled, reloaded=reloaded, stop=stop if meet else NOWHERE)
 
@@ -325,7 +318,7 @@ class FormWriter(Writer):
             self.layout.counting.switch(self, block)
 
     def _take_short_cuts(self, block: Block) -> None:
-        """Write jumps from a block that is C directly to others that are C."""
+        """Emit jumps from a block compiled as C directly to other such blocks."""
         end = block.end
         if isinstance(end, Goto):
             self._goto("1", end.target)

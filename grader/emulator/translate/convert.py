@@ -7,8 +7,9 @@ from functools import partial
 
 from grader.emulator.analysis.shapes import Kind
 from grader.emulator.ptx import SPACES, Instr, Operand, Reg, Sym, Vec
-from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.types import BITS, FORMS, half_of, is_float, is_signed
+from grader.emulator.translate.rows import rows
+from grader.emulator.translate.types import BITS, FORMS, half_of, is_float, is_signed, narrowed
+from grader.emulator.translate.writer import Writer, handles
 
 _WINDOWS = {"shared": "SHARED_WINDOW", "local": "LOCAL_WINDOW", "param": "PARAM_WINDOW"}
 _C_TYPES = {"s8": "int8_t", "u8": "uint8_t", "s16": "int16_t", "u16": "uint16_t"}
@@ -50,9 +51,7 @@ def isspacep(w: Writer, instr: Instr) -> None:
     if w.uniform(a):
         w.put_pred(d, f"-(u32)is_{space}({w.s(a, 'u64')})")
         return
-    w.line("u64 aa[32] __attribute__((aligned(64)));")
-    for i in w.pieces("u64"):
-        w.line(f"*(VQ *)&aa[{i * w.lanes // 2}] = {w.v(a, 'u64', i)};")
+    rows(w, "aa", a, "u64")
     w.put_pred(d, f"lanes_in_{space}(aa)")
 
 
@@ -156,14 +155,8 @@ def _range(t: str) -> tuple[int, int]:
 
 
 def _cut(text: str, t: str) -> str:
-    if t == "s16":
-        return f"((VI)({text}) << 16 >> 16)"
-    if t == "s8":
-        return f"((VI)({text}) << 24 >> 24)"
-    if BITS[t] == 16:
-        return f"((VU)({text}) & 0xffffu)"
-    if BITS[t] == 8:
-        return f"((VU)({text}) & 0xffu)"
+    if BITS[t] < 32:
+        return narrowed(text, t)
     return f"({FORMS[t].vector}){text}" if FORMS[t].wide else f"({FORMS[t].vector})({text})"
 
 
@@ -291,7 +284,7 @@ def pack(w: Writer, instr: Instr, t: str, a: Vec) -> None:
     w.op(instr, t, [(item, f"u{bits}") for item in a.items], make)
 
 
-def unpack(w: Writer, instr: Instr, t: str, d: Vec, a: Operand) -> None:
+def unpack(w: Writer, t: str, d: Vec, a: Operand) -> None:
     """mov.b64 {a, b}, s."""
     bits = BITS[t] // len(d.items)
     mask = (1 << bits) - 1

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Literal
 
 from grader.emulator.analysis.cfg import Block, Branch, Leave, Switch
 from grader.emulator.analysis.effects import read
-from grader.emulator.ptx import Function, Instr, Mem, Operand, Sym, Vec
+from grader.emulator.ptx import Function, Instr, Mem, Sym, items_of
 from grader.emulator.ptx.model import Loc
+from grader.emulator.translate.addresses import SPACE_CODES, address_arguments, lane_addresses
 from grader.emulator.translate.fusion import Fused, fuse, trailing_zeros, used_bytes
 from grader.emulator.translate.types import BITS
 
 if TYPE_CHECKING:
-    from grader.emulator.translate.function import Writer
+    from grader.emulator.translate.writer import Writer
 
 # The order of enum instruction_class in runtime/counters.h.
 CLASSES = (
@@ -71,6 +72,12 @@ def lane_operations(instr: Instr) -> tuple[str, str, int] | None:
     operation = _OPERATION_OF_OP.get(instr.op)
     found = _FLOATS.get(instr.type)
     return (found[0], operation, found[1]) if operation and found else None
+
+
+def may_compute_floats(instr: Instr) -> bool:
+    """Whether an instruction computes with floating-point numbers, or calls a function that may."""
+    adds = instr.op in ("atom", "red", "cp", "max", "min") and instr.type in _FLOATS
+    return adds or instr.op == "call" or instruction_class(instr) == "tensor" or lane_operations(instr) is not None
 
 
 def tensor_operations(instr: Instr) -> int:
@@ -218,7 +225,7 @@ class FunctionCounting:
         w.line(f"COUNT_BRANCH(w, {w.number(self._branch(block))}, {condition} & m, m);")
 
     def switch(self, w: Writer, block: Block) -> None:
-        """Write the hook where `index[32]` holds the lanes' switch targets."""
+        """Emit the counting hook for a switch; `index[32]` holds each lane's target at that point."""
         w.line(f"rt_count_switch(w, {self._branch(block)}, t->index, m);")
 
     def _count(self, w: Writer, slot: int, mask: str) -> None:
@@ -266,8 +273,6 @@ class FunctionCounting:
         return self._branches[block.number]
 
     def _access(self, w: Writer, access: int, kind: AccessKind, mem: Mem, space: str) -> None:
-        from grader.emulator.translate.memory import SPACE_CODES, address_arguments
-
         w.line("{")
         form, arguments = address_arguments(w, mem, space)
         w.line(f"count_{form}(w, {w.number(access)}, {SPACE_CODES[space]}, {arguments}, {w.mask});")
@@ -275,8 +280,6 @@ class FunctionCounting:
 
     def _copy(self, w: Writer, instr: Instr) -> None:
         """Write the hook for an asynchronous copy: how many sectors it reads depends on both of its addresses."""
-        from grader.emulator.translate.memory import lane_addresses
-
         requests = list(_accesses(instr, self._used))
         if not requests:
             return
@@ -289,8 +292,6 @@ class FunctionCounting:
         w.line("}")
 
     def _matrices(self, w: Writer, instr: Instr) -> None:
-        from grader.emulator.translate.memory import lane_addresses
-
         load = instr.op == "ldmatrix"
         mem, registers = (instr.operands[1], instr.operands[0]) if load else (instr.operands[0], instr.operands[1])
         assert isinstance(mem, Mem)
@@ -298,12 +299,8 @@ class FunctionCounting:
         access = self._number(instr, "LOAD" if load else "STORE", 16)
         w.line("{")
         lane_addresses(w, mem, "ca", space)
-        w.line(f"rt_count_matrix(w, {w.number(access)}, ca, {len(_items(registers))});")
+        w.line(f"rt_count_matrix(w, {w.number(access)}, ca, {len(items_of(registers))});")
         w.line("}")
-
-
-def _items(operand: Operand) -> tuple[Operand, ...]:
-    return operand.items if isinstance(operand, Vec) else (operand,)
 
 
 def _accesses(instr: Instr, used: Collection[str]) -> Iterator[tuple[AccessKind, Mem, str, int]]:

@@ -7,6 +7,9 @@ from functools import cached_property
 
 from grader.emulator.ptx import Function, Instr, Module, Sym, Variable
 
+SYSTEM_SHARED_BYTES = 1024
+"""Shared memory of the system, before a block's own from sm_90 on: SHARED_START of runtime/device.h."""
+
 
 def aligned(offset: int, align: int) -> int:
     return -(-offset // align) * align
@@ -60,23 +63,27 @@ class Facts:
         return list(seen.values())
 
     def shared(self, function: Function) -> tuple[dict[str, int], int]:
-        """Offsets of a function's shared variables, and its static bytes. Module-level variables come first, at the
-        same place for all functions of the module; each function's own variables follow; dynamic memory is last."""
+        """Offsets of a function's shared variables, and where its static ones end. Module-level variables come first, at
+        the same place for all functions of the module; each function's own variables follow; dynamic memory is last."""
         module = [v for v in self.module.variables.values() if v.space == "shared"]
         owners = self.reached(function) if function.entry else [function]
         static = [v for v in module if v.size and v.name in self._shared_used]
         static += [v for f in owners for v in f.variables if v.space == "shared"]
         offsets: dict[str, int] = {}
-        at = 0
+        at = self.shared_start
         for v in static:
             offsets[v.name] = at = aligned(at, v.align)
             at += v.size
-        dynamic = self.dynamic_start(at) if at else 0
+        dynamic = self.dynamic_start(at)
         return offsets | {v.name: dynamic for v in module if not v.size}, at
 
-    def dynamic_start(self, static_bytes: int) -> int:
-        """Where dynamic shared memory begins: after the static bytes, aligned as its declarations require."""
-        return aligned(static_bytes, max([16, *(v.align for v in self._dynamic)]))
+    @property
+    def shared_start(self) -> int:
+        return SYSTEM_SHARED_BYTES if self.module.architecture >= 90 else 0
+
+    def dynamic_start(self, static_end: int) -> int:
+        """The start of dynamic shared memory: after the static variables, aligned as its declarations require."""
+        return aligned(static_end, max([16, *(v.align for v in self._dynamic)]))
 
     @cached_property
     def _dynamic(self) -> list[Variable]:
@@ -94,6 +101,11 @@ class Facts:
     def _shared_used(self) -> set[str]:
         operands = [o for f in self.module.functions.values() for i in _instrs(f) for o in i.operands]
         return {str(getattr(o, "name", None) or getattr(getattr(o, "base", None), "name", "")) for o in operands}
+
+    def triggers(self, kernel: Function) -> bool:
+        """Whether the kernel or a function that it calls triggers dependent launches."""
+        instrs = (instr for function in self.reached(kernel) for instr in _instrs(function))
+        return any(instr.op == "griddepcontrol" and "launch_dependents" in instr.mods for instr in instrs)
 
     def local(self, function: Function) -> tuple[dict[str, int], int]:
         """Offsets of a function's local variables, and their total size in bytes."""

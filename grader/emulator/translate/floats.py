@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from grader.emulator.ptx import Instr
-from grader.emulator.translate.function import Writer, handles
 from grader.emulator.translate.types import HALVES
+from grader.emulator.translate.writer import Writer, handles
 
 
 def finish_float(instr: Instr, text: str, suffix: str, t: str) -> str:

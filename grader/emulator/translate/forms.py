@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from grader.emulator.analysis.cfg import Block, Branch, Graph, Switch, build, is_barrier
+from grader.emulator.analysis.cfg import Block, Graph, build, is_barrier
 from grader.emulator.analysis.effects import CARRY, written
-from grader.emulator.analysis.shapes import Kind, Ssa, Values, analyse
+from grader.emulator.analysis.shapes import Kind, Values, analyse
+from grader.emulator.analysis.ssa import Ssa
 from grader.emulator.analysis.waiting import meetings, waiting_loops
 from grader.emulator.ptx import Instr, Reg
 from grader.emulator.translate.control import FormWriter
 from grader.emulator.translate.frame import Frame
-from grader.emulator.translate.function import Layout
+from grader.emulator.translate.layout import Layout
 from grader.emulator.translate.shape_rules import ShapeRules, is_widening_guard
 from grader.emulator.translate.template import Code, Templates
 from grader.emulator.translate.types import storage
@@ -46,7 +47,7 @@ class _FunctionText:
         linear_rules = ShapeRules(linear=True, per_lane_params=per_lane, guards=True, floats=floats)
         callees = self.layout.callees_do
         graph = build(function)
-        ssa = Ssa(graph, _predicate)
+        ssa = Ssa(graph)
         general_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats)
         meet = meetings(graph, callees)
         if any(_waits_alone(i) for b in graph.blocks for i in b.instrs):
@@ -62,7 +63,7 @@ class _FunctionText:
         }
         if guards or meet:
             graph = build(function, frozenset(guards) | meet)
-            ssa = Ssa(graph, _predicate)
+            ssa = Ssa(graph)
             values = analyse(ssa, linear_rules)
         self.layout.guards = guards
         self.layout.meetings = meet
@@ -87,7 +88,7 @@ class _FunctionText:
         return [*texts.values(), self._entry(graph, needed, list(texts))]
 
     def _inner_blocks(self, graph: Graph) -> set[int]:
-        """The blocks worth gcc's time: those in loops, the deepest first, and among these the ones with most arithmetic
+        """The blocks worth gcc's time: those in loops, the deepest first, and among these those with most arithmetic
         on floats, until the budget is used up."""
         depth = {b.number: sum(b.number in body for body in graph.loops.values()) for b in graph.blocks}
 
@@ -124,7 +125,7 @@ class _FunctionText:
         everything = {b.number for b in graph.blocks}
         if guards or self.layout.waiting or not graph.reducible:
             return everything
-        # Each region completely, even where it overlaps others: a region inside it may end before it does.
+        # Take every region in full, even where regions overlap: an inner one may end before the outer one.
         needed = set().union(*(graph.region(number) for number in general.divergent | linear.divergent))
         if any(is_barrier(i) for n in needed for i in graph.blocks[n].instrs):
             return everything
@@ -150,15 +151,6 @@ class _FunctionText:
             f"static const struct function function = {{{numbers}, {places}}};\n"
             "return rt_run(w, m, prm, &function);\n}\n"
         )
-
-
-def _predicate(block: Block) -> str | None:
-    end = block.end
-    if isinstance(end, Branch):
-        return end.condition.name
-    if isinstance(end, Switch):
-        return end.index.name
-    return None
 
 
 def _waits_alone(instr: Instr) -> bool:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from grader.emulator.analysis.shapes import Kind, Shape, Ssa, Values
+from grader.emulator.analysis.shapes import Kind, Shape, Values
+from grader.emulator.analysis.ssa import Ssa
 from grader.emulator.ptx import Variable
 from grader.emulator.translate.types import FORMS
 
@@ -70,7 +71,7 @@ class Frame:
         return places | {web: begin[size] + size * index for web, (size, index) in turns.items()}
 
     def _turns(self, values: Values) -> dict[int, tuple[int, int]]:
-        """For each web of a single block, the size class and index of a place that is free while the web is in use."""
+        """For each web of a single block, the size class and index of a place that no other web uses meanwhile."""
         turns: dict[int, tuple[int, int]] = {}
         for block in self.ssa.graph.blocks:
             last: dict[int, int] = {}
@@ -95,7 +96,7 @@ class Frame:
                     else:
                         index = used[size] = used.get(size, -1) + 1
                     turns[web] = (size, index)
-                for web in webs:  # freed only now that all have places: a result must not take an operand's place
+                for web in webs:  # free places last: a result must not take the place of an operand
                     if last[web] == at:
                         size, index = turns[web]
                         free.setdefault(size, []).append(index)

@@ -144,7 +144,7 @@ def _alignment_by_vectors(instrs: list[Instr]) -> dict[tuple[str, int], int]:
 
 
 def _word(instr: Instr) -> _Word | None:
-    """The instruction as an access to whole words of shared or global memory; None if it is another or has a guard."""
+    """The instruction as an access to whole words of shared or global memory; None if it is any other instruction, or has a guard."""
     if instr.op not in ("ld", "st") or instr.guard is not None:
         return None
     space = instr.mods.space
@@ -189,7 +189,7 @@ def used_bytes(instr: Instr, used: Collection[str]) -> int:
 
 
 def trailing_zeros(function: Function, shared: Mapping[str, int]) -> dict[str, int]:
-    """For each register, how many of its lowest bits are zero for every input. This is what the assembler knows about
+    """The number of lowest bits of each register that are zero for every input. The assembler knows no more about
     alignment."""
     instrs = [item for item in function.body if isinstance(item, Instr)]
     zeros = {name: _UNKNOWN for instr in instrs for name in written(instr)}

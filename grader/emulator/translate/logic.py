@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from grader.emulator.analysis.shapes import Kind
 from grader.emulator.ptx import Imm, Instr, Reg
-from grader.emulator.translate.function import Row, Writer, handles, write_row
+from grader.emulator.translate.rows import declare, rows, rows_from
 from grader.emulator.translate.types import BITS, FORMS, is_signed
-from grader.emulator.translate.warp_ops import rows
+from grader.emulator.translate.writer import Row, Writer, handles, write_row
 
 
 @handles("and", "or", "xor")
@@ -176,8 +176,9 @@ def find_nth_set(w: Writer, instr: Instr) -> None:
         return
     for name, operand in zip(("mask", "base", "offset"), operands, strict=True):
         rows(w, name, operand)
-    w.line("u32 result[32] __attribute__((aligned(64))); fns_row(result, mask, base, offset);")
-    w.put(d, "u32", lambda i: f"*(const VU *)&result[{i * w.lanes}]")
+    declare(w, "result")
+    w.line("fns_row(result, mask, base, offset);")
+    rows_from(w, d, "result")
 
 
 @handles("createpolicy")

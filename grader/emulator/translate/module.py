@@ -1,4 +1,4 @@
-"""A PTX module → C source.
+"""Translates a PTX module to C source.
 
 The C code for a module consists of a common part (declarations), the tables that the runtime reads, one part per form
 of a function, and the templates of the module's threaded code (template.py). All but the common part are compiled in
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from grader.emulator.analysis.hazards import mark_misused_registers
-from grader.emulator.analysis.in_flight import give_waits_their_results
+from grader.emulator.analysis.in_flight import give_waits_their_results, sums
 from grader.emulator.analysis.waiting import Callees
 from grader.emulator.ptx import Function, Module
 from grader.emulator.translate import (
@@ -24,7 +24,7 @@ from grader.emulator.translate import (
     logic,
     memory,
     selection,
-    sending,
+    stores,
     tensor,
     textures,
     video,
@@ -34,8 +34,8 @@ from grader.emulator.translate import (
 from grader.emulator.translate.counting import Counting, FunctionCounting
 from grader.emulator.translate.facts import Facts, parameter_places
 from grader.emulator.translate.forms import write_forms
-from grader.emulator.translate.function import Layout
 from grader.emulator.translate.lacking import DYNAMIC_PARALLELISM
+from grader.emulator.translate.layout import Layout
 from grader.emulator.translate.refusal import Finding, Refused
 from grader.emulator.translate.tables import Sites, Tables
 from grader.emulator.translate.template import Template, Templates
@@ -45,7 +45,7 @@ from grader.emulator.translate.template import Template, Templates
 # fast this way; both products of each of flash2.cu's three kernels have 1,700.
 COMPILED_INSTRUCTIONS = 2000
 _FAMILIES = (
-    arith, atomics, barriers, calls, convert, floats, logic, memory, selection, sending, tensor, textures, video, warp_ops,
+    arith, atomics, barriers, calls, convert, floats, logic, memory, selection, stores, tensor, textures, video, warp_ops,
     wgmma,
 )  # fmt: skip
 
@@ -71,7 +71,7 @@ def translate_module(
     sanitize: frozenset[str] = frozenset(),
     count: bool = False,
 ) -> tuple[Translation, list[Finding]]:
-    """Translate all functions. `prefix` keeps the C names of several modules apart; `lanes` is W of warp.h; `registers`
+    """Translate all functions. `prefix` keeps the C names of several modules apart; `lanes` is W of vectors.h; `registers`
     returns each kernel's registers per thread and is called last, because ptxas takes a while. With `count` the program
     counts what counters.h describes. If there are findings, the translation must not be used."""
     return _ModuleWriter(module, prefix, lanes, registers, sanitize, Counting() if count else None).run()
@@ -130,7 +130,8 @@ class _ModuleWriter:
 
     def _function(self, function: Function, budget: int) -> tuple[list[str], int]:
         mark_misused_registers(function)
-        give_waits_their_results(function)
+        products = sums(function)
+        give_waits_their_results(function, products)
         symbol, facts = self.facts.names[function.name], self.facts
         shared, _ = facts.shared(function)
         local, local_bytes = facts.local(function)
@@ -141,7 +142,7 @@ class _ModuleWriter:
         defined = {n: s for n, s in facts.names.items() if self.module.functions[n].defined}
         layout = Layout(
             function, symbol, shared, local, local_bytes, params, defined, facts.addresses, self.sites.add, self.lanes,
-            self.module.architecture,
+            self.module.architecture, sums=products,
         )  # fmt: skip
         layout.watched = bool(self.sanitize)
         layout.callees_do = self._callees_do

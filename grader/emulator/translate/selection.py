@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from grader.emulator.analysis.shapes import UNIFORM
 from grader.emulator.ptx import Imm, Instr, Operand, Reg, Sym, Vec
-from grader.emulator.translate.function import Writer, handles
+from grader.emulator.translate.convert import pack, unpack
 from grader.emulator.translate.types import BITS, FORMS, HALVES, is_float, is_signed, storage
+from grader.emulator.translate.writer import Writer, handles
 
 
 @handles("mov")
 def mov(w: Writer, instr: Instr) -> None:
-
     t = instr.type
     d, a = instr.operands
-    if isinstance(d, Vec) or isinstance(a, Vec):
-        from grader.emulator.translate.convert import pack, unpack
-
-        if isinstance(d, Vec):
-            unpack(w, instr, t, d, a)
-        elif isinstance(a, Vec):
-            pack(w, instr, t, a)
+    if isinstance(d, Vec):
+        unpack(w, t, d, a)
+        return
+    if isinstance(a, Vec):
+        pack(w, instr, t, a)
         return
     if t == "pred":
         w.put_pred(d, w.pred(a))
@@ -67,17 +65,8 @@ _FLOAT_COMPARE = {
 }  # fmt: skip
 _INTEGER_COMPARE = {"eq": 0, "ne": 4, "lt": 1, "le": 2, "gt": 6, "ge": 5, "lo": 1, "ls": 2, "hi": 6, "hs": 5}
 _C_COMPARE = {
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "lo": "<",
-    "ls": "<=",
-    "hi": ">",
-    "hs": ">=",
-}
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">=",
+}  # fmt: skip
 
 
 def compare(w: Writer, instr: Instr, how: str, t: str, a: Operand, b: Operand) -> str:
@@ -121,7 +110,7 @@ def compare(w: Writer, instr: Instr, how: str, t: str, a: Operand, b: Operand) -
 def setp(w: Writer, instr: Instr) -> None:
     how, t, operands = instr.mods.action, instr.type, instr.sources
     if t.endswith("x2"):
-        setp_half2(w, instr, how, t)
+        setp_half2(w, instr, t)
         return
     text = compare(w, instr, how, t, operands[0], operands[1])
     name = w.fresh("c")
@@ -140,16 +129,16 @@ def setp(w: Writer, instr: Instr) -> None:
     w.put_pred(instr.operands[0], first)
 
 
-def setp_half2(w: Writer, instr: Instr, how: str, t: str) -> None:
-    base = t[:-2]
-    a, b = instr.sources[:2]
+def compare_half(w: Writer, instr: Instr, t: str, i: int, high: int) -> str:
+    """C text of the lane mask of piece `i` for the comparison of the low or `high` halves of the two sources."""
+    a, b = (f"{t[:-2]}_to_f32_v({w.v(o, t, i)} >> {16 * high} & 0xffffu)" for o in instr.sources[:2])
+    return f"CMPF({_FLOAT_COMPARE[instr.mods.action]}, {a}, {b})"
+
+
+def setp_half2(w: Writer, instr: Instr, t: str) -> None:
     names = []
     for high in (0, 1):
-        parts = [
-            f"CMPF({_FLOAT_COMPARE[how]}, {base}_to_f32_v({w.v(a, t, i)} >> {16 * high} & 0xffffu), "
-            f"{base}_to_f32_v({w.v(b, t, i)} >> {16 * high} & 0xffffu)) << {i * w.lanes}"
-            for i in w.pieces("f32")
-        ]
+        parts = [f"{compare_half(w, instr, t, i, high)} << {i * w.lanes}" for i in w.pieces("f32")]
         names.append(w.fresh("c"))
         w.line(f"const u32 {names[-1]} = {' | '.join(parts)};")
     w.put_pred(instr.operands[0], names[0])
@@ -161,7 +150,7 @@ def setp_half2(w: Writer, instr: Instr, how: str, t: str) -> None:
 def set_(w: Writer, instr: Instr) -> None:
     how, (dt, st) = instr.mods.action, instr.mods.types
     if st.endswith("x2"):
-        set_half2(w, instr, how, dt, st)
+        set_half2(w, instr, dt, st)
         return
     if instr.mods.operation:
         raise w.refuse()
@@ -169,14 +158,8 @@ def set_(w: Writer, instr: Instr) -> None:
     name = w.fresh("c")
     w.line(f"const u32 {name} = {text};")
     one = {
-        "f32": "1.0f",
-        "u32": "~0u",
-        "s32": "~0u",
-        "f16": "0x3c00u",
-        "bf16": "0x3f80u",
-        "b32": "~0u",
-        "u16": "0xffffu",
-    }.get(dt)
+        "f32": "1.0f", "u32": "~0u", "s32": "~0u", "f16": "0x3c00u", "bf16": "0x3f80u", "b32": "~0u", "u16": "0xffffu",
+    }.get(dt)  # fmt: skip
     if one is None:
         raise w.refuse()
     t = "f32" if dt == "f32" else "u32"
@@ -187,22 +170,14 @@ def set_(w: Writer, instr: Instr) -> None:
         w.put(instr.operands[0], t, lambda i: f"{select}(MK({name}, {i}), {broadcast}({one}), {broadcast}(0))")
 
 
-def set_half2(w: Writer, instr: Instr, how: str, dt: str, st: str) -> None:
-    base = st[:-2]
-    _, a, b = instr.operands[:3]
+def set_half2(w: Writer, instr: Instr, dt: str, st: str) -> None:
     one = {"f16x2": "0x3c00u", "bf16x2": "0x3f80u", "u32": "0xffffu", "b32": "0xffffu"}.get(dt)
     if one is None:
         raise w.refuse()
 
     def piece(i: int) -> str:
-        parts = []
-        for high in (0, 1):
-            mask = (
-                f"CMPF({_FLOAT_COMPARE[how]}, {base}_to_f32_v({w.v(a, st, i)} >> {16 * high} & 0xffffu), "
-                f"{base}_to_f32_v({w.v(b, st, i)} >> {16 * high} & 0xffffu))"
-            )
-            parts.append(f"SELU({mask}, BU({one} << {16 * high}), BU(0))")
-        return " | ".join(parts)
+        masks = (compare_half(w, instr, st, i, high) for high in (0, 1))
+        return " | ".join(f"SELU({mask}, BU({one} << {16 * high}), BU(0))" for high, mask in enumerate(masks))
 
     if w.result_shape(instr.operands[0]) == UNIFORM:
         w.put_scalar(instr.operands[0], "u32", f"({piece(0)})[0]")

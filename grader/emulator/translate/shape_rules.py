@@ -26,15 +26,25 @@ _UNIFORM_SPECIAL = {
 _INTEGER = ("u32", "s32", "b32", "u64", "s64", "b64")
 
 
-def wrap32(stride: int, bits: int) -> int:
+def wrapped(stride: int, bits: int) -> int:
     """A stride as a signed number of `bits` bits."""
     stride &= (1 << bits) - 1
     return stride - (1 << bits) if stride >> (bits - 1) else stride
 
 
+def special_shape(name: str, *, linear: bool) -> Shape:
+    """The shape of a special register, in the linear form or in another."""
+    base = name.split(".")[0]
+    if base == "%laneid":
+        return affine(1)
+    if base == "%tid" and linear:
+        return affine(1) if name.endswith(".x") else UNIFORM
+    return UNIFORM if base in _UNIFORM_SPECIAL else VECTOR
+
+
 class ShapeRules:
-    """`linear`: blockDim.x is a multiple of 32. `formals`: names of the function's own .param variables that hold
-    values per lane. `guards`: widening an affine value may assume that no lane wraps (checked at run time). `floats`:
+    """The rules for one form. `linear`: blockDim.x is a multiple of 32. `per_lane_params`: names of the function's own
+    .param variables that hold values per lane. `guards`: widening an affine value may assume that no lane wraps (checked at run time). `floats`:
     registers that hold floats; they never get an affine shape, even if their bits come from an affine integer. `apart`:
     lanes may execute one load at different times, with a store in between."""
 
@@ -74,7 +84,7 @@ class ShapeRules:
     def _operand(self, operand: Operand, shape_of: ShapeOf) -> Shape | None:
         if isinstance(operand, Reg):
             if is_special(operand.name):
-                return self._special(operand.name)
+                return special_shape(operand.name, linear=self.linear)
             return shape_of(operand.name)
         if isinstance(operand, Imm | Sym):
             return UNIFORM
@@ -87,16 +97,6 @@ class ShapeRules:
                 return None
             result = join(result, one)
         return VECTOR if result is not None and result.kind is Kind.AFFINE else result
-
-    def _special(self, name: str) -> Shape:
-        base = name.split(".")[0]
-        if base == "%laneid":
-            return affine(1)
-        if base == "%tid":
-            if not self.linear:
-                return VECTOR
-            return affine(1) if name.endswith(".x") else UNIFORM
-        return UNIFORM if base in _UNIFORM_SPECIAL else VECTOR
 
     def _load(self, instr: Instr, shape_of: ShapeOf) -> Shape | None:
         mods = instr.mods
@@ -125,34 +125,28 @@ class ShapeRules:
             a, b = shapes
             if a.stride is None or b.stride is None:
                 return DYNAMIC
-            return affine(wrap32(a.stride + b.stride if op == "add" else a.stride - b.stride, bits))
+            return affine(wrapped(a.stride + b.stride if op == "add" else a.stride - b.stride, bits))
         if op == "neg":
-            return DYNAMIC if shapes[0].stride is None else affine(wrap32(-shapes[0].stride, bits))
-        if op in ("mul", "mad") and "lo" in mods:
-            product = self._product(shapes[0], shapes[1], operands[1], operands[2], bits)
+            return DYNAMIC if shapes[0].stride is None else affine(wrapped(-shapes[0].stride, bits))
+        wide = kind if "wide" in mods and self.guards and kind in ("s32", "u32") else ""
+        if op in ("mul", "mad") and ("lo" in mods or wide):
+            bits = 64 if wide else bits
+            product = self._product(shapes[0], shapes[1], operands[1], operands[2], bits, wide)
             if op == "mul" or product == VECTOR:
                 return product
             c = shapes[2]
             if product.stride is None or c.stride is None:
                 return DYNAMIC
-            return affine(wrap32(product.stride + c.stride, bits))
-        if op in ("mul", "mad") and "wide" in mods and self.guards and kind in ("s32", "u32"):
-            product = self._product(shapes[0], shapes[1], operands[1], operands[2], 64, kind)
-            if op == "mul" or product == VECTOR:
-                return product
-            c = shapes[2]
-            if product.stride is None or c.stride is None:
-                return DYNAMIC
-            return affine(wrap32(product.stride + c.stride, 64))
+            return affine(wrapped(product.stride + c.stride, bits))
         if op == "shl" and shapes[1] == UNIFORM:
             amount = operands[2]
             if isinstance(amount, Imm) and shapes[0].stride is not None:
-                return affine(wrap32(shapes[0].stride << amount.value, bits)) if amount.value < bits else UNIFORM
+                return affine(wrapped(shapes[0].stride << amount.value, bits)) if amount.value < bits else UNIFORM
             return DYNAMIC
         if op == "cvt" and len(mods) == 2 and mods.types[0] in _INTEGER:
             if mods.types[0].endswith("32"):
                 stride = shapes[0].stride
-                return shapes[0] if stride is None else affine(wrap32(stride, 32))
+                return shapes[0] if stride is None else affine(wrapped(stride, 32))
             if kind.endswith("64") or (self.guards and kind in ("s32", "u32")):
                 return shapes[0]
         return VECTOR
@@ -165,8 +159,8 @@ class ShapeRules:
         if a.kind is Kind.UNIFORM:
             a, b, x, y = b, a, y, x
         if isinstance(y, Imm) and y.width == 0 and a.stride is not None:
-            factor = y.value & 0xFFFFFFFF if wide == "u32" else wrap32(y.value, 32) if wide else y.value
-            return affine(wrap32(a.stride * factor, bits))
+            factor = y.value & 0xFFFFFFFF if wide == "u32" else wrapped(y.value, 32) if wide else y.value
+            return affine(wrapped(a.stride * factor, bits))
         return DYNAMIC
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.emulator.ptx import Function, Variable
+from grader.emulator.ptx import Function, Instr, Variable
 from grader.emulator.ptx.model import Loc
-from grader.emulator.translate.counting import Counting
+from grader.emulator.translate.counting import Counting, may_compute_floats
 from grader.emulator.translate.facts import Facts, parameter_places
 from grader.emulator.translate.refusal import Finding
 from grader.emulator.translate.template import Template
@@ -133,8 +133,8 @@ class Tables:
         rows = []
         for f in kernels:
             facts, symbol = self.facts, self.facts.names[f.name]
-            shared, static_shared = facts.shared(f)
-            dynamic = facts.dynamic_start(static_shared) if facts.uses_dynamic else static_shared
+            shared, static_end = facts.shared(f)
+            dynamic = facts.dynamic_start(static_end) if facts.uses_dynamic else static_end
             params, parameter_bytes = parameter_places(f)
             sizes = {v.name: v.size for v in facts.shared_variables(f)}
             own = [f"{{{_c_string(n)}, {at}, {sizes[n]}}}" for n, at in shared.items()]
@@ -144,8 +144,9 @@ class Tables:
             yield _array(f"static const struct parameter_info {symbol}_parameters", [*places, "{0, 0}"])
             yield _array(f"static const struct shared_info {symbol}_shared", [*own, "{0}"])
             rows.append(
-                f"{{{_c_string(f.name)}, {symbol}, {symbol}_parameters, {len(params)}, {parameter_bytes}, {static_shared}, "
-                f"{dynamic}, {facts.stack_bytes(f)}, {registers.get(f.name, 32)}, {x * y * z}, {symbol}_shared, {len(own)}, {{{', '.join(map(str, f.cluster or (0, 0, 0)))}}}}}"
+                f"{{{_c_string(f.name)}, {symbol}, {symbol}_parameters, {len(params)}, {parameter_bytes}, {static_end - facts.shared_start}, "
+                f"{dynamic}, {facts.stack_bytes(f)}, {registers.get(f.name, 32)}, {x * y * z}, {symbol}_shared, {len(own)}, {{{', '.join(map(str, f.cluster or (0, 0, 0)))}}}, {int(facts.triggers(f))}, "
+                f"{int(any(may_compute_floats(each) for each in f.body if isinstance(each, Instr)))}}}"
             )
         yield _array("static const struct kernel_info kernel_table", [*rows, "{0}"], ",\n    ")
 

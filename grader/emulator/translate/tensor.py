@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Vec
+from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, items_of
+from grader.emulator.translate.addresses import SPACE_CODES, lane_addresses
 from grader.emulator.translate.bulk import bulk_copy
-from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import SPACE_CODES, lane_addresses, lanes_meet
-from grader.emulator.translate.types import BITS, FORMS
+from grader.emulator.translate.rows import array, declare, register_rows, row_piece, rows_from
+from grader.emulator.translate.types import BITS
+from grader.emulator.translate.writer import Writer, handles
 
 _ELEMENTS = {"f16", "bf16", "tf32", "e4m3", "e5m2", "s8", "u8", "s4", "u4", "b1", "f32", "s32", "f64"}
 """The element types of matrices: enum element of runtime/warp.h, in lower case."""
@@ -20,39 +21,6 @@ _FLAGS = {
 def element(t: str) -> str:
     """The name of enum element for a PTX type."""
     return f"ELEMENT_{t.upper()}"
-
-
-def _items(operand: Operand) -> tuple[Operand, ...]:
-    return operand.items if isinstance(operand, Vec) else (operand,)
-
-
-def _array(w: Writer, stem: str, count: int, t: str) -> str:
-    """Declare rows for `count` registers of type `t`, u32 or u64."""
-    name = w.fresh(stem)
-    w.line(f"{t} {name}[{32 * count}] __attribute__((aligned(64)));")
-    return name
-
-
-def place(w: Writer, name: str, register: int, t: str, piece: int, const: str = "") -> str:
-    """A piece of a register in an array of rows."""
-    step = w.lanes if t == "u32" else w.lanes // 2
-    return f"*({const}{FORMS[t].vector} *)&{name}[{32 * register + piece * step}]"
-
-
-def register_rows(w: Writer, operand: Operand, stem: str, t: str = "u32") -> str:
-    """Write code that copies registers to an array of rows."""
-    items = _items(operand)
-    name = _array(w, stem, len(items), t)
-    for k, item in enumerate(items):
-        for i in w.pieces(t):
-            w.line(f"{place(w, name, k, t, i)} = {w.v(item, t, i)};")
-    return name
-
-
-def rows_from(w: Writer, operand: Operand, name: str, t: str = "u32") -> None:
-    """Write code that copies rows of an array to registers."""
-    for k, item in enumerate(_items(operand)):
-        w.put(item, t, lambda i, k=k: place(w, name, k, t, i, "const "))  # type: ignore[misc]
 
 
 def _multiply(w: Writer, instr: Instr, types: Sequence[str]) -> None:
@@ -67,7 +35,7 @@ def _multiply(w: Writer, instr: Instr, types: Sequence[str]) -> None:
     how = f"(struct mma){{{w.layout.architecture}, {', '.join(map(str, shape))}, {elements}, {flags}}}"
     t = "u64" if wide else "u32"
     matrices = ", ".join(register_rows(w, operand, stem, t) for operand, stem in ((a, "ra"), (b, "rb"), (c, "rc")))
-    result = _array(w, "rd", len(_items(d)), t)
+    result = array(w, "rd", len(items_of(d)), t)
     if wide:
         w.line(f"rt_mma_f64({how}, {matrices}, {result});")
     elif shape == (8, 8, 4):
@@ -87,7 +55,7 @@ def mma(w: Writer, instr: Instr) -> None:
 @handles("movmatrix")
 def movmatrix(w: Writer, instr: Instr) -> None:
     d, a = instr.operands
-    source, result = register_rows(w, a, "ra"), _array(w, "rd", 1, "u32")
+    source, result = register_rows(w, a, "ra"), array(w, "rd", 1, "u32")
     w.line(f"rt_movmatrix({source}, {result});")
     rows_from(w, d, result)
 
@@ -97,10 +65,10 @@ def ldmatrix(w: Writer, instr: Instr) -> None:
     d, mem = instr.operands
     if not isinstance(mem, Mem) or "m8n8" not in instr.mods:
         raise w.refuse()
-    lanes_meet(w)
-    count = len(_items(d))
+    w.lanes_meet()
+    count = len(items_of(d))
     lane_addresses(w, mem, "aa", "shared" if instr.mods.space == "shared" else "generic")
-    out = _array(w, "out", count, "u32")
+    out = array(w, "out", count, "u32")
     space = SPACE_CODES[instr.mods.space]
     w.line(f"rt_ldmatrix(w, {w.site('LOAD', 16)}, {space}, aa, {count}, {int('trans' in instr.mods)}, {out});")
     rows_from(w, d, out)
@@ -111,12 +79,12 @@ def stmatrix(w: Writer, instr: Instr) -> None:
     mem, value = instr.operands
     if not isinstance(mem, Mem) or "m8n8" not in instr.mods:
         raise w.refuse()
-    lanes_meet(w)
+    w.lanes_meet()
     rows = register_rows(w, value, "rv")
     lane_addresses(w, mem, "aa", "shared" if instr.mods.space == "shared" else "generic")
     space = SPACE_CODES[instr.mods.space]
     w.line(
-        f"rt_stmatrix(w, {w.site('STORE', 16)}, {space}, aa, {len(_items(value))}, {int('trans' in instr.mods)}, {rows});"
+        f"rt_stmatrix(w, {w.site('STORE', 16)}, {space}, aa, {len(items_of(value))}, {int('trans' in instr.mods)}, {rows});"
     )
 
 
@@ -144,7 +112,7 @@ def wmma(w: Writer, instr: Instr) -> None:
     )
     if not isinstance(mem, Mem):
         raise w.refuse()
-    lanes_meet(w)
+    w.lanes_meet()
     lane_addresses(w, mem, "aa", instr.mods.space)
     adjacent = by_rows == (part == "b")
     if not rest:
@@ -154,10 +122,10 @@ def wmma(w: Writer, instr: Instr) -> None:
     else:
         stride = f"{register_rows(w, rest[0], 'ld')}[0]"
     t = "u64" if kind == "f64" else "u32"
-    count = len(_items(register))
+    count = len(items_of(register))
     how = f"(struct wmma){{{rows}, {columns}, {element(kind)}, {int(part in 'cd')}, {int(adjacent)}}}"
     site = w.site("LOAD" if what == "load" else "STORE", max(1, BITS[kind] // 8))
-    name = _array(w, "out", count, t) if what == "load" else register_rows(w, register, "rv", t)
+    name = array(w, "out", count, t) if what == "load" else register_rows(w, register, "rv", t)
     w.line(f"rt_wmma_{what}(w, {site}, {SPACE_CODES[instr.mods.space]}, aa[0], {stride}, {how}, {count}, {name});")
     if what == "load":
         rows_from(w, register, name, t)
@@ -187,9 +155,9 @@ def copy_async(w: Writer, instr: Instr) -> None:
         raise w.refuse()
     lane_addresses(w, to, "ta", "shared")
     lane_addresses(w, source, "fa", "global")
-    w.line("u32 nn[32] __attribute__((aligned(64)));")
+    declare(w, "nn")
     for i in w.pieces("u32"):
-        w.line(f"*(VU *)&nn[{i * w.lanes}] = {_source_bytes(w, size.value, rest, i)};")
+        w.line(f"{row_piece(w, 'nn', 'u32', i)} = {_source_bytes(w, size.value, rest, i)};")
     w.line(
         f"rt_copy_async(w, {w.site('LOAD', size.value)}, {w.site('COPY', size.value)}, ta, fa, nn, {size.value}, {w.mask});"
     )
@@ -206,7 +174,8 @@ def arrive_with_copies(w: Writer, instr: Instr) -> None:
         return
     space = instr.mods.space
     lane_addresses(w, mem, "aa", space)
-    w.line("u64 vv[32] __attribute__((aligned(64))); fill_row(vv, 1);")
+    declare(w, "vv", "u64")
+    w.line("fill_row(vv, 1);")
     w.line(f"rt_mbarrier_arrive(w, {w.site('ATOMIC', 8)}, {SPACE_CODES[space]}, aa, {w.mask}, vv, 0);")
 
 

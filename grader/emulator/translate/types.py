@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from grader.emulator.ptx import BITS
 
-__all__ = ["BITS", "FORMS", "HALVES", "Form", "half_of", "is_float", "is_signed", "storage"]
+__all__ = ["BITS", "FORMS", "HALVES", "Form", "half_of", "is_float", "is_signed", "narrowed", "storage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,13 @@ HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 def half_of(i: int) -> str:
     """The half of a narrow piece that becomes piece `i` of a wide row."""
     return "hi" if i % 2 else "lo"
+
+
+def narrowed(text: str, t: str) -> str:
+    """A vector of 32-bit lanes truncated to type `t` of 8 or 16 bits, then sign- or zero-extended."""
+    if is_signed(t):
+        return f"((VI)({text}) << {32 - BITS[t]} >> {32 - BITS[t]})"
+    return f"((VU)({text}) & 0x{(1 << BITS[t]) - 1:x}u)"
 
 
 def storage(declared: str) -> str:

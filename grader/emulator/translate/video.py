@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from grader.emulator.ptx import Imm, Instr
-from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.warp_ops import rows
+from grader.emulator.translate.rows import declare, rows, rows_from
+from grader.emulator.translate.writer import Writer, handles
 
-_WHAT = ("add", "sub", "absdiff", "min", "max", "avrg", "shl", "shr", "set", "mad")
 _COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 _PARTS = {"b0": (0, 8), "b1": (8, 8), "b2": (16, 8), "b3": (24, 8), "h0": (0, 16), "h1": (16, 16)}
 
@@ -54,6 +53,6 @@ def video(w: Writer, instr: Instr) -> None:
         return
     for name, operand in zip(("va", "vb", "vc"), operands, strict=True):
         rows(w, name, operand)
-    w.line("u32 result[32] __attribute__((aligned(64)));")
+    declare(w, "result")
     w.line(f"rt_video(&how, {w.mask}, va, vb, vc, result);")
-    w.put(instr.operands[0], "u32", lambda i: f"*(const VU *)&result[{i * w.lanes}]")
+    rows_from(w, instr.operands[0], "result")

@@ -5,26 +5,19 @@ from __future__ import annotations
 import zlib
 
 from grader.emulator.ptx import Imm, Instr, Operand
-from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import lanes_meet, value_lanes
+from grader.emulator.translate.rows import declare, fill, row_piece, rows, rows_from, value_lanes
+from grader.emulator.translate.writer import Writer, handles
 
 
 def check_members(w: Writer, members: Operand) -> None:
-    """Write a check for lanes that a mask names but that are not here, and for lanes whose mask does not name them."""
-    lanes_meet(w)
+    """Emit a check for lanes that a mask names but that are not active, and for lanes whose mask does not name them."""
+    w.lanes_meet()
     site = w.site("OTHER")
     if w.uniform(members):
         w.line(f"check_members(w, {site}, {w.mask}, {w.s(members, 'u32')});")
     else:
         named = ", ".join(w.v(members, "u32", i) for i in w.pieces("u32"))
         w.line(f"check_member_rows(w, {site}, {w.mask}, {named});")
-
-
-def rows(w: Writer, name: str, operand: Operand) -> None:
-    """Declare u32 name[32] with all lanes' values of an operand."""
-    w.line(f"u32 {name}[32] __attribute__((aligned(64)));")
-    for i in w.pieces("u32"):
-        w.line(f"*(VU *)&{name}[{i * w.lanes}] = (VU){w.v(operand, 'u32', i)};")
 
 
 def call_number(instr: Instr) -> int:
@@ -35,8 +28,7 @@ def call_number(instr: Instr) -> int:
 def ask(w: Writer, instr: Instr, members: Operand) -> None:
     """Write code that stores the values of a divided warp's lanes for a warp function, and the lanes' masks."""
     w.line("struct gathering *const g = TRIP->gathering;")
-    for i in w.pieces("u32"):
-        w.line(f"*(VU *)&g->asked[{i * w.lanes}] = (VU){w.v(members, 'u32', i)};")
+    fill(w, "g->asked", members)
     if instr.op == "vote":
         w.line(f"bits_row(g->brought, {w.pred(instr.operands[1])});")
     elif instr.mods.action != "warp":
@@ -44,13 +36,14 @@ def ask(w: Writer, instr: Instr, members: Operand) -> None:
 
 
 def together(w: Writer, instr: Instr, members: Operand, value: Operand) -> str:
-    """C pointer to the values that lanes see: those of the lanes that gathered, or else of the lanes that are here."""
+    """C pointer to the values that lanes see: those of the lanes that have met, otherwise those of the active lanes."""
     if instr.index in w.gathered:
-        lanes_meet(w)
+        w.lanes_meet()
         return "&TRIP->gathering->together"
     check_members(w, members)
     rows(w, "members", members)
-    w.line("u64 offers[32] __attribute__((aligned(64))); struct together all;")
+    declare(w, "offers", "u64")
+    w.line("struct together all;")
     value_lanes(w, value, "u64" if instr.type == "b64" else "u32", "offers")
     w.line(f"see_together(&all, {w.mask}, members, offers);")
     return "&all"
@@ -78,12 +71,13 @@ def shfl(w: Writer, instr: Instr) -> None:
         results.append(r if not gathered else j)
         predicates.append(f"{p} << {i * w.lanes}")
     if gathered:
-        lanes_meet(w)
-        w.line("u32 from[32] __attribute__((aligned(64))), got[32] __attribute__((aligned(64)));")
+        w.lanes_meet()
+        declare(w, "from")
+        declare(w, "got")
         for i in w.pieces("u32"):
-            w.line(f"*(VU *)&from[{i * w.lanes}] = {results[i]};")
+            w.line(f"{row_piece(w, 'from', 'u32', i)} = {results[i]};")
         w.line("rt_shuffle(&TRIP->gathering->together, m, from, got);")
-        results = [f"*(const VU *)&got[{i * w.lanes}]" for i in w.pieces("u32")]
+        results = [row_piece(w, "got", "u32", i, const="const ") for i in w.pieces("u32")]
     w.put(d, "b32", lambda i: results[i])
     if instr.mods.two_results:
         w.put_pred(instr.operands[1], " | ".join(predicates))
@@ -96,10 +90,12 @@ def vote(w: Writer, instr: Instr) -> None:
     members = instr.operands[2] if len(instr.operands) > 2 else Imm(-1)
     votes = w.fresh("votes")
     if instr.index in w.gathered:
-        lanes_meet(w)
-        w.line(f"u32 {votes}[32] __attribute__((aligned(64))); rt_ballot(&TRIP->gathering->together, m, {votes});")
-        everyone = [f"*(const VU *)&TRIP->gathering->together.group[{i * w.lanes}]" for i in w.pieces("u32")]
-        those = [f"*(const VU *)&{votes}[{i * w.lanes}]" for i in w.pieces("u32")]
+        w.lanes_meet()
+        declare(w, votes)
+        w.line(f"rt_ballot(&TRIP->gathering->together, m, {votes});")
+        group = "TRIP->gathering->together.group"
+        everyone = [row_piece(w, group, "u32", i, const="const ") for i in w.pieces("u32")]
+        those = [row_piece(w, votes, "u32", i, const="const ") for i in w.pieces("u32")]
     else:
         if len(instr.operands) > 2:
             check_members(w, members)
@@ -143,9 +139,9 @@ def elect(w: Writer, instr: Instr) -> None:
 def match(w: Writer, instr: Instr) -> None:
     value, members = instr.sources
     seen = together(w, instr, members, value)
-    w.line("u32 same[32] __attribute__((aligned(64)));")
+    declare(w, "same")
     w.line(f"const u32 equal = rt_match({seen}, {w.mask}, {int('all' in instr.mods)}, same);")
-    w.put(instr.operands[0], "u32", lambda i: f"*(const VU *)&same[{i * w.lanes}]")
+    rows_from(w, instr.operands[0], "same")
     if instr.mods.two_results:
         w.put_pred(instr.operands[1], "equal")
 
@@ -158,5 +154,6 @@ def redux(w: Writer, instr: Instr) -> None:
         raise w.refuse()
     seen = together(w, instr, instr.operands[2], instr.operands[1])
     kind = t if how in ("min", "max") else "u32" if how == "add" else "b32"
-    w.line(f"u32 reduced[32] __attribute__((aligned(64))); rt_reduce_{how}_{kind}({seen}, {w.mask}, reduced);")
-    w.put(instr.operands[0], "u32", lambda i: f"*(const VU *)&reduced[{i * w.lanes}]")
+    declare(w, "reduced")
+    w.line(f"rt_reduce_{how}_{kind}({seen}, {w.mask}, reduced);")
+    rows_from(w, instr.operands[0], "reduced")

@@ -22,7 +22,7 @@ class Gather:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A struct way of runtime/warp.h, which explains the fields; `kind` is written without WAY_."""
+    """A struct way of runtime/ways.h, which explains the fields; `kind` is written without WAY_."""
 
     rows: int = 0
     end: int = 0

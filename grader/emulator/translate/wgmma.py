@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from grader.emulator.analysis.hazards import TOUCHED, UNFENCED
-from grader.emulator.analysis.in_flight import sums
 from grader.emulator.ptx import Imm, Instr, Operand, Vec
-from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import ASYNC
-from grader.emulator.translate.tensor import element, place, register_rows, rows_from
+from grader.emulator.translate.access import ASYNC
+from grader.emulator.translate.rows import fill, register_rows, rows_from
+from grader.emulator.translate.tensor import element
+from grader.emulator.translate.writer import Writer, handles
 
 
 def _first_lane(w: Writer, operand: Operand, t: str) -> str:
@@ -36,7 +36,7 @@ def wgmma(w: Writer, instr: Instr) -> None:
 
 
 def _misuse(w: Writer, instr: Instr) -> None:
-    """What hazards.py has found: a site of this line, and one of the instruction at the operand's place in the function."""
+    """Report a misuse that hazards.py found: the first operand is the place of the other instruction."""
     place, how = (o.value for o in instr.operands if isinstance(o, Imm))
     other = w.function.body[place]
     assert isinstance(other, Instr)
@@ -64,15 +64,14 @@ def _multiply(w: Writer, instr: Instr) -> None:
         sum(transposed[-1:])
     )
     elements = ", ".join(element(t) for t in (a_type, b_type, sums_type, sums_type))
-    number = sums(w.function).index(d)
+    number = w.layout.sums.index(d)
     w.line(
         f"const struct mma how = {{{w.layout.architecture}, {', '.join(map(str, shape))}, {elements}, {' | '.join(flags) or '0'}}};"
     )
     w.line(f"u32 *const sums = rt_wgmma_sums(w, {number}, {len(d.items)});")
     w.line("if (sums) {")
     for k, item in enumerate(d.items):
-        for i in w.pieces("u32"):
-            w.line(f"{place(w, 'sums', k, 'u32', i)} = {w.v(item, 'u32', i)};")
+        fill(w, "sums", item, at=32 * k)
     w.line("}")
     added = f"({w.pred(adds)} & {w.mask} ? WGMMA_ADDS : 0)"
     from_registers = register_rows(w, a, "ra") if in_registers else "NULL"
@@ -86,7 +85,7 @@ def _multiply(w: Writer, instr: Instr) -> None:
 def _wait(w: Writer, instr: Instr) -> None:
     pending = instr.operands[-1]
     w.line(f"rt_wgmma_wait(w, {w.s(pending, 'u32')});")
-    for number, registers in enumerate(sums(w.function)):
+    for number, registers in enumerate(w.layout.sums):
         w.line(f"{{ const u32 *const done = rt_wgmma_result(w, {number}); if (done) {{")
         rows_from(w, registers, "done")
         w.line("} }")

@@ -2,7 +2,7 @@
 // shows what was true when it was loaded, and the form submits.
 "use strict";
 const parts = [...document.querySelectorAll("[data-part]")];
-const OFTEN_MS = 700, POLL_MS = 5000, SPREAD_MS = 1500;
+const OFTEN_MS = 700, POLL_MS = 5000, SPREAD_MS = 1500, RETRY_MS = 2000, TRIES = 30;
 
 for (const part of parts) {
   let etag = "", last = part.innerHTML, due = 0;
@@ -32,29 +32,60 @@ for (const part of parts) {
 }
 
 if (parts.length) {
-  let polling = 0;
+  let polling = 0, source = null;
   const all = () => parts.forEach((part) => part.refresh());
-  const source = new EventSource("/api/v1/events");
-  source.onmessage = (message) => {
-    const event = JSON.parse(message.data);
-    for (const part of parts)
-      if (part.dataset.on.split(" ").includes(event.kind) && (!part.dataset.id || part.dataset.id === event.id)) part.refresh();
+  const stopPolling = () => { clearInterval(polling); polling = 0; };
+  // A browser has six connections for one site, and a stream keeps one: only the tab that is looked at has a stream.
+  const listen = () => {
+    source?.close();
+    stopPolling();
+    if (document.hidden) return;
+    source = new EventSource("/api/v1/events");
+    source.onmessage = (message) => {
+      const event = JSON.parse(message.data);
+      for (const part of parts)
+        if (part.dataset.on.split(" ").includes(event.kind) && (!part.dataset.id || part.dataset.id === event.id)) part.refresh();
+    };
+    source.onopen = () => { stopPolling(); all(); };
+    source.onerror = () => { polling ||= setInterval(all, POLL_MS); };
   };
-  source.onopen = () => { clearInterval(polling); polling = 0; all(); };
-  source.onerror = () => { polling ||= setInterval(all, POLL_MS); };
+  document.addEventListener("visibilitychange", listen);
+  listen();
 }
 
 const form = document.querySelector("#submit");
 if (form) {
   const said = form.querySelector("#submit-said"), chosen = form.querySelector("#files"), folder = form.querySelector("#folder");
+  // Uploads files and opens the page of the submission; else returns what to say.
+  const upload = async (files) => {
+    const data = new FormData(), shown = files.filter(([name]) => !name.split("/").some((part) => part.startsWith(".")));
+    const bytes = shown.reduce((sum, [, file]) => sum + file.size, 0);
+    if (bytes > form.dataset.bytes) return `These are ${bytes} bytes, and the judge takes ${form.dataset.bytes}: submit source code only.`;
+    for (const [name, file] of shown) {
+      const content = await file.arrayBuffer().catch(() => null);
+      if (!content) return `${name} cannot be read, or has changed since it was chosen: choose it again.`;
+      data.append("file", new Blob([content]), name);
+    }
+    // With a key, a submission whose answer was lost on the way is found again and not made twice.
+    const headers = { "Idempotency-Key": [...crypto.getRandomValues(new Uint8Array(12))].join(".") };
+    for (let tries = 1; ; tries++) {
+      const answer = await fetch("/api/v1/submissions", { method: "POST", body: data, headers }).catch(() => null);
+      const content = await answer?.json().catch(() => null);
+      if (answer?.ok) return location.assign(content.url), "";
+      if (content) return content.detail;
+      if (answer && answer.status < 502) return `The upload was refused (${answer.status}).`;
+      if (tries === TRIES) return "The judge does not answer. Submit again in a moment.";
+      said.textContent = "The judge does not answer. Trying again …";
+      await new Promise((done) => setTimeout(done, RETRY_MS));
+    }
+  };
+  let sending = false;
   const send = async (files) => {
-    const data = new FormData();
-    for (const [name, file] of files) if (!name.split("/").some((part) => part.startsWith("."))) data.append("file", file, name);
+    if (sending) return; // a second click
+    sending = true;
     said.textContent = "";
-    const answer = await fetch("/api/v1/submissions", { method: "POST", body: data }).catch(() => null);
-    const content = await answer?.json().catch(() => null);
-    if (answer?.ok) location.assign(content.url);
-    else said.textContent = content?.detail ?? "The judge does not answer. Try again in a moment.";
+    said.textContent = await upload(files);
+    sending = false;
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();

@@ -18,7 +18,7 @@ _LOADS: tuple[Step, ...] = ("batch_of_q", "batch_of_k", "batch_of_v")
 
 _WITHOUT_OFFSET: tuple[tuple[int, ...], ...] = ((2,), (1,), (0,), (1, 2))
 _WITH_SMALL_OFFSET: tuple[tuple[int, ...], ...] = ((0, 1, 2), *_WITHOUT_OFFSET)
-"""The matrices that are taken from wrong places together, by number."""
+"""Groups of matrices, by number, that are read from a wrong place together."""
 
 
 def _elsewhere(name: str, sentence: str, places: Callable[[int, int], tuple[Place, ...]], step: Step) -> Alternate:
@@ -67,7 +67,8 @@ def other_batches() -> Iterator[Alternate]:
 
 
 def header_read_in_another_order() -> Alternate:
-    """B taken for N and N for B. Where B divides N, a batch in the file is N / B whole batches of B rows then."""
+    """The program takes the header's B for N and N for B. If B divides N, a batch in the file then holds N / B batches
+    of B rows."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         batches, n, d = (int(each) for each in shape[:3])
@@ -86,7 +87,7 @@ def header_read_in_another_order() -> Alternate:
 
 
 def other_rows(tiles: tuple[int, ...]) -> Iterator[Alternate]:
-    """Rows of Q, K or V taken by a wrong number."""
+    """Rows of Q, K or V that are read by a wrong index."""
     yield Alternate(
         "query_by_key",
         "It matches scores of each key with the query of the same number, the same for every row of O: index Q by the "
@@ -110,8 +111,8 @@ def other_rows(tiles: tuple[int, ...]) -> Iterator[Alternate]:
             which: Step = step  # type: ignore[assignment]
             yield Alternate(
                 f"{_NAMES[number]}_tile_of_{tile}_by_query",
-                f"It matches attention in which every tile of {_NAMES[number]} holds the {tile} rows that the block "
-                f"has of Q: load {_NAMES[number]} by the key's number, not by the row's.",
+                f"It matches attention in which every tile of {_NAMES[number]} holds the {tile} rows of the block's "
+                f"Q: index {_NAMES[number]} by the key's number, not by the row's.",
                 _tile_of_the_queries(tile, number),
                 lambda shape, tile=tile: shape[1] <= tile,  # type: ignore[misc]
                 steps=(which,),
@@ -145,7 +146,7 @@ def _tile_of_the_queries(tile: int, number: int) -> Compute:
 
 
 def _rows_apart(d: int, other: int, wrong: tuple[int, ...], step: Step) -> Alternate:
-    """Rows of the matrices `wrong` taken `other` values apart where there are `d` columns, so that they run into the
+    """The matrices `wrong` are read with rows `other` values apart instead of `d`, so that the last rows run into the
     next matrix."""
     names = "Q, K and V" if len(wrong) == 3 else _NAMES[wrong[0]]
 
@@ -168,7 +169,7 @@ def _rows_apart(d: int, other: int, wrong: tuple[int, ...], step: Step) -> Alter
 
 
 def too_few_columns() -> Iterator[Alternate]:
-    """Scores summed over a part of the columns."""
+    """Scores that are sums over only some of the columns."""
     parts: tuple[tuple[str, str, Callable[[int], slice], Callable[[Shape], bool]], ...] = (
         ("32_columns_of_scores", "the first 32 columns", lambda d: slice(0, 32), lambda shape: shape[2] <= 32),
         (

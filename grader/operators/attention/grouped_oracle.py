@@ -1,4 +1,4 @@
-"""The oracle of attention in half precision, and of its gradient, on a GPU: how grouped_oracle.cu is launched."""
+"""Launches grouped_oracle.cu: the oracle of attention in half precision, and of its gradient, on a GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def grouped_oracle(p: Problem, *, gradient: bool) -> GpuOracle:
     rows = p.group * p.queries
 
     def kernel(name: str, count: int, per_block: int, tensors: int) -> Kernel:
-        """One that gives a block `per_block` of `count` rows of a unit, and holds `tensors` rows in shared memory."""
+        """A kernel whose blocks each compute `per_block` of a unit's `count` rows, and hold `tensors` rows in shared
+        memory."""
         blocks = -(-count // per_block)
         return Kernel(name, lambda units: (units * blocks, 1, 1), (_THREADS, 1, 1), 4 * tensors * (p.d + 1))
 

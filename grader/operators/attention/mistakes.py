@@ -13,7 +13,15 @@ from grader.operators.attention.addressing_mistakes import (
     other_rows,
     too_few_columns,
 )
-from grader.operators.attention.online_mistakes import online_mistakes
+from grader.operators.attention.key_mistakes import (
+    at_most,
+    key_of_each_tile,
+    keys_of_tiles,
+    keys_one_at_a_time,
+    one_key_in,
+    part_of_a_tile,
+)
+from grader.operators.attention.online_mistakes import maxima_not_shared, mistakes_in_parts, online_mistakes
 from grader.operators.attention.reduction_mistakes import block_sums, divisions, warp_sums
 from grader.operators.attention.wrong_ways import (
     F32,
@@ -23,98 +31,27 @@ from grader.operators.attention.wrong_ways import (
     causal,
     first_tile_again,
     mean_of_v,
+    numerators,
     scaled,
     scores_of_tile_transposed,
-    scores_times_v,
     softmax_over_queries,
     some_keys,
     taken_for_its_transpose,
     tiles_transposed,
-    unnormalised,
-    without,
+    weighted,
 )
-from grader.operators.base import Alternate, Shape, Step
+from grader.operators.base import Alternate, Step
 
 TILES = (32, 64, 16, 128)
 """The numbers of rows in a tile, the likeliest first."""
+ODD_TILES = (48, 24, 96)
+"""Others, most of which do not divide N."""
 
 MOST_KEYS = 8192
-"""The mistakes that no length brings about are not tried beyond this: a shorter test shows them too, and sooner."""
+"""Mistakes that do not depend on the length are tried only up to this number of keys: shorter tests reveal them as
+well."""
 
 # ---- families of mistakes -------------------------------------------------------------------------------------
-
-
-def _keys_of_a_loop(tile: int) -> list[Alternate]:
-    """Mistakes in the loop over tiles of K and V, so that only a part of the keys counts."""
-    whole = _at_most(tile)
-    return [
-        Alternate(
-            f"last_{tile}_keys_dropped",
-            f"It matches attention that ignores the last {tile} keys: the loop over tiles of K and V ends "
-            "one tile early.",
-            some_keys(lambda matrix: matrix[:-tile]),
-            whole,
-            steps=("keys",),
-        ),
-        Alternate(
-            f"first_{tile}_keys_dropped",
-            f"It matches attention that ignores the first {tile} keys: the loop over tiles of K and V "
-            "starts one tile late.",
-            some_keys(lambda matrix: matrix[tile:]),
-            whole,
-            steps=("keys",),
-        ),
-        Alternate(
-            f"first_{tile}_keys_only",
-            f"It matches attention over the first {tile} keys only: the loop over tiles of K and V runs "
-            "once, or each tile overwrites the one before.",
-            some_keys(lambda matrix: matrix[:tile]),
-            whole,
-            steps=("keys",),
-        ),
-        Alternate(
-            f"last_{tile}_keys_only",
-            f"It matches attention over the last {tile} keys only: O, l or m is overwritten by each tile "
-            "instead of being carried on.",
-            some_keys(lambda matrix: matrix[-tile:]),
-            whole,
-            steps=("output_sum",),
-        ),
-        Alternate(
-            f"every_second_tile_of_{tile}",
-            f"It matches attention that ignores every second tile of {tile} keys: the loop over tiles of K and V "
-            f"advances by {2 * tile} keys instead of {tile}.",
-            without(lambda n: np.flatnonzero(np.arange(n) // tile % 2)),
-            whole,
-            steps=("keys",),
-        ),
-    ]
-
-
-def _keys_one_at_a_time() -> list[Alternate]:
-    """The mistakes of `_keys_of_a_loop` for a loop that takes one key at a time."""
-    return [
-        Alternate(
-            "first_key_only",
-            "It matches attention over the first key only: the loop over the keys runs once, or every key uses the "
-            "same row of V.",
-            some_keys(lambda matrix: matrix[:1]),
-            steps=("keys",),
-        ),
-        Alternate(
-            "last_key_only",
-            "It matches attention over the last key only: O, l or m is overwritten by each key instead of being "
-            "carried on.",
-            some_keys(lambda matrix: matrix[-1:]),
-            steps=("output_sum",),
-        ),
-        Alternate(
-            "every_second_key",
-            "It matches attention that ignores every second key: the loop over the keys advances by 2.",
-            without(lambda n: np.arange(1, n, 2)),
-            steps=("keys",),
-        ),
-    ]
 
 
 def _scores_transposed(tile: int) -> Alternate:
@@ -128,54 +65,8 @@ def _scores_transposed(tile: int) -> Alternate:
     )
 
 
-def _key_at_the_end_of_a_loop() -> list[Alternate]:
-    return [
-        Alternate(
-            "last_key_dropped",
-            "It matches attention that ignores the last key: a loop over the keys ends one too early.",
-            without(lambda n: np.array([n - 1])),
-            steps=("keys",),
-        ),
-        Alternate(
-            "first_key_dropped",
-            "It matches attention that ignores the first key: a loop over the keys starts one too late.",
-            without(lambda n: np.array([0])),
-            steps=("keys",),
-        ),
-    ]
-
-
-def _key_of_each_tile(tile: int) -> list[Alternate]:
-    return [
-        Alternate(
-            f"last_key_of_tiles_of_{tile}",
-            f"It matches attention that ignores the last key of every tile of {tile}: the loop inside the tile "
-            "ends one too early.",
-            without(lambda n: np.arange(tile - 1, n, tile)),
-            steps=("tile",),
-        ),
-        Alternate(
-            f"first_key_of_tiles_of_{tile}",
-            f"It matches attention that ignores the first key of every tile of {tile}: the loop inside the tile "
-            "starts one too late.",
-            without(lambda n: np.arange(0, n, tile)),
-            steps=("tile",),
-        ),
-    ]
-
-
-def _every_so_many_keys(step: int, first: int) -> Alternate:
-    return Alternate(
-        f"every_{step}th_key_dropped_from_{first}",
-        f"It matches attention that ignores every {step}th key, from key {first} on.",
-        without(lambda n: np.arange(first, n, step)),
-        _at_most(first),
-        steps=("keys",),
-    )
-
-
 def _tile_in_shared_memory(tile: int, name: str, load: Step, use: Step) -> list[Alternate]:
-    """Mistakes in a tile of K or V (`name`) that is not read in the way in which it was written."""
+    """Mistakes in which a tile of K or V (`name`) is not read in the order in which it was written."""
 
     def seen_as(change: Callable[[F32, int], F32]) -> Compute:
         if name == "K":
@@ -188,7 +79,7 @@ def _tile_in_shared_memory(tile: int, name: str, load: Step, use: Step) -> list[
             f"It matches attention in which each tile of {name} of {tile} rows is read with rows and columns "
             "exchanged: look at how the tile is written to shared memory and how it is read.",
             seen_as(tiles_transposed),
-            _at_most(tile),
+            at_most(tile),
             steps=(load, use),
         ),
         Alternate(
@@ -196,15 +87,10 @@ def _tile_in_shared_memory(tile: int, name: str, load: Step, use: Step) -> list[
             f"It matches attention in which every tile uses the first {tile} rows of {name}: look at "
             f"the offset from which the tile of {name} is loaded.",
             seen_as(first_tile_again),
-            _at_most(tile),
+            at_most(tile),
             steps=(load,),
         ),
     ]
-
-
-def _at_most(keys: int) -> Callable[[Shape], bool]:
-    """A predicate: true for a shape with at most `keys` keys."""
-    return lambda shape: shape[1] <= keys
 
 
 def _up_to(keys: int, alternates: Iterable[Alternate]) -> Iterator[Alternate]:
@@ -270,14 +156,25 @@ ALTERNATES: tuple[Alternate, ...] = (
             "It matches attention in which each score still contains that of the key before: set the sum to 0 before "
             "each key.",
             carried_scores(scaled_too),
-            steps=("scores",),
+            steps=("score_start",),
         )
         for name, scaled_too in (("scores_carried", False), ("scaled_scores_carried", True))
     ),
+    *(
+        Alternate(
+            f"scores_carried_over_tiles_of_{tile}",
+            f"It matches attention in which the scores of each tile of {tile} keys still contain those of the tiles "
+            "before: set the sums to 0 before each tile.",
+            carried_scores(False, tile),
+            at_most(tile),
+            steps=("score_start",),
+        )
+        for tile in (*TILES, *ODD_TILES, 8)
+    ),
     Alternate(
         "mean_of_v",
-        "Every row equals the mean of V: the scores have no effect, as if Q Kᵀ were 0 for every key. Is the scale 0, "
-        "by a division of whole numbers?",
+        "Every row equals the mean of V: the scores have no effect, as if Q Kᵀ were 0 for every key. Is the scale 0 "
+        "because of an integer division?",
         mean_of_v,
         steps=("zero_scale",),
     ),
@@ -337,19 +234,19 @@ ALTERNATES: tuple[Alternate, ...] = (
     Alternate(
         "not_normalised_shifted",
         "It matches the right numerator without the division by the softmax's sum l.",
-        unnormalised(True),
+        weighted(lambda scores, rows: numerators(scores)),
         steps=("division",),
     ),
     Alternate(
         "not_normalised",
         "It matches exp(scores) V without the division by the softmax's sum.",
-        unnormalised(False),
+        weighted(lambda scores, rows: np.exp(scores)),
         steps=("division",),
     ),
     Alternate(
         "no_softmax",
         "It matches the scores times V, without a softmax between the two products.",
-        scores_times_v,
+        weighted(lambda scores, rows: scores),
         steps=("weight", "launch"),
     ),
     *divisions(),
@@ -374,7 +271,7 @@ ALTERNATES: tuple[Alternate, ...] = (
     Alternate(
         "causal",
         "It matches causal attention, in which row i sees keys 0 to i only: every row should see all keys.",
-        causal,
+        weighted(causal),
         steps=("keys",),
     ),
     Alternate(
@@ -383,12 +280,14 @@ ALTERNATES: tuple[Alternate, ...] = (
         some_keys(lambda matrix: matrix[: len(matrix) // 2]),
         steps=("keys",),
     ),
-    *(mistake for tile in TILES for mistake in _keys_of_a_loop(tile)),
-    *_up_to(MOST_KEYS, (mistake for tile in (*TILES, 8, 1) for mistake in online_mistakes(tile))),
-    *_keys_one_at_a_time(),
-    *_key_at_the_end_of_a_loop(),
-    *(mistake for tile in (*TILES, 8) for mistake in _key_of_each_tile(tile)),
-    *(_every_so_many_keys(step, first) for step in (100, 10, 1000) for first in (step - 1, 0)),
+    *(mistake for tile in (*TILES, *ODD_TILES) for mistake in keys_of_tiles(tile)),
+    *(mistake for tile in (*ODD_TILES, *TILES) for mistake in part_of_a_tile(tile)),
+    *_up_to(MOST_KEYS, (mistake for tile in (*TILES, 8, 1, *ODD_TILES) for mistake in online_mistakes(tile))),
+    *_up_to(MOST_KEYS, (mistake for parts in (4, 8, 32) for mistake in mistakes_in_parts(parts))),
+    *_up_to(MOST_KEYS, (mistake for tile in (32, 48, 64) for mistake in maxima_not_shared(tile))),
+    *keys_one_at_a_time(),
+    *(mistake for tile in (*TILES, 8) for mistake in key_of_each_tile(tile)),
+    *one_key_in((100, 10, 1000)),
     *(
         mistake
         for tile in TILES

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from grader.operators.attention.recurrence import (
+from grader.operators.attention.online_softmax import (
     F64,
     RIGHT,
     Merges,
@@ -17,6 +17,7 @@ from grader.operators.attention.recurrence import (
     last_score,
     of_the_tile,
     online,
+    own_maxima,
     right_correction,
     right_weight,
 )
@@ -35,7 +36,7 @@ _SUMS = (
 @dataclass(frozen=True)
 class _Mistake:
     """A wrong online softmax: its sums, the maximum that it keeps, and whether it divides O by l. `steps` are suspect.
-    `tiles_only`: it makes no difference to one key at a time."""
+    `tiles_only`: it changes nothing in a loop over single keys."""
 
     name: str
     sentence: str
@@ -50,7 +51,7 @@ class _Mistake:
 def _of_either_sum(
     name: str, sentence: str, wrong: Sum, steps: tuple[Step, ...] = (), tiles_only: bool = False
 ) -> Iterator[_Mistake]:
-    """A mistake in both sums, in O alone and in l alone; "{}" in the sentence stands for them."""
+    """A mistake in both sums, in O alone and in l alone; "{}" in the sentence stands for the wrong sums."""
     for (suffix, sums, step), of_o, of_l in zip(_SUMS, (wrong, wrong, RIGHT), (wrong, RIGHT, wrong), strict=True):
         own: Step = step  # type: ignore[assignment]
         of_o_or_l = (*steps, own)
@@ -63,7 +64,7 @@ def _below(name: Callable[[Merges], F64]) -> Callable[[Merges], F64]:
 
 
 def _times(weight: float = 1.0, correction: float = 1.0) -> Sum:
-    """Exponents multiplied by a number each."""
+    """Sums whose exponents are multiplied by constants."""
     return Sum(lambda merge: weight * right_weight(merge), lambda merge: correction * right_correction(merge))
 
 
@@ -72,8 +73,7 @@ _STALE = Sum(correction=lambda merge: np.zeros_like(merge.new))
 _FORGOTTEN = (
     _Mistake(
         "both_not_rescaled",
-        "neither O nor l is multiplied by exp(m_old − m_new) when the running maximum grows (or m_old is overwritten "
-        "before that factor is computed).",
+        "neither O nor l is multiplied by exp(m_old − m_new), or m_old is overwritten before.",
         ("overwritten_maximum", "output_sum"),
         _STALE,
         _STALE,
@@ -145,11 +145,7 @@ _CORRECTION_MISTAKES = (
         Sum(each_key=True),
         tiles_only=True,
     ),
-    *_of_either_sum(
-        "corrected_twice",
-        "{} is multiplied by exp(m_old − m_new) twice.",
-        _times(correction=2.0),
-    ),
+    *_of_either_sum("corrected_twice", "{} is multiplied by exp(m_old − m_new) twice.", _times(correction=2.0)),
     *_of_either_sum(
         "corrected_by_the_tile",
         "the correction of {} is exp(m_old − m_tile), with the maximum of the tile alone: it should be "
@@ -222,7 +218,7 @@ _ONE_SCALE_ONE_BASE = "; use one scale and one base in all of them."
 
 
 def _unlike_exponentials() -> Iterator[_Mistake]:
-    """Exponentials that do not fit one another: one lacks the scale 1/√d, has it twice, or has the base 2."""
+    """Exponentials that do not match: one lacks the scale 1/√d, has it twice, or has the base 2."""
     both: tuple[tuple[str, str, Step, Sum], ...] = (
         (
             "scale_twice_in_weights",
@@ -280,13 +276,41 @@ def online_mistakes(tile: int) -> list[Alternate]:
     """Every mistake in a loop over tiles of `tile` keys, the likeliest first."""
     over, each = (f"over tiles of {tile} keys", "tile") if tile > 1 else ("over one key at a time", "key")
     return [
-        Alternate(
-            f"{mistake.name}_tile_{tile}",
-            f"It matches an online softmax {over} in which {mistake.sentence.format(each=each)}",
-            online(tile, mistake.of_o, mistake.of_l, mistake.keep, mistake.divided),
-            lambda shape: shape[1] <= tile,
-            steps=mistake.steps,
-        )
-        for mistake in _ALL
-        if tile > 1 or not mistake.tiles_only
+        _alternate(mistake, f"tile_{tile}", over, each, tile) for mistake in _ALL if tile > 1 or not mistake.tiles_only
     ]
+
+
+def mistakes_in_parts(parts: int) -> list[Alternate]:
+    """The commonest mistakes if every `parts`-th key is one thread's or warp's, which takes one at a time."""
+    over = f"over keys that are {parts} apart for each warp or thread"
+    return [
+        _alternate(mistake, f"parts_{parts}", over, "key", 1, parts)
+        for mistake in (*_FORGOTTEN, *_MAXIMA)
+        if not mistake.tiles_only
+    ]
+
+
+def _alternate(mistake: _Mistake, name: str, over: str, each: str, tile: int, parts: int = 1) -> Alternate:
+    return Alternate(
+        f"{mistake.name}_{name}",
+        f"It matches an online softmax {over} in which {mistake.sentence.format(each=each)}",
+        online(tile, mistake.of_o, mistake.of_l, mistake.keep, mistake.divided, parts),
+        lambda shape: shape[1] <= tile * parts,
+        steps=mistake.steps,
+    )
+
+
+def maxima_not_shared(tile: int) -> Iterator[Alternate]:
+    """Threads of a row that exchange its maximum with some of their number only, or with none."""
+    for threads, shared_by in ((4, 2), (2, 1), (4, 1), (8, 4), (16, 8), (32, 16)):
+        if tile % threads == 0:
+            yield Alternate(
+                f"maximum_of_{shared_by}_of_{threads}_threads_tile_{tile}",
+                f"It matches an online softmax over tiles of {tile} keys in which the {threads} threads of a row do "
+                f"not use the same maximum: it is exchanged among {shared_by} of them. Exchange it among all {threads}."
+                if shared_by > 1
+                else f"It matches an online softmax over tiles of {tile} keys in which each of the {threads} threads "
+                f"of a row uses its own maximum: exchange it among all {threads}.",
+                own_maxima(tile, threads, shared_by),
+                steps=("shuffled_maximum",),
+            )

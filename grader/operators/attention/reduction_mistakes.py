@@ -1,13 +1,14 @@
-"""Likely mistakes where the threads of a warp or block share the work on a row and put their parts together."""
+"""Likely mistakes in reductions, where the threads of a warp or block share the work on a row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grader.operators.attention.softmax import F64
-from grader.operators.attention.wrong_ways import Compute
+from grader.operators.attention.wrong_ways import Compute, numerators, softmax_rows, weighted
 from grader.operators.base import Alternate, Rows, Shape, Tensors
 
 WARP = 32
@@ -16,7 +17,7 @@ _WHOLE = "use __shfl_xor_sync, or __shfl_down_sync and then __shfl_sync from lan
 
 
 def _summed(offsets: tuple[int, ...], down: bool) -> F64:
-    """What every lane of a warp has after a sum with shuffles: row i says how often it counts each lane's part."""
+    """The result of a sum with shuffles in a warp: row i holds how often lane i has counted each lane's part."""
     parts = np.eye(WARP)
     for offset in offsets:
         lanes = np.arange(WARP)
@@ -26,8 +27,8 @@ def _summed(offsets: tuple[int, ...], down: bool) -> F64:
 
 
 def _scores_by_lane(parts: F64, contiguous: bool) -> Compute:
-    """Attention in which column x of O has the scores that its lane has. A lane holds the columns x with x mod 32 equal
-    to its number, or `contiguous` ones."""
+    """Attention in which column x of O has the scores that its lane has. Lane i holds the columns x with x mod 32 = i
+    or, if `contiguous`, a block of adjacent columns."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (t.astype(np.float64) for t in tensors)
@@ -36,9 +37,8 @@ def _scores_by_lane(parts: F64, contiguous: bool) -> Compute:
         out = np.empty((len(q[rows]), d))
         for lane in range(WARP):
             scores = (q[rows] * parts[lane, lane_of]) @ k.T / np.sqrt(d)
-            weights = np.exp(scores - scores.max(axis=1, keepdims=True))
             mine = lane_of == lane
-            out[:, mine] = weights @ v[:, mine] / weights.sum(axis=1, keepdims=True)
+            out[:, mine] = softmax_rows(scores) @ v[:, mine]
         return out
 
     return compute
@@ -68,15 +68,13 @@ def warp_sums() -> Iterator[Alternate]:
 
 
 def _divided_by(sums: Callable[[F64], F64]) -> Compute:
-    """The softmax's numerator divided by `sums`, (rows, keys) or (rows, 1), of the weights."""
+    """The softmax's numerators divided by `sums` of them, (rows, keys) or (rows, 1)."""
 
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        q, k, v = (t.astype(np.float64) for t in tensors)
-        scores = q[rows] @ k.T / np.sqrt(shape[2])
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(weights / sums(weights) @ v)
+    def weights(scores: F64, rows: NDArray[np.intp]) -> F64:
+        terms = numerators(scores)
+        return np.asarray(terms / sums(terms))
 
-    return compute
+    return weighted(weights)
 
 
 def _of_own_thread(weights: F64, threads: int) -> F64:
@@ -108,7 +106,7 @@ def block_sums(threads: int) -> Iterator[Alternate]:
 
 
 def divisions() -> Iterator[Alternate]:
-    """O divided by another number than l."""
+    """Attention in which O is divided by another number than l."""
     ways: tuple[tuple[str, str, Callable[[F64, int], F64 | float]], ...] = (
         ("divided_twice", "O divided by l twice", lambda total, keys: total * total),
         ("multiplied_by_l", "O multiplied by l instead of divided by it", lambda total, keys: 1 / total),

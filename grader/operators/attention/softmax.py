@@ -2,7 +2,7 @@
 
 It works on tiles of scores that stay in a core's cache. The scale is folded into Q. Adding a constant to all scores of
 a row does not change its softmax. So if the Cauchy–Schwarz bound |q·k| ≤ ‖q‖‖k‖ shows that no exponential can leave
-float64's range, we subtract no maximum, and save the pass over the scores that would find it. Values with |value| ≤ 3
+float64's range, we subtract no maximum, which saves the pass over the scores that finds it. Values with |value| ≤ 3
 have scores of at most 9√d = 72, far below that limit. Otherwise, we keep the running maximum of the online softmax
 (Milakov and Gimelshein, 2018).
 """

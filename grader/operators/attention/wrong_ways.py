@@ -1,4 +1,4 @@
-"""Computes attention in the wrong ways that students come up with."""
+"""Computes attention with the mistakes that students make."""
 
 from __future__ import annotations
 
@@ -60,22 +60,24 @@ def mean_of_v(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
     return np.broadcast_to(v.mean(axis=0), v.shape)[rows]
 
 
-def scores_times_v(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-    q, k, v = (t.astype(np.float64) for t in tensors)
-    return np.asarray(q[rows] @ k.T / np.sqrt(shape[2]) @ v)
-
-
-def unnormalised(shifted: bool) -> Compute:
-    """exp(scores) V without the division by the sum; `shifted`: the row's maximum is subtracted first."""
+def weighted(weights: Callable[[F64, NDArray[np.intp]], F64]) -> Compute:
+    """V weighted by a function of the scores, (rows, keys), and of the rows' numbers."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (t.astype(np.float64) for t in tensors)
-        scores = q[rows] @ k.T / np.sqrt(shape[2])
-        if shifted:
-            scores -= scores.max(axis=1, keepdims=True)
-        return np.asarray(np.exp(scores) @ v)
+        return np.asarray(weights(q[rows] @ k.T / np.sqrt(shape[2]), np.arange(len(q))[rows]) @ v)
 
     return compute
+
+
+def numerators(scores: F64) -> F64:
+    """The numerators of the softmax: exp(s − m)."""
+    return np.asarray(np.exp(scores - scores.max(axis=1, keepdims=True)))
+
+
+def softmax_rows(scores: F64) -> F64:
+    weights = numerators(scores)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def softmax_over_queries(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
@@ -87,28 +89,25 @@ def softmax_over_queries(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
     return np.asarray((np.exp(q[rows] @ k.T * scale) / total) @ v)
 
 
-def carried_scores(scaled_too: bool) -> Compute:
-    """Attention in which each score is added to that of the key before; `scaled_too`: their sum is then scaled."""
+def carried_scores(scaled_too: bool, apart: int = 1) -> Compute:
+    """Attention in which each score is added to that of the key `apart` keys before. If `scaled_too`, their sum is then
+    scaled."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (t.astype(np.float64) for t in tensors)
         scale = 1.0 / np.sqrt(shape[2])
         scores = q[rows] @ k.T * scale
-        for key in range(1, len(k)):
-            scores[:, key] += scores[:, key - 1] * (scale if scaled_too else 1.0)
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(weights @ v / weights.sum(axis=1, keepdims=True))
+        for key in range(apart, len(k)):
+            scores[:, key] += scores[:, key - apart] * (scale if scaled_too else 1.0)
+        return np.asarray(softmax_rows(scores) @ v)
 
     return compute
 
 
-def causal(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-    q, k, v = (t.astype(np.float64) for t in tensors)
-    numbers = np.arange(len(q))[rows]
-    scores = q[rows] @ k.T / np.sqrt(shape[2])
-    scores[np.arange(len(k))[None, :] > numbers[:, None]] = -np.inf
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray((weights @ v) / weights.sum(axis=1, keepdims=True))
+def causal(scores: F64, rows: NDArray[np.intp]) -> F64:
+    """The softmax over keys 0 to i in row i."""
+    scores[np.arange(scores.shape[1]) > rows[:, None]] = -np.inf
+    return softmax_rows(scores)
 
 
 def running_maxima(scores: F64, tile: int) -> F64:

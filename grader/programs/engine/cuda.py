@@ -200,7 +200,7 @@ class CudaEngine:
         return python_program.compiling_for_gpu(package, self.toolkit, f"{major}{minor}")
 
     def finish(self, package: Path, run: Runner) -> Compiled:
-        """Triton's compiler has made machine code already."""
+        """Do nothing, since Triton's compiler has generated machine code already."""
         return Compiled(None, "")
 
     def problem(self) -> str:
@@ -224,31 +224,16 @@ class CudaEngine:
         with scratch_folder("probe") as folder:
             work = folder / "work"
             work.mkdir()
-            launch = self.launch(python_program.minimal_package(folder, modules), (), "", traced=False)
-            job = sandbox.Job(
-                command=launch.command,
-                folder=work,
-                environment=launch.environment,
-                readable=(folder / python_program.PACKAGE, *launch.readable),
-                devices=launch.devices,
-                changes_modes=False,
-                starts_processes=launch.starts_processes,
-            )
-            outcome = sandbox.run(job, sandbox.Limits(wall_s=_PROBE_S))
+            package = python_program.minimal_package(folder, modules)
+            outcome = _run_probe(self.launch(package, (), "", traced=False), work, package)
         return outcome.cpu_s if outcome.exit_code == 0 else 0.0
 
     def _probed(self) -> sandbox.Outcome:
         launch = self.launch(Path(sys.executable).resolve(), ("-I", "-S", probe.__file__), "", traced=False)
         with scratch_folder("probe") as folder:
-            job = sandbox.Job(
-                command=launch.command,
-                folder=folder,
-                environment=launch.environment,
-                readable=(Path(probe.__file__), Path(sys.base_prefix), *launch.readable),
-                devices=launch.devices,
-                changes_modes=False,
+            return _run_probe(
+                replace(launch, starts_processes=True), folder, Path(probe.__file__), Path(sys.base_prefix)
             )
-            return sandbox.run(job, sandbox.Limits(wall_s=_PROBE_S))
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str, *, traced: bool = True) -> Launch:
         """See `Engine.launch`. `traced=False` leaves out the tracer, which cannot share a process with NVIDIA's own
@@ -290,3 +275,16 @@ class CudaEngine:
             run=sandbox.runner(120, readable=paths),
         )
         return kept("native", f"libgrader_tracer-{key}.so", lambda folder: make(folder / "tracer.so"))
+
+
+def _run_probe(launch: Launch, folder: Path, *readable: Path) -> sandbox.Outcome:
+    job = sandbox.Job(
+        command=launch.command,
+        folder=folder,
+        environment=launch.environment,
+        readable=(*readable, *launch.readable),
+        devices=launch.devices,
+        changes_modes=False,
+        starts_processes=launch.starts_processes,
+    )
+    return sandbox.run(job, sandbox.Limits(wall_s=_PROBE_S))

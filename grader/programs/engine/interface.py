@@ -26,8 +26,8 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Launch:
-    """How to start a built program: the command, its environment variables, the files that it reads besides its own,
-    and the device nodes that it opens.
+    """Everything needed to start a built program: the command, its environment variables, the files that it reads in
+    addition to its own, and the device nodes that it opens.
 
     `file_sizes_limited`: whether the size of files can be limited; such a limit also applies to files in memory.
     `limit_variable` is the environment variable for the time limit in seconds, for an engine that reports where a
@@ -63,7 +63,7 @@ class Engine(Hashable, Protocol):
 
     @property
     def measures_time(self) -> bool:
-        """Whether its times are those of a GPU."""
+        """Whether the engine's times are times of a GPU."""
 
     def identity(self) -> str:
         """Everything that a build depends on, except sources and flags; part of the build cache's key."""
@@ -78,14 +78,14 @@ class Engine(Hashable, Protocol):
         """Compile `sources` (relative to `folder`) into the program `output`."""
 
     def compiling(self, package: Path) -> Launch:
-        """How to start a Python submission's package so that it compiles its kernels and launches none."""
+        """The launch of a Python submission's package that compiles its kernels, and runs none."""
 
     def finish(self, package: Path, run: Runner) -> Compiled:
-        """Add to a package what the engine makes of its compiled kernels."""
+        """Add to a package what the engine generates from its compiled kernels."""
 
     def problem(self) -> str:
         """The reason why no program can run on the engine now, as a phrase; '' if the grader's own test program
         runs."""
 
     def launch(self, program: Path, arguments: Sequence[str], trace: str) -> Launch:
-        """How to run `program` so that it writes its trace to `trace` (see `grader.programs.trace.PATH_VARIABLE`)."""
+        """The launch of `program` that writes its trace to `trace` (see `grader.programs.trace.PATH_VARIABLE`)."""

@@ -2,7 +2,7 @@
 
 The package is a zip file with the submission's files and the kernels that Triton compiled for it in the build step.
 There the program runs once for each of a few inputs, with zeros in place of values, and launches no kernel: compiling
-takes seconds, and none of them count as running. A kernel that the build step did not meet is compiled when it is
+takes seconds, and none of them count as running. A kernel that the build step did not see is compiled when it is
 launched.
 """
 
@@ -37,7 +37,7 @@ from grader.sandbox.walk import files_below
 
 PACKAGE = "program.pyz"
 KERNEL_FOLDER = "libraries"
-"""Next to a package while it is built: where the compilers of its kernels may write."""
+"""The folder next to a package, while it is built, into which the compilers of its kernels may write."""
 INSTALL = ".venv/bin/pip install 'triton>=3.6,<3.10'"
 _MEMORY_BYTES = 8 << 30
 _KEPT_FILES, _KEPT_FILE_BYTES = 1000, 4 << 20
@@ -50,7 +50,7 @@ def is_package(program: Path) -> bool:
 
 
 def identity() -> str:
-    """What a package depends on besides the submission and the engine."""
+    """The versions that a package depends on, in addition to the submission and the engine."""
     return f"package 2 python {sys.version} triton {triton_version()}"
 
 
@@ -76,8 +76,8 @@ def pack(main: str, folder: Path, output: Path, launch: Launch, inputs: Sequence
     try:
         problem = _bounded.call(syntax_problem, sources)
         functions = _bounded.call(function_names, sources) if not problem else []
-    except Exceeded as exceeded:
-        problem = f"{main}:1: error: it {exceeded} to parse"
+    except Exceeded:
+        problem = f"{main}:1: error: Python cannot parse it: it is nested too deeply, or too large"
     if problem:
         return Compiled(Fault.STUDENT, problem)
     content[layout.MAIN], content[layout.NAMES] = main.encode(), json.dumps(functions).encode()
@@ -115,7 +115,7 @@ def add_emulated_kernels(package: Path, on: Emulated, run: Runner) -> Compiled:
             except (emulator.Unsupported, GraderFault) as fault:
                 return Compiled(Fault.GRADER, str(fault))
             except emulator.CompileFailed:
-                continue  # the run says what is wrong with it
+                continue  # the run will report what is wrong with it
             made[kernel_name(ptx)] = quarantine.read_bytes(library.parent, library.name, _KEPT_FILE_BYTES)
     with zipfile.ZipFile(package, "a", zipfile.ZIP_STORED) as packed:
         for name, content in made.items():
@@ -124,7 +124,7 @@ def add_emulated_kernels(package: Path, on: Emulated, run: Runner) -> Compiled:
 
 
 def syntax_problem(files: Sequence[tuple[str, bytes]]) -> str:
-    """The first error of a file that is not Python, as a compiler would put it; '' if all are."""
+    """The first syntax error in the files, in the format of a compiler's message; '' if there is none."""
     for name, content in files:
         if b"\0" in content:
             line = content[: content.index(b"\0")].count(b"\n") + 1
@@ -141,14 +141,14 @@ def syntax_problem(files: Sequence[tuple[str, bytes]]) -> str:
 
 
 def function_names(files: Sequence[tuple[str, bytes]]) -> list[str]:
-    """The names of all functions that the files define. A kernel is called like the function that it is compiled
+    """The names of all functions that the files define. A kernel has the name of the function that it is compiled
     from."""
     nodes = (node for _, content in files for node in ast.walk(ast.parse(content)))
     return sorted({node.name for node in nodes if isinstance(node, ast.FunctionDef)})
 
 
 def own_kernels(program: Path) -> frozenset[str] | None:
-    """The names that kernels of a package's own can have; None for a program that is no package."""
+    """The names that a package's own kernels can have; None for a program that is no package."""
     if not is_package(program):
         return None
     with zipfile.ZipFile(program) as packed:
@@ -173,8 +173,8 @@ def _write_package(output: Path, content: Mapping[str, bytes]) -> None:
 
 
 def _compile_kernels(package: Path, cache: Path, launch: Launch, inputs: Sequence[Path], limit_s: float) -> str:
-    """Run the package on `inputs` until its kernels lie in `cache`. A program that fails in this does so again when it
-    is run, so its failure here means nothing."""
+    """Run the package on `inputs` until its kernels lie in `cache`. A program that fails here fails again in its
+    run, so its messages are only returned."""
     with scratch_folder("compile", package.parent) as work:
         arguments = [word for number, path in enumerate(inputs) for word in (str(path), str(work / f"output{number}"))]
         job = sandbox.Job(
@@ -210,13 +210,13 @@ def _python_paths() -> tuple[Path, ...]:
 
 
 def on_gpu(program: Path, arguments: Sequence[str]) -> Launch:
-    """How to start a package on a GPU, for the engine to add to."""
+    """The launch of a package on a GPU; the engine adds to it."""
     return replace(_launch(program, arguments, {layout.ENGINE_VARIABLE: "cuda"}), starts_processes=True)
 
 
 @dataclass(frozen=True)
 class Emulated:
-    """What a package needs to know of the emulator: the GPU that it stands for, and its checks."""
+    """The emulator as a package needs to know it: the GPU that it stands for, and its checks."""
 
     toolkit: Toolkit
     target: str
@@ -228,17 +228,17 @@ class Emulated:
 
 
 def emulated(program: Path, arguments: Sequence[str], on: Emulated) -> Launch:
-    """How to start a package on the emulator."""
+    """The launch of a package on the emulator."""
     return _with_runtime(program, arguments, on.toolkit, {layout.ENGINE_VARIABLE: "emulator", **on.environment})
 
 
 def compiling_for_emulator(program: Path, on: Emulated) -> Launch:
-    """How to start a package so that it compiles its kernels for the emulator, and launches none."""
+    """The launch of a package that compiles its kernels for the emulator, and runs none."""
     return _with_runtime(program, (), on.toolkit, {layout.ENGINE_VARIABLE: "compile", **on.environment})
 
 
 def compiling_for_gpu(program: Path, toolkit: Toolkit, architecture: str) -> Launch:
-    """How to start a package so that it compiles its kernels for a GPU's `architecture`, and launches none."""
+    """The launch of a package that compiles its kernels for a GPU's `architecture`, and runs none."""
     return _with_runtime(program, (), toolkit, {layout.ENGINE_VARIABLE: f"compile:{architecture}"})
 
 

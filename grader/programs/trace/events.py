@@ -125,7 +125,8 @@ class AccessEvent:
 
 @dataclass(frozen=True, slots=True)
 class BranchEvent:
-    """How often warps reached a branch, and how often their lanes diverged there, over all launches of a kernel."""
+    """The number of times that warps reached a branch, and that their lanes diverged there, over all launches of a
+    kernel."""
 
     kernel: str
     file: str
@@ -179,7 +180,8 @@ class Trace:
     Events are in the file's order. `dropped` counts events that the tracer knows it lost, `malformed_lines` lines
     that no tracer writes, and `unknown_lines` objects of a kind that this reader does not know. `truncated` is set if
     the file goes on beyond the reader's limits. `starts` counts the processes that began a trace, `ends`
-    those that finished one.
+    those that finished one. `computed_floats`: whether a kernel ran that may compute with floating-point numbers; None
+    if the tracer does not say.
     """
 
     kernels: tuple[KernelEvent, ...] = ()
@@ -202,6 +204,7 @@ class Trace:
     truncated: bool = False
     starts: int = 0
     ends: int = 0
+    computed_floats: bool | None = None
 
     @property
     def complete(self) -> bool:

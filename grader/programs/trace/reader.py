@@ -61,7 +61,7 @@ _PLAIN_TIMES = re.compile(
 """A kernel as tracers write it, without escape sequences, in two parts. There may be millions, but few launches differ
 in the first part, so that it is read once for each: much faster than a JSON parser."""
 _MAX_KNOWN_LAUNCHES = 1024
-"""A hostile trace may have millions of different launches; each that is known takes up to 4.5 kB."""
+"""A hostile trace may have millions of different launches, and remembering one takes up to 4.5 kB."""
 _NO_COUNTERS: dict[str, float] = {}
 _COUNTER = re.compile(r"[a-z0-9_]{1,64}")
 _WITHOUT_OWN_TEXT = ("kernel", "memcpy", "memset")
@@ -113,7 +113,7 @@ _KINDS: dict[str, tuple[str, type[Any]]] = {
     "branch": ("branches", BranchEvent),
     "tracer_error": ("tracer_errors", TracerError),
 }
-"""For each kind of line, the field of `Trace` that lists its events, and their class."""
+"""The field of `Trace` that lists the events of each kind of line, and their class."""
 
 
 _Launch = tuple[str, Dim3, Dim3, int, int, int, int]
@@ -126,6 +126,7 @@ class _Building:
         self.kernels = self.found["kernels"]
         self.start: dict[str, Any] = {}
         self.starts = self.ends = 0
+        self.computed_floats: bool | None = None
         self.dropped = self.api_errors_suppressed = 0
         self.malformed_lines = self.unknown_lines = self.events = 0
         self.contradicted = False
@@ -150,6 +151,7 @@ class _Building:
             truncated=truncated,
             starts=self.starts,
             ends=self.ends,
+            computed_floats=self.computed_floats,
         )
 
     def take(self, line: bytes) -> None:
@@ -189,6 +191,8 @@ class _Building:
                 self.dropped += dropped
                 self.api_errors_suppressed += suppressed
                 self.ends += 1
+                if "computed_floats" in entry:
+                    self.computed_floats = bool(self.computed_floats) or _count(entry, "computed_floats") > 0
             case str():
                 self.unknown_lines += 1
             case _:
@@ -212,7 +216,7 @@ class _Building:
             raise _Malformed
 
     def _launch(self, text: bytes) -> _Launch | None:
-        """What a kernel's line says before its times; None if no tracer writes it so."""
+        """The fields of a kernel's line before its times; None if the line has another form than tracers write."""
         if (known := self.launches.get(text)) is not None:
             return known
         match = _PLAIN_LAUNCH.fullmatch(text)

@@ -1,1 +1,1 @@
-"""What a Python submission can import besides installed packages; this folder is on its path."""
+"""The modules that a Python submission can import besides installed packages; this folder is on its path."""

@@ -217,11 +217,13 @@ TEST(pixels_come_in_columns) {
 }
 TEST(pixels_around_a_picture_are_zeros) {
     EXPECT(moves({3, {8, 9, 4}, {-1}, {-1}, {1}, 8, 16, {0, -1, 0}, {0}, CU_TENSOR_MAP_SWIZZLE_NONE, false}));
+    EXPECT(moves({3, {8, 9, 4}, {0}, {1}, {1}, 8, 16, {-4, 3, -1}, {0}, CU_TENSOR_MAP_SWIZZLE_NONE, false}));
     EXPECT(moves({4, {16, 7, 5, 3}, {-1, -1}, {-1, -1}, {1, 1}, 8, 24, {8, 2, 1, 0}, {2, 1}, CU_TENSOR_MAP_SWIZZLE_NONE, false}));
     return moves({5, {4, 5, 4, 3, 2}, {-1, 0, -1}, {-1, -1, 0}, {1, 1, 1}, 4, 32, {0, 1, 0, -1, 0}, {1, 0, 1}, CU_TENSOR_MAP_SWIZZLE_NONE, false});
 }
 TEST(pixels_are_skipped_by_strides) {
     EXPECT(moves({3, {8, 12, 3}, {-1}, {0}, {2}, 8, 16, {0, 1, 0}, {0}, CU_TENSOR_MAP_SWIZZLE_NONE, false}));
+    EXPECT(moves({3, {8, 9, 4}, {0}, {0}, {2}, 8, 8, {0, 1, 0}, {0}, CU_TENSOR_MAP_SWIZZLE_NONE, false})); // odd places, then even ones
     return moves({4, {8, 9, 7, 2}, {-1, -1}, {0, 0}, {2, 3}, 8, 8, {0, -1, -1, 0}, {0, 2}, CU_TENSOR_MAP_SWIZZLE_NONE, false});
 }
 TEST(columns_of_pixels_are_swizzled) {
@@ -230,6 +232,8 @@ TEST(columns_of_pixels_are_swizzled) {
 }
 TEST(columns_of_pixels_are_stored) {
     EXPECT(moves({3, {8, 9, 4}, {0}, {0}, {1}, 8, 16, {0, 3, 1}, {0}, CU_TENSOR_MAP_SWIZZLE_NONE, true}));
+    EXPECT(moves({3, {8, 9, 4}, {1}, {-1}, {1}, 8, 16, {0, 1, 0}, {0}, CU_TENSOR_MAP_SWIZZLE_NONE, true}));
+    EXPECT(moves({3, {8, 9, 4}, {0}, {0}, {2}, 8, 8, {4, 1, 3}, {0}, CU_TENSOR_MAP_SWIZZLE_NONE, true})); // ends outside
     return moves({4, {64, 5, 5, 2}, {0, 0}, {0, 0}, {1, 1}, 32, 32, {32, 1, 2, 0}, {0, 0}, CU_TENSOR_MAP_SWIZZLE_128B, true});
 }
 

@@ -59,7 +59,21 @@ __device__ inline unsigned cluster_rank() {
 #define READ_AT(value, p, rank)                                                                                              \
     asm volatile("{ .reg .b32 a; mapa.shared::cluster.u32 a, %1, %2; ld.shared::cluster.u32 %0, [a]; }" : "=r"(value) : "r"(AT(p)), "r"(rank) : "memory")
 
+// ---- registers, and kernels that overlap
+#define REGISTERS(how, count) asm volatile("setmaxnreg." #how ".sync.aligned.u32 %0;" ::"n"(count))
+#define TRIGGER() asm volatile("griddepcontrol.launch_dependents;" ::: "memory")
+#define WAIT_FOR_KERNEL() asm volatile("griddepcontrol.wait;" ::: "memory")
+
 // ---- on the host
+// One block of 64 threads, which may begin before the kernel before it has ended.
+template <class... A> void launch_dependent(void (*kernel)(A...), A... arguments) {
+    cudaLaunchAttribute attribute;
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = 1, config.blockDim = 64, config.attrs = &attribute, config.numAttrs = 1;
+    cudaLaunchKernelEx(&config, kernel, arguments...);
+}
 // 1, 2, 3, …
 inline int *counting(int n) {
     std::vector<int> values((size_t)n);

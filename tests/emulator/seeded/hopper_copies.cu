@@ -296,3 +296,32 @@ TWINS(barrier_object_without_init_fence) {
     init_unfenced<BUG><<<1, 64>>>(counting(64), out);
     expect_all(out, 64, [](int i) { return i + 1; });
 }
+
+// ---- kernels that overlap, registers that move
+
+__global__ void writes(int *x) {
+    TRIGGER();
+    x[threadIdx.x] = (int)threadIdx.x; // BUG dependent_kernel_does_not_wait: race
+}
+template <bool BUG> __global__ void reads(const int *x, int *out) {
+    if (!BUG) WAIT_FOR_KERNEL();
+    out[threadIdx.x] = x[threadIdx.x]; // BUG dependent_kernel_does_not_wait: race
+}
+TWINS(dependent_kernel_does_not_wait) {
+    int *const x = filled<int>(64, 1), *const out = filled<int>(64);
+    writes<<<1, 64>>>(x);
+    launch_dependent(reads<BUG>, (const int *)x, out);
+    expect_all(out, 64, [](int i) { return i; });
+}
+
+template <bool BUG> __global__ void __launch_bounds__(384, 1) takes_registers(int *out) {
+    if (threadIdx.x < 128) REGISTERS(dec, BUG ? 40 : 24);
+    else REGISTERS(inc, 240); // BUG registers_that_nobody_gives_back: sync
+    __syncthreads();
+    out[threadIdx.x] = (int)threadIdx.x;
+}
+TWINS(registers_that_nobody_gives_back) {
+    int *const out = filled<int>(384);
+    takes_registers<BUG><<<1, 384>>>(out);
+    expect_all(out, 384, [](int i) { return i; });
+}

@@ -1,11 +1,12 @@
-# Computes half of the rows on the GPU, and half with numpy.
-# expect: passed; gpu; on t07; at least 0.02 ms; refused
+# Computes half of the rows on the GPU, and half with numpy's operators.
+# expect: passed; gpu; on t07; refused
+# In so short a test the allowance for starting Python hides the work (docs/integrity.md): the rules are what stops it.
 x = read_input()
 rows, columns = x.shape
 y = empty(x.shape)
 softmax_kernel[(rows // 2,)](from_numpy(x), y, columns, BLOCK=1024)
 result = to_numpy(y)
-part = x[rows // 2 :]
-weights = np.exp(part - part.max(1, keepdims=True))
+part = to_numpy(from_numpy(x))[rows // 2 :]
+weights = 2.718281828459045 ** (part - part.max(1, keepdims=True))
 result[rows // 2 :] = weights / weights.sum(1, keepdims=True)
 write(result)

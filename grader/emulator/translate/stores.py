@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from grader.emulator.ptx import Instr, Mem
+from grader.emulator.ptx import Instr, Mem, items_of
+from grader.emulator.translate.access import ASYNC
+from grader.emulator.translate.addresses import SPACE_CODES, lane_addresses
 from grader.emulator.translate.atomics import atomic
 from grader.emulator.translate.bulk import TYPE_NUMBERS
-from grader.emulator.translate.function import Writer, handles
-from grader.emulator.translate.memory import ASYNC, SPACE_CODES, elements, lane_addresses, store, value_lanes
+from grader.emulator.translate.memory import store
+from grader.emulator.translate.rows import declare, value_lanes
 from grader.emulator.translate.types import BITS
+from grader.emulator.translate.writer import Writer, handles
 
 
 @handles("st")
@@ -33,11 +36,11 @@ def _send(w: Writer, instr: Instr) -> None:
     target, value, completion = instr.operands
     assert isinstance(target, Mem)
     assert isinstance(completion, Mem)
-    space, t, items = instr.mods.space, instr.type, elements(value)
+    space, t, items = instr.mods.space, instr.type, items_of(value)
     read = f"u{BITS[t]}"
     lane_addresses(w, target, "ta", space)
     lane_addresses(w, completion, "oa", space)
-    w.line(f"u64 vv[{32 * len(items)}] __attribute__((aligned(64)));")
+    declare(w, "vv", "u64", len(items))
     for k, item in enumerate(items):
         value_lanes(w, item, read, "vv", 32 * k)
     how, number = (

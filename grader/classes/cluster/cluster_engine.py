@@ -1,5 +1,5 @@
-"""The engine of a class that is graded on a cluster, as the submitting machine sees it: a name and no more. It compiles
-and runs nothing; each job chooses the real engine on its own node."""
+"""Stands for the engine of a cluster's jobs on the submitting machine. It has a name, but compiles and runs nothing:
+each job chooses the real engine on its own node."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Elsewhere:
 
 
 def engine_of_jobs(name: str) -> Elsewhere:
-    """The engine for the jobs; `auto` means the GPU that each of them requests."""
+    """The engine for the jobs; `auto` means the GPU that each job requests."""
     if name not in ("auto", "cuda", "emulator"):
         raise UsageError(f"There is no engine {name!r}: choose one of auto, cuda, emulator.")
     return Elsewhere("emulator" if name == "emulator" else "cuda")

@@ -1,5 +1,6 @@
-"""Finds out who submitted what and when in a class's folder. It reads names, times and, to distinguish a class from one
-submission of several files, which files have a main function. Mistakes inside a submission are reported later."""
+"""Finds the submissions in a class's folder: student, files and time. It reads names, times and, to distinguish a class
+from one submission of several files, which files have a main function. Mistakes inside a submission are reported
+later."""
 
 from __future__ import annotations
 
@@ -41,16 +42,18 @@ def is_class(path: Path, assignment: Assignment) -> bool:
         return sum(_holds_program(entry) if entry.is_dir() else _is_packed(entry) for entry in entries) > 1
     if len(programs) == 1 or any((path / name).is_file() for name in MAKEFILES):
         return False
-    names = [entry.name for entry in programs]  # what cannot be read is complained about as a submission of its own
+    # A program that cannot be read counts as a submission, whose grading reports the problem.
+    names = [entry.name for entry in programs]
     return assignment.submission.main not in names and all(is_program(path, name, unread=True) for name in names)
 
 
 def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[str]]:
-    """The submissions of a class by name, and notes on what was left out. Raises UsageError when there are none."""
+    """Return the submissions of a class, by name, and notes on files that were left out. Raises UsageError when there
+    are none."""
     found, notes = [], []
     suffixes = {Path(name).suffix for name in assignment.submission.mains}
     for entry in _entries(folder):
-        if entry.is_symlink():  # a link could submit a classmate's work, or have messages quote a file
+        if entry.is_symlink():  # a link could submit a classmate's work, or make messages quote a private file
             notes.append(f"{printable_name(entry.name)} is left out: it is a link; put the files themselves there.")
         elif entry.is_dir() or (entry.is_file() and (entry.suffix in suffixes or archive.is_archive(entry.name))):
             found.append(describe(entry, assignment))
@@ -71,7 +74,7 @@ def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[
 
 
 def describe(path: Path, assignment: Assignment) -> Found:
-    """The submission at `path`, by its name and its files' times."""
+    """Describe the submission at `path`: the student by its name, the time by its files."""
     named = Path(os.path.abspath(path))  # noqa: PTH100 (a link is known by its own name)
     if named.is_file() and named.name in assignment.submission.mains:
         named = named.parent  # alice/main.cu belongs to alice

@@ -227,7 +227,7 @@ def test_a_time_that_no_calendar_has_is_the_epoch(
     write: Write, rules: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write("class/alice/hw4.cu", MAIN).parent.parent
-    monkeypatch.setattr("grader.classes.batch.handins._newest", lambda path: 1e18)
+    monkeypatch.setattr("grader.classes.batch.class_folder._newest", lambda path: 1e18)
     assert find_class(folder, rules)[0][0].handed_in == datetime.fromtimestamp(0, UTC)
 
 

@@ -1,4 +1,4 @@
-"""--arch: the GPU that the emulator stands for."""
+"""Applies --arch: the GPU that the emulator stands for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.course.assignment import Assignment, EmulatedArchitecture
 
 def emulating(arch: str | None, rules: Assignment, engine: str) -> tuple[Assignment, str]:
     """The assignment with its `emulator_target` replaced by `arch`, and the emulator as the engine; without `arch`,
-    both as they are. Raises UsageError for an unknown architecture and for an engine that is not the emulator."""
+    both unchanged. Raises UsageError for an unknown architecture and for an engine that is not the emulator."""
     if arch is None:
         return rules, engine
     known = get_args(EmulatedArchitecture)

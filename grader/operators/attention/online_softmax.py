@@ -1,4 +1,4 @@
-"""The online softmax as wrong programs compute it, tile after tile.
+"""The online softmax, tile after tile, with the mistakes of wrong programs.
 
 After the last tile, each of the sums O and l is Σ_j exp(w_j + c_j) v_j (or 1 in place of v_j). w_j is the exponent of
 key j's weight when its tile was merged, and c_j the sum of the exponents by which later tiles corrected the sum. A
@@ -41,7 +41,8 @@ class Merges:
 
 
 Next = Callable[[F64, F64, F64], F64]
-"""The maximum that a program keeps after a tile, of (the one it kept before, the tile's scores, their maximum)."""
+"""A function that returns the maximum that a program keeps after a tile, from the maximum before the tile, the tile's
+scores, and the maximum of these."""
 
 
 def larger(old: F64, scores: F64, top: F64) -> F64:
@@ -77,10 +78,10 @@ def right_correction(merge: Merges) -> F64:
 
 @dataclass(frozen=True)
 class Sum:
-    """How a program adds up O or l. `weight` returns the exponents of the keys' weights (rows, keys), and `correction`
+    """A way to accumulate O or l. `weight` returns the exponents of the keys' weights (rows, keys), and `correction`
     those of the factors by which the tiles multiply the sum (rows, tiles). The factor is applied before the tile's keys
-    are added, `late` after them, and `each_key` before every single one of them. Keys outside `only` (by number, tile
-    and count of keys) do not count."""
+    are added, `late` after them, and `each_key` before every single one of them. Keys outside `only` (by number,
+    tile and count of keys) do not count."""
 
     weight: Callable[[Merges], F64] = right_weight
     correction: Callable[[Merges], F64] = right_correction
@@ -89,7 +90,7 @@ class Sum:
     only: Callable[[int, int, int], bool] | None = None
 
     def terms(self, merge: Merges) -> F64:
-        """What each key contributes to the sum after the last tile: (rows, keys)."""
+        """The contribution of each key to the sum after the last tile: (rows, keys)."""
         factors = self.correction(merge)
         times = merge.tile if self.each_key else 1
         later = np.zeros_like(factors)
@@ -110,14 +111,54 @@ class Sum:
 RIGHT = Sum()
 
 
-def online(tile: int, of_o: Sum = RIGHT, of_l: Sum = RIGHT, keep: Next = larger, divided: bool = True) -> Compute:
-    """Online softmax over tiles of keys with the sums `of_o` and `of_l`; not `divided`: O is not divided by l."""
+def online(
+    tile: int, of_o: Sum = RIGHT, of_l: Sum = RIGHT, keep: Next = larger, divided: bool = True, parts: int = 1
+) -> Compute:
+    """Online softmax over tiles of keys with the sums `of_o` and `of_l`; not `divided`: O is not divided by l. Every
+    `parts`-th key belongs to one part, and the parts are merged correctly at the end."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (t.astype(np.float64) for t in tensors[:3])
         root = float(np.sqrt(shape[2]))
-        merge = merges(q[rows] @ k.T / root, root, tile, keep)
-        out = of_o.terms(merge) @ v
-        return np.asarray(out / of_l.terms(merge).sum(axis=1, keepdims=True) if divided else out)
+        scores = q[rows] @ k.T / root
+        merged = [merges(_whole_tiles(scores[:, part::parts], tile), root, tile, keep) for part in range(parts)]
+        top = np.max([merge.new[:, -1:] for merge in merged], axis=0)
+        out, total = np.zeros((len(scores), v.shape[1])), np.zeros((len(scores), 1))
+        for part, merge in enumerate(merged):
+            share = np.exp(merge.new[:, -1:] - top) if parts > 1 else 1.0
+            values = v[part::parts]
+            out += share * (of_o.terms(merge)[:, : len(values)] @ values)
+            total += share * of_l.terms(merge).sum(axis=1, keepdims=True)
+        return np.asarray(out / total if divided else out)
+
+    return compute
+
+
+def _whole_tiles(scores: F64, tile: int) -> F64:
+    """The scores with keys of weight 0 up to a whole number of tiles."""
+    return np.pad(scores, ((0, 0), (0, -scores.shape[1] % tile)), constant_values=-np.inf)
+
+
+def own_maxima(tile: int, threads: int, shared_by: int) -> Compute:
+    """Online softmax over tiles in which every `threads`-th key of a tile belongs to one thread, and only `shared_by`
+    threads in a row have a maximum in common. The first of them keeps its own for the next tile."""
+
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        q, k, v = (t.astype(np.float64) for t in tensors[:3])
+        scores = _whole_tiles(q[rows] @ k.T / np.sqrt(shape[2]), tile)
+        kept, out, total = np.full((len(scores), 1), -np.inf), np.zeros((len(scores), v.shape[1])), 0.0
+        group = np.arange(tile) % threads // shared_by
+        for first in range(0, scores.shape[1], tile):
+            part = scores[:, first : first + tile]
+            tops = [
+                np.maximum(kept, part[:, group == each].max(axis=1, keepdims=True)) for each in range(group[-1] + 1)
+            ]
+            weights = np.exp(part - np.concatenate(tops, axis=1)[:, group])
+            shrink = np.exp(kept - tops[0])
+            values = v[first : first + tile]
+            out = out * shrink + weights[:, : len(values)] @ values
+            total = total * shrink + weights.sum(axis=1, keepdims=True)
+            kept = tops[0]
+        return np.asarray(out / total)
 
     return compute

@@ -1,0 +1,41 @@
+"""`grader similarity`: lists the submissions of a class that resemble each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from grader.base.errors import UsageError
+from grader.base.paths import course_root, shown
+from grader.classes import similarity as similar
+from grader.classes.batch import find_class
+from grader.commands import report_files
+from grader.course.assignment import chosen_assignment
+from grader.programs.submission import read_submission
+from grader.site.record_page import similarity_page
+
+
+def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | None) -> str:
+    """List the submissions of a class that resemble each other."""
+    rules = chosen_assignment(assignment, folder)
+    found, _ = find_class(folder, rules)
+    texts: dict[str, str] = {}
+    left_out = []
+    for one in found:
+        try:
+            shared = one.path.name != rules.submission.main
+            submission = read_submission(one.path, rules, shared_folder=shared)
+        except UsageError:
+            left_out.append(one.student)
+            continue
+        name = one.student if one.student not in texts else f"{one.student} ({one.path.name})"
+        texts[name] = similar.joined(submission.files)
+    given = course_root() / "student_template" / rules.name
+    template = [path.read_text(errors="replace") for path in sorted(given.rglob("*")) if path.suffix in similar.SOURCES]
+    resembling = similar.resembling(texts, template, top=top)
+    text = similar.render(resembling)
+    if left_out:
+        text += f"\n{len(left_out)} left out because they hold nothing to compare: {', '.join(left_out)}."
+    if html is not None:
+        report_files.write(html, similarity_page(resembling), "page")
+        text += f"\nThey are side by side in {shown(html)}."
+    return text

@@ -1,0 +1,306 @@
+"""The commands for submissions: `grader check`, `grade`, `run`, `profile`, …, with their options and nothing else."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.base.errors import UsageError
+from grader.base.verdict import Verdict
+from grader.commands.options import (
+    ArchOption,
+    AssignmentOption,
+    BestOption,
+    EngineOption,
+    JsonOption,
+    RequireSandboxOption,
+    ShowOption,
+    StoreOption,
+    SubmissionArgument,
+    TestsOption,
+    VerboseOption,
+)
+
+_PROFILED_LAUNCHES = 48
+"""The default number of launches to profile, however many the program makes."""
+
+CLASS_RULE = (
+    "A folder is one submission when it has .cu files at its top, or all its .cu files lie in one subfolder; it is a "
+    "class when two or more subfolders hold .cu files, or when it has no Makefile and all its .cu files, two or "
+    "more, are complete programs and none has the file name that the assignment asks for. --class makes it a class."
+)
+"""The difference between a class and a submission, as `grader.classes.batch.is_class` decides it."""
+
+
+def check(
+    submission: SubmissionArgument,
+    assignment: AssignmentOption = None,
+    tests: TestsOption = "public",
+    engine: EngineOption = "auto",
+    arch: ArchOption = None,
+    json: JsonOption = None,
+    sanitize: Annotated[
+        str | None,
+        typer.Option("--sanitize", metavar="all|memory,race,init,sync", help="Look for these faults, on one sample."),
+    ] = None,
+    gradcheck: Annotated[
+        bool, typer.Option("--gradcheck", help="Check gradients against central differences, on one sample.")
+    ] = False,
+    require_sandbox: RequireSandboxOption = False,
+    show: ShowOption = 0,
+    verbose: VerboseOption = False,
+) -> None:
+    """Check a submission on the public testcases; exit 1 when one fails. Meant for students."""
+    from grader import sanitizers
+    from grader.commands import submissions
+    from grader.report import terminal
+
+    if gradcheck:
+        from grader.commands import gradients
+
+        right, text = gradients.check_gradients(
+            submission, tests or "public", assignment=assignment, engine=engine, arch=arch
+        )
+        print(text)
+        raise typer.Exit(not right)
+    checks = sanitizers.parse_checks(sanitize) if sanitize else ()
+    records = submissions.grade_paths(
+        [submission],
+        assignment=assignment,
+        tests=tests,
+        engine=engine,
+        arch=arch,
+        json=json,
+        require_sandbox=require_sandbox,
+        show=show,
+        quick=True,
+    )
+    print(terminal.render_check(records[0], verbose=verbose))
+    found = 0
+    if checks and records[0].build.ok:
+        from grader.commands import inspection
+
+        sample = inspection.sample_to_sanitize(records[0])
+        reports = inspection.sanitize_program(
+            submission, checks, test=sample, assignment=assignment, engine=engine, arch=arch
+        )
+        print(f"\nOn {sample}:\n{sanitizers.render(reports)}")
+        found = sum(report.errors for report in reports)
+    elif terminal.lacks_a_cause(records[0]):
+        print(f"What is wrong, line by line: grader check {shlex.quote(str(submission))} --sanitize all")
+    if found or any(test.verdict is not Verdict.PASSED for test in records[0].tests):
+        raise typer.Exit(1)
+
+
+def grade(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH...", help="Submissions (.cu or .py files, or folders), or a class's folder."),
+    ],
+    assignment: AssignmentOption = None,
+    tests: TestsOption = None,
+    engine: EngineOption = "auto",
+    arch: ArchOption = None,
+    json: JsonOption = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page to read here.")] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here.")] = None,
+    store: StoreOption = None,
+    roster: Annotated[
+        Path | None, typer.Option("--roster", metavar="CSV", help="Class: ids, names, nicknames, extensions.")
+    ] = None,
+    rerun: Annotated[
+        str | None,
+        typer.Option("--rerun", metavar="failed|machine-faults|all|ID,...", help="Class: which to grade again."),
+    ] = None,
+    best: BestOption = False,
+    as_class: Annotated[bool, typer.Option("--class", help="Treat the folder as a class.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: how many at a time.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="slurm", help="Class: grade on the cluster of assignment.yaml.")
+    ] = None,
+    timings: Annotated[bool, typer.Option("--timings", help="Show the time of each stage.")] = False,
+    show: ShowOption = 0,
+    require_sandbox: RequireSandboxOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    """Grade submissions: verdicts, times, score. Exit 0 if all of them could be graded, whatever their scores.
+
+    The results of a class go into a store. After a stop, the same command continues where it was.
+    """
+    from grader import sandbox
+    from grader.commands import submissions
+    from grader.report import explain as explanation
+    from grader.report import terminal
+
+    if require_sandbox:
+        sandbox.require()
+    may_be_class = as_class or any(option is not None for option in (roster, rerun, cluster))
+    may_be_class |= any(path.is_dir() for path in paths)
+    if may_be_class:
+        from grader.commands import classroom
+
+        options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster)
+        if classroom.wanted(paths, assignment, options):
+            if html is not None:
+                raise UsageError("--html is for single submissions; `grader site OUT` makes the pages of a class.")
+            summary, judged = classroom.grade(
+                paths,
+                assignment=assignment,
+                tests=tests,
+                engine=engine,
+                arch=arch,
+                options=options,
+                json=json,
+                junit=junit,
+            )
+            print(summary)
+            raise typer.Exit(not judged)
+    records = submissions.grade_paths(
+        paths,
+        assignment=assignment,
+        tests=tests,
+        engine=engine,
+        arch=arch,
+        json=json,
+        require_sandbox=require_sandbox,
+        show=show,
+    )
+    if store is not None:
+        from grader.commands import classroom
+
+        classroom.keep(records, store)
+    if html is not None or junit is not None:
+        from grader.commands import report_files
+
+        report_files.write_reports(records, html, junit)
+    print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
+    if timings:
+        print("\n" + "\n\n".join(explanation.render_timings(record) for record in records))
+    if any(record.infrastructure_failed for record in records):
+        raise typer.Exit(1)
+
+
+def run(
+    program: SubmissionArgument,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGS]...", help="Passed to the program, options too.")
+    ] = None,
+    engine: EngineOption = "auto",
+    arch: ArchOption = None,
+    assignment: AssignmentOption = None,
+    sanitize: Annotated[
+        str | None,
+        typer.Option("--sanitize", metavar="all|memory,race,init,sync", help="Look for these faults, on the emulator."),
+    ] = None,
+) -> None:
+    """Build and run any program; its output and exit code are the program's own.
+
+    Everything after the program's name is passed to it, except the options of this command; after --, these too.
+    """
+    from grader.commands import submissions
+
+    given = {"--engine": engine, "--arch": arch, "--assignment": assignment, "--sanitize": sanitize}
+    rest = _without_options(arguments or [], given)
+    raise typer.Exit(
+        submissions.run_program(
+            program,
+            rest,
+            engine=given["--engine"] or "auto",
+            arch=given["--arch"],
+            assignment=given["--assignment"],
+            sanitize=given["--sanitize"] or "",
+        )
+    )
+
+
+def _without_options(words: Sequence[str], options: dict[str, str | None]) -> list[str]:
+    """Return `words` without the options named in `options`, whose values are stored there. The first -- ends the
+    options and is dropped."""
+    rest: list[str] = []
+    waiting = iter(words)
+    for word in waiting:
+        name, equals, value = word.partition("=")
+        if word == "--":
+            break
+        if name not in options:
+            rest.append(word)
+        elif equals:
+            options[name] = value
+        elif (following := next(waiting, None)) is not None:
+            options[name] = following
+        else:
+            raise UsageError(f"{name} needs a value; write it after -- if it is meant for the program.")
+    return [*rest, *waiting]
+
+
+def profile(
+    submission: SubmissionArgument,
+    test: Annotated[str, typer.Option("--test", metavar="t23", help="The testcase to profile it on.")],
+    assignment: AssignmentOption = None,
+    engine: EngineOption = "auto",
+    arch: ArchOption = None,
+    launches: Annotated[
+        int, typer.Option("--launches", metavar="N", min=1, help="Profile about this many launches.")
+    ] = _PROFILED_LAUNCHES,
+    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the table here.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the whole profile here.")] = None,
+    verbose: VerboseOption = False,
+) -> None:
+    """Show the metrics of each kernel from Nsight Compute, its occupancy and what limits it."""
+    from grader.commands import inspection
+    from grader.report import profile as profile_report
+
+    study = inspection.profile_program(
+        submission, test, assignment=assignment, engine=engine, arch=arch, launches=launches
+    )
+    print(profile_report.render(study))
+    if csv is not None:
+        csv.write_text(profile_report.as_csv(study), encoding="utf-8")
+    if json is not None:
+        json.write_text(profile_report.as_json(study), encoding="utf-8")
+
+
+def explain(
+    record: Annotated[
+        Path, typer.Argument(metavar="RECORD.json|ID", help="A file that grade --json wrote, or a student's id.")
+    ],
+    other: Annotated[Path | None, typer.Argument(metavar="[OTHER.json]", help="Compare with this one.")] = None,
+    store: StoreOption = None,
+) -> None:
+    """Show where every number of a record comes from; with a second record, how the two compare, or why they cannot."""
+    if other is None and not record.is_file() and record.suffix != ".json":
+        from grader.commands import complaints
+
+        print(complaints.explain(str(record), store, None))
+    else:
+        from grader.commands import submissions
+
+        print(submissions.explain_records(record, other))
+
+
+def enter(
+    record: Annotated[Path, typer.Argument(metavar="RECORD.json", help="A record of one submission.")],
+    given: Annotated[list[str], typer.Argument(metavar="PART=POINTS...", help="report=8.5")],
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="The reason, which the student reads.")] = "",
+) -> None:
+    """Enter an assistant's points into a record; grading again into the same file keeps them."""
+    from grader.commands import submissions
+    from grader.report import terminal
+
+    print(terminal.render(submissions.enter_points(record, given, note)))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make these commands part of `grader`."""
+    app.command()(check)
+    app.command(epilog=CLASS_RULE)(grade)
+    app.command(context_settings={"allow_interspersed_args": False})(run)
+    app.command()(profile)
+    app.command()(explain)
+    app.command()(enter)

@@ -1,0 +1,195 @@
+/* Host memory that the program must not touch now: blocks that it has freed, and pinned memory that an asynchronous copy
+ * may still read or write. On a GPU such an access mostly passes by luck, and here the copy is done when its call returns,
+ * so nothing would show. The pages are protected: the first access is reported with its line and then let through. Calls
+ * that read or write files are looked at here, because the system would only return EFAULT for them.
+ *
+ * Small blocks are not watched, nor the parts of a page at both ends of a block. */
+
+#define _GNU_SOURCE
+#include "emu.h"
+#include <execinfo.h>
+#include <malloc.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define PAGE 4096ull
+#define GUARDS 256
+#define MOST_FREED (1ull << 30) /* bytes of freed blocks that are kept from reuse */
+#define FRAMES 24
+#define FEW 6
+
+struct guard {
+    u64 start, end, first, last; /* the bytes, and the protected pages within */
+    const struct stream *stream; /* of the copy; NULL: a freed block */
+    int readable;                /* the copy only reads the memory */
+    const char *function;
+    const void *calls[FEW]; /* the frames that freed it, or the call that copies */
+    int call_count;
+};
+static struct guard guards[GUARDS];
+static u32 count;
+static u64 freed_bytes;
+static int is_on;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread int busy;
+
+void guard_start(void) {
+    void *first[1];
+    backtrace(first, 1); /* loads libraries now, which a handler must not do */
+    is_on = trace_enabled();
+}
+
+static void protect(const struct guard *g, int access) {
+    if (g->last > g->first) mprotect((void *)g->first, g->last - g->first, access);
+}
+
+static struct guard *at(u64 start, u64 end) {
+    for (u32 i = 0; i < count; i++)
+        if (guards[i].start < end && start < guards[i].end) return &guards[i];
+    return NULL;
+}
+
+/* The caller holds the lock. */
+static void lift(struct guard *g) {
+    protect(g, PROT_READ | PROT_WRITE);
+    *g = guards[--count];
+}
+
+static void add(const struct guard *g) {
+    pthread_mutex_lock(&lock);
+    if (count < GUARDS) {
+        guards[count++] = *g;
+        protect(g, g->readable ? PROT_READ : PROT_NONE);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------------------------------- */
+
+void guard_copy(const char *function, const struct stream *s, u64 start, u64 bytes, int readable) {
+    struct allocation *a = is_on ? memory_find(start) : NULL;
+    if (!a || a->kind != MEMORY_PINNED) return;
+    u64 end = start + bytes, last = end == a->start + a->size ? (end + PAGE - 1) & ~(PAGE - 1) : end & ~(PAGE - 1);
+    add(&(struct guard){start, end, (start + PAGE - 1) & ~(PAGE - 1), last, s, readable, function, {host_call}, 1});
+}
+
+void guard_lift(u64 start, u64 bytes) {
+    pthread_mutex_lock(&lock);
+    for (struct guard *g; (g = at(start, start + bytes));) lift(g);
+    pthread_mutex_unlock(&lock);
+}
+
+void guard_settle(const struct stream *s) {
+    if (!count) return;
+    pthread_mutex_lock(&lock);
+    for (u32 i = count; i-- > 0;)
+        if (guards[i].stream && (!s || stream_waits(s, guards[i].stream))) lift(&guards[i]);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- accesses -------------------------------------------------------------------------------------------------------- */
+
+static void report(const struct guard *g, u64 address, int writes) {
+    void *frames[FRAMES];
+    const char *file = "";
+    host_call = host_frame(frames, backtrace(frames, FRAMES));
+    const void *other = host_frame((void *const *)g->calls, g->call_count);
+    u32 line = host_place(other, &file);
+    char there[300] = "";
+    if (!first_time(other, (u32)((u64)host_call >> 32), (u32)(u64)host_call)) return;
+    if (line) snprintf(there, sizeof there, " at %s:%u", file, line);
+    const char *does = writes < 0 ? "uses" : writes ? "writes to" : "reads";
+    if (!g->stream) {
+        diagnose(NULL, ~0u, 0, "error", "memory", "Free the memory after its last use.", "host code %s memory that was freed%s before", does, there);
+        return;
+    }
+    char place[400];
+    struct allocation *a = memory_find(address);
+    memory_place(a, address, place, sizeof place);
+    char *bytes = strstr(place, "the "); /* without the offset, which tells a reader nothing */
+    diagnose(NULL, ~0u, 0, "error", "race", "Wait for the copy's stream first (cudaStreamSynchronize).",
+             "host code %s %s while the %s%s may still be %s them", does, bytes ? bytes : place, g->function, there, g->readable ? "reading" : "writing");
+}
+
+/* Whether the fault at this address was the first access to guarded memory: it is reported and may continue. */
+int guard_fault(u64 address) {
+    pthread_mutex_lock(&lock);
+    struct guard *found = at(address, address + 1), g;
+    if (!found) { /* another thread has just lifted it, or no guard */
+        pthread_mutex_unlock(&lock);
+        return 0;
+    }
+    g = *found;
+    lift(found);
+    pthread_mutex_unlock(&lock);
+    if (!this_worker) report(&g, address, -1); /* kernels may use pinned memory: order among streams is not known here */
+    return 1;
+}
+
+/* The program lets the system or the C library read or write these bytes. */
+static void check(u64 p, u64 bytes, int writes) {
+    if (!count || busy || !bytes) return;
+    busy = 1;
+    pthread_mutex_lock(&lock);
+    struct guard *found = at(p, p + bytes), g;
+    int is_bad = found && (writes || !found->readable);
+    if (is_bad) {
+        g = *found;
+        lift(found);
+    }
+    pthread_mutex_unlock(&lock);
+    if (is_bad) report(&g, p > g.start ? p : g.start, writes);
+    busy = 0;
+}
+
+size_t fwrite(const void *p, size_t size, size_t n, FILE *f) {
+    check((u64)p, size * n, 0);
+    flockfile(f);
+    size_t done = fwrite_unlocked(p, size, n, f);
+    funlockfile(f);
+    return done;
+}
+size_t fread(void *p, size_t size, size_t n, FILE *f) {
+    check((u64)p, size * n, 1);
+    flockfile(f);
+    size_t done = fread_unlocked(p, size, n, f);
+    funlockfile(f);
+    return done;
+}
+ssize_t write(int f, const void *p, size_t n) {
+    check((u64)p, n, 0);
+    return syscall(SYS_write, f, p, n);
+}
+ssize_t read(int f, void *p, size_t n) {
+    check((u64)p, n, 1);
+    return syscall(SYS_read, f, p, n);
+}
+ssize_t writev(int f, const struct iovec *parts, int n) {
+    for (int i = 0; i < n; i++) check((u64)parts[i].iov_base, parts[i].iov_len, 0);
+    return syscall(SYS_writev, f, parts, n);
+}
+
+/* ---- freed blocks ------------------------------------------------------------------------------------------------------ */
+
+extern void __libc_free(void *);
+void free(void *p) {
+    u64 bytes = p && is_on && !busy && !this_worker ? malloc_usable_size(p) : 0;
+    if (bytes < 4 * PAGE || freed_bytes + bytes > MOST_FREED || count > GUARDS / 2) {
+        __libc_free(p);
+        return;
+    }
+    busy = 1;
+    void *frames[FRAMES];
+    struct guard g = {.start = (u64)p, .end = (u64)p + bytes};
+    g.first = (g.start + PAGE - 1) & ~(PAGE - 1), g.last = g.end & ~(PAGE - 1);
+    int found = backtrace(frames, FRAMES);
+    for (int i = 1; i < found && g.call_count < FEW; i++) g.calls[g.call_count++] = frames[i];
+    freed_bytes += bytes;
+    madvise((void *)g.first, g.last - g.first, MADV_DONTNEED);
+    add(&g);
+    busy = 0;
+}

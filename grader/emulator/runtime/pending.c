@@ -1,0 +1,62 @@
+/* Kernels and copies that the host has not waited for. Here they are done at once, in the order of their submission, so a
+ * copy in a stream that does not wait for the kernel whose results it takes would pass. It is reported instead.
+ *
+ * What a kernel accesses is taken from its arguments: a copy conflicts with it if it begins at an address that the kernel
+ * was given. Programs that order streams by events are not looked at. */
+
+#include "emu.h"
+
+#define MOST 64u
+struct pending { const struct stream *stream; const char *name; u64 addresses[16]; u32 count; const void *call; };
+static struct pending pending[MOST];
+static u32 count;
+static int has_events;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void pending_kernel(const struct launch *l) {
+    struct pending p = {.stream = l->work.stream, .name = l->kernel->name, .call = host_call};
+    for (u32 i = 0; i < l->kernel->parameter_count; i++) {
+        u64 address;
+        if (l->kernel->parameters[i].size != sizeof address) continue;
+        memcpy(&address, l->params + l->kernel->parameters[i].offset, sizeof address);
+        if (memory_is_arena(address) && p.count < sizeof p.addresses / sizeof *p.addresses) p.addresses[p.count++] = address;
+    }
+    pthread_mutex_lock(&lock);
+    if (p.count && count < MOST) pending[count++] = p;
+    pthread_mutex_unlock(&lock);
+}
+
+/* A copy begins in stream `s`. */
+void pending_copy(const struct stream *s, u64 to, u64 from) {
+    struct pending found = {.count = 0};
+    u64 address = 0;
+    pthread_mutex_lock(&lock);
+    for (u32 i = 0; i < count && !has_events && !found.count; i++)
+        for (u32 k = 0; k < pending[i].count && !stream_waits(s, pending[i].stream); k++)
+            if (pending[i].addresses[k] == to || pending[i].addresses[k] == from) found = pending[i], address = pending[i].addresses[k];
+    pthread_mutex_unlock(&lock);
+    if (!found.count || !first_time(found.call, (u32)((u64)host_call >> 32), (u32)(u64)host_call)) return;
+    const char *file = "";
+    u32 line = host_place(found.call, &file);
+    char place[400], there[300] = "";
+    if (line) snprintf(there, sizeof there, " launched at %s:%u", file, line);
+    memory_place(memory_find(address), address, place, sizeof place);
+    char *bytes = strstr(place, "the ");
+    const char *name = demangle(found.name), *after_type = strncmp(name, "void ", 5) == 0 ? name + 5 : name;
+    diagnose(NULL, ~0u, 0, "error", "race", "Copy in the kernel's stream, or wait for that stream first.",
+             "the copy %s %s in %s does not wait for kernel %.*s,%s in another stream", address == to ? "to" : "from", bytes ? bytes : place,
+             s == &legacy_stream ? "the default stream" : "this stream", (int)strcspn(after_type, "("), after_type, there);
+}
+
+void pending_settle(const struct stream *s) {
+    pthread_mutex_lock(&lock);
+    for (u32 i = count; i-- > 0;)
+        if (!s || stream_waits(s, pending[i].stream)) pending[i] = pending[--count];
+    pthread_mutex_unlock(&lock);
+    guard_settle(s);
+}
+
+void pending_event(void) {
+    has_events = 1;
+    pending_settle(NULL);
+}

@@ -1,0 +1,37 @@
+/* setmaxnreg: warps give registers back, and others take them (PTX ISA, "setmaxnreg"). Nothing here has registers that could
+ * run out, so only the numbers are kept: those of a block's warps together never exceed what its launch allocated. A warp
+ * that takes more waits for others to give back, on a GPU as here. */
+
+#include "emu.h"
+
+#define VAIN_MAXIMUM (FUEL / 16)
+
+static u32 registers_of(const struct warp *w) { return w->registers ? w->registers : w->block->launch->kernel->registers; }
+
+/* Registers per thread that the other warps leave for this one. */
+static u32 left_for(const struct warp *w) {
+    const struct block *b = w->block;
+    u32 taken = 0;
+    for (u32 i = 0; i < b->warp_count; i++)
+        if (i != w->index && b->state[i] != WARP_DONE) taken += registers_of(&b->warps[i]);
+    return b->launch->kernel->registers * b->warp_count - taken;
+}
+
+void rt_move_registers(struct warp *w, u32 site, u32 count, int more) {
+    struct block *b = w->block;
+    const u32 lane = lowest_lane(w->live), now = registers_of(w);
+    if (!b->launch->kernel->max_threads) return; /* ptxas ignores the instruction, and says so */
+    if (more ? count < now : count > now)
+        diagnose(w, site, lane, "error", "sync", "Let setmaxnreg.dec name at most the registers that the warp has, and setmaxnreg.inc at least those.",
+                 "setmaxnreg.%s to %u registers in a warp that has %u", more ? "inc" : "dec", count, now);
+    while (more && count > left_for(w)) {
+        w->asked_in_vain = 1;
+        if (++b->asked_in_vain > VAIN_MAXIMUM)
+            rt_fault(w, site, lane, cudaErrorLaunchTimeout,
+                     "deadlock: setmaxnreg.inc waits for %u registers per thread, and the other warps leave %u: the block was launched with %u per thread for %u warps, and its warps ask for more together",
+                     count, left_for(w), b->launch->kernel->registers, b->warp_count);
+        rt_nanosleep(w, 0);
+    }
+    w->registers = count;
+    makes_progress(b);
+}

@@ -1,0 +1,32 @@
+/* What the files that run blocks share: blocks.c, barriers.c, schedule.c, workers.c. */
+#ifndef SCHEDULE_H
+#define SCHEDULE_H
+
+#include "async.h"
+
+#define POLLS_BEFORE_COMPANY 64
+
+/* GRADER_EMULATOR_SCHEDULE: 0 lockstep, 1 reverse, 2 random with this seed. */
+extern int schedule_kind;
+extern u64 schedule_seed;
+extern u64 time_limit_ns; /* of a kernel; 0 without limit */
+
+/* blocks.c */
+u8 *map_pages(u64 bytes);
+struct block *take_block(struct worker *k);
+void start_block(struct worker *k, struct block *b, struct launch *l, u64 index);
+void release_block_memory(struct worker *k);
+
+/* barriers.c */
+u32 barrier_expected(struct block *b, u32 id); /* threads */
+void barriers_after_exit(struct block *b);     /* waiting threads need not wait for threads that have left */
+
+/* schedule.c */
+void prepare_worker(struct worker *k, struct launch *l);
+/* Runs the worker's share of a launch. Returns 1 at its end, or, unless `stay`, 0 when all its blocks spin. */
+int run_blocks(struct worker *k, struct launch *l, int stay);
+
+/* workers.c */
+void say_nowhere(struct launch *l); /* tells the thread that waits for the pool that the launch may get nowhere */
+
+#endif

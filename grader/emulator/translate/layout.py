@@ -1,0 +1,45 @@
+"""The data that all forms of a function share while they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from grader.emulator.analysis.cfg import Block
+from grader.emulator.analysis.waiting import Callees
+from grader.emulator.ptx import Function, Instr, Vec
+from grader.emulator.ptx.model import Loc
+
+
+class Hooks(Protocol):
+    """The points of a function at which counting.py writes code, with a Writer."""
+
+    def enter(self, w: Any, block: Block, mask: str = "m") -> None: ...
+    def instruction(self, w: Any, block: Block, index: int) -> None: ...
+    def operation(self, w: Any, instr: Instr) -> None: ...
+    def parting(self, w: Any, block: Block, condition: str) -> None: ...
+    def switch(self, w: Any, block: Block) -> None: ...
+
+
+@dataclass
+class Layout:
+    function: Function
+    symbol: str  # C name stem
+    shared: dict[str, int]  # shared variable → offset in the block's shared memory
+    local: dict[str, int]  # local variable → offset in the frame's local memory
+    local_bytes: int
+    params: dict[str, int]  # formal parameter → byte offset (entries) or index (functions)
+    callees: dict[str, str]  # PTX function name → C name stem
+    globals: dict[str, str]  # module variable or function → C expression of its address
+    site: Callable[[Loc, str, int, int], int]
+    warp_lanes: int  # W of runtime/vectors.h
+    architecture: int  # 80 for sm_80
+    counting: Hooks | None = None
+    watched: bool = False  # every access to shared and global memory goes through the runtime, which watches it
+    guards: set[int] = field(default_factory=set)
+    callees_do: Callees = field(default_factory=Callees)
+    waiting: frozenset[int] = frozenset()  # headers of loops in which lanes may wait for others of their warp
+    meetings: frozenset[int] = frozenset()  # where diverged lanes reconverge
+    gathers: frozenset[int] = frozenset()  # of these, warp functions whose lanes may arrive separately (gather.c)
+    sums: tuple[Vec, ...] = ()  # of products of warpgroups (in_flight.py)

@@ -1,0 +1,42 @@
+"""Finds the number of the shape that decides which tests fail, and the launch that serves only its other value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grader.base.verdict import Fault, Verdict
+from grader.checking.suspects import launch_for_another
+from grader.programs.submission import Submission
+from grader.records.record import TestRecord
+
+
+def deciding_number(tests: Sequence[TestRecord]) -> tuple[int, float, float] | None:
+    """(place, value of every failed test, value of every passed one) if a single number of the shape decides which
+    tests fail; else None. Several tests must have the same value of this number."""
+    failed = [test.shape for test in tests if test.fault is Fault.STUDENT and test.verdict is not Verdict.NOT_RUN]
+    passed = [test.shape for test in tests if test.verdict is Verdict.PASSED]
+    if min(len(passed), len(failed)) < 2:
+        return None
+    found = []
+    for place in range(len(passed[0])):
+        good, bad = ({shape[place] for shape in shapes} for shapes in (passed, failed))
+        if len(good) == len(bad) == 1 and good != bad:
+            found.append((place, bad.pop(), good.pop()))
+    return found[0] if len(found) == 1 else None
+
+
+def wrong_launch(tests: Sequence[TestRecord], submission: Submission, names: Sequence[str]) -> str:
+    """The cause if the kernel for the value of the deciding number with which all tests pass is launched for the other
+    value as well, as a template argument; else ''. `names` are those of the shape's numbers."""
+    decides = deciding_number(tests)
+    if decides is None:
+        return ""
+    place, bad, good = decides
+    line = launch_for_another(submission.files, f"{bad:g}", f"{good:g}")
+    if line is None:
+        return ""
+    name = names[place]
+    return (
+        f"{line.file}:{line.number} launches the kernel for {name} = {good:g} where {name} is {bad:g}: every test with "
+        f"{name} = {bad:g} fails, every one with {name} = {good:g} passes. Look at {line.quoted}."
+    )

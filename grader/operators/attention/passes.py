@@ -1,0 +1,171 @@
+"""The forward and backward pass of attention in numpy: exact, rounded like a plain implementation, or with a
+mistake."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.operators.attention.grouped import Problem, seen
+from grader.operators.attention.wrong_ways import running_maxima
+from grader.operators.base import Rows, Tensors
+
+F64 = NDArray[np.float64]
+Real = NDArray[Any]
+"""float32 or float64."""
+Gradients = tuple[Real, Real, Real, Real]
+Round = Callable[[Real], Real]
+Keys = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""(first, end) of the keys that each query sees."""
+Sees = Callable[[Problem, NDArray[np.intp]], Keys]
+
+TILE_ROWS = 256
+
+
+def exact(values: Real) -> Real:
+    return values
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to compute attention and its gradient. The default is the right way.
+
+    Rounding: `products` rounds QKᵀ, `scores` rounds scale · QKᵀ, `weights` the softmax, `slopes` dP and dS, and
+    `results` every output. `sees` returns the keys that each query sees. The backward pass computes the exponentials
+    again and divides by the forward pass's sum; with `backward_sees`, it sees more keys. `padding` is the number of
+    keys beyond the last that count with score 0. `factor` multiplies the scores, and also the gradients unless there is
+    a `gradient_factor`. `stale` = (tile, what): keys are merged a tile at a time, and "O", "l" or "both" are not
+    rescaled when the maximum grows. `adds` selects the heads, or (heads, queries), of a group that add to dK and dV.
+    """
+
+    number: Any = np.float64
+    products: Round = exact
+    scores: Round = exact
+    weights: Round = exact
+    slopes: Round = exact
+    results: Round = exact
+    sees: Sees = seen
+    backward_sees: Sees | None = None
+    padding: Callable[[Problem], int] = lambda p: 0
+    factor: Callable[[Problem], float] = lambda p: p.scale
+    gradient_factor: Callable[[Problem], float] | None = None
+    base: float = math.e
+    stale: tuple[int, str] | None = None
+    subtracts_d: bool = True
+    adds: Callable[[Problem], slice | tuple[slice, slice]] = lambda p: slice(None)
+
+
+RIGHT = Way()
+
+
+def plain_way(p: Problem) -> Way:
+    """The plain implementation: sums in float32; S, scale · S, P, dP, dS and the results are rounded to the type."""
+    rounded = p.output_type.rounded
+    return Way(np.float32, products=rounded, scores=rounded, weights=rounded, slopes=rounded, results=rounded)
+
+
+def probabilities(p: Problem, way: Way, q: Real, k: Real, queries: NDArray[np.intp]) -> tuple[slice, Real]:
+    """Return (the keys that any of these rows sees, the rows' softmax over them)."""
+    first, end = way.sees(p, queries)
+    keys = slice(max(0, int(first.min())), min(p.keys, max(int(end.max()), 0)))
+    if keys.stop <= keys.start:
+        return slice(0, 0), np.zeros((len(q), 0), way.number)
+    s = way.scores(way.products(q @ k[keys].T) * way.number(way.factor(p)))
+    numbers = np.arange(keys.start, keys.stop)
+    if int(first.max()) > keys.start or int(end.min()) < keys.stop:
+        s[(numbers < first[:, None]) | (numbers >= end[:, None])] = -np.inf
+    top = s.max(axis=1, keepdims=True)
+    top[np.isneginf(top)] = 0  # a row that sees no key: all its weights are 0
+    padding = way.padding(p)
+    if padding:
+        top = np.maximum(top, 0)
+    if way.base != math.e:
+        s, top = s * way.number(math.log(way.base)), top * way.number(math.log(way.base))
+    exponentials = np.exp(s - top)
+    total = exponentials.sum(axis=1, keepdims=True)
+    if padding:
+        total += padding * np.exp(-top)
+    if way.stale:
+        tile, what = way.stale
+        merged = np.nan_to_num(np.exp(s - running_maxima(s, tile)))
+        exponentials = exponentials if what == "l" else merged
+        total = total if what == "O" else merged.sum(axis=1, keepdims=True)
+    total[total == 0] = 1
+    return keys, way.weights(exponentials / total)
+
+
+def tiles(p: Problem, numbers: NDArray[np.intp]) -> Iterator[tuple[slice, NDArray[np.intp], NDArray[np.intp]]]:
+    """Divide row numbers of a unit into tiles: (their places in `numbers`, the rows, their queries). The queries of a
+    tile are neighbours, so masks exclude most keys of the whole tile."""
+    for first in range(0, len(numbers), TILE_ROWS):
+        place = slice(first, first + TILE_ROWS)
+        yield place, numbers[place], numbers[place] % p.queries
+
+
+def forward(p: Problem, tensors: Sequence[Real], rows: Rows, way: Way = RIGHT) -> Real:
+    """The rows `rows` of O of one unit."""
+    q, k, v = (tensor.astype(way.number) for tensor in tensors[:3])
+    numbers = np.arange(len(q))[rows]
+    o = np.empty((len(numbers), p.d), way.number)
+    for place, here, queries in tiles(p, numbers):
+        keys, weights = probabilities(p, way, q[here], k, queries)
+        o[place] = weights @ v[keys]
+    return way.results(o)
+
+
+def _with_sum_of_forward(p: Problem, way: Way, q: Real, k: Real, queries: NDArray[np.intp]) -> tuple[slice, Real]:
+    """Weights of the keys that the backward pass sees, divided by the sum of those that the forward pass sees."""
+    assert way.backward_sees is not None
+    keys, weights = probabilities(p, replace(way, sees=way.backward_sees), q, k, queries)
+    first, end = (ends[:, None] for ends in way.sees(p, queries))
+    numbers = np.arange(keys.start, keys.stop)
+    return keys, weights / (weights * ((numbers >= first) & (numbers < end))).sum(axis=1, keepdims=True)
+
+
+def gradients(p: Problem, tensors: Sequence[Real], way: Way = RIGHT, rows: Rows = slice(None)) -> Gradients:
+    """(O, dQ, dK, dV) of one unit: the rows `rows` of O and dQ, and what these queries add to dK and dV."""
+    q, k, v, do = (tensor.astype(way.number) for tensor in tensors[:4])
+    numbers = np.arange(len(q))[rows]
+    o, dq = (np.empty((len(numbers), p.d), way.number) for _ in range(2))
+    dk, dv = np.zeros_like(k), np.zeros_like(v)
+    factor = way.number((way.gradient_factor or way.factor)(p))
+    adds = np.zeros((p.group, p.queries, 1), way.number)
+    adds[way.adds(p)] = 1
+    adds = adds.reshape(-1, 1)
+    for place, here, queries in tiles(p, numbers):
+        keys, weights = probabilities(p, way, q[here], k, queries)
+        o[place] = way.results(weights @ v[keys])
+        if way.backward_sees is not None:
+            keys, weights = _with_sum_of_forward(p, way, q[here], k, queries)
+        slopes = way.slopes(do[here] @ v[keys].T)
+        if way.subtracts_d:
+            slopes = slopes - (do[here] * o[place]).sum(axis=1, keepdims=True)
+        slopes = way.slopes(slopes * weights)
+        dq[place] = slopes @ k[keys] * factor
+        dk[keys] += slopes.T @ (q[here] * adds[here])
+        dv[keys] += weights.T @ (do[here] * adds[here])
+    return o, way.results(dq), way.results(dk * factor), way.results(dv)
+
+
+def with_other_queries(
+    p: Problem, tensors: Tensors, outputs: Tensors, rows: NDArray[np.intp], fresh: NDArray[np.float32]
+) -> tuple[Tensors, Tensors]:
+    """(Q, K, V, dO) with `fresh` in the rows `rows` of Q and dO, and (O, dQ, dK, dV) then, from the `outputs` before. O
+    and dQ have a row for each query, and dK and dV are sums over queries, so only these queries are computed."""
+    q, k, v, do = tensors
+    changed = (_with_rows(q, rows, fresh[0]), k, v, _with_rows(do, rows, fresh[1]))
+    before, after = (gradients(p, each, rows=rows) for each in (tensors, changed))
+    own = (_with_rows(whole, rows, new) for whole, new in zip(outputs[:2], after[:2], strict=True))
+    sums = (whole + (new - old) for whole, new, old in zip(outputs[2:], after[2:], before[2:], strict=True))
+    return changed, (*own, *(np.asarray(total, np.float32) for total in sums))
+
+
+def _with_rows(whole: NDArray[np.float32], rows: NDArray[np.intp], values: Real) -> NDArray[np.float32]:
+    changed = whole.copy()
+    changed[rows] = values
+    return changed

@@ -1,0 +1,89 @@
+"""The sentence on why a program does not compile, from the messages of the compiler and the linker."""
+
+from __future__ import annotations
+
+import re
+
+from grader.base.verdict import Fault
+from grader.course.assignment import Assignment
+
+_LIBRARY_PREFIXES = {
+    "cublasLt": "cuBLASLt",
+    "cublas": "cuBLAS",
+    "cudnn": "cuDNN",
+    "cufft": "cuFFT",
+    "curand": "cuRAND",
+    "cusolver": "cuSOLVER",
+    "cusparse": "cuSPARSE",
+    "cutensor": "cuTENSOR",
+    "nccl": "NCCL",
+    "nvrtc": "NVRTC",
+    "nppc": "NPP",
+}
+_UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
+_ERROR = re.compile(r"^\S.*?(?:\b[Ee]rror\b(?: #[\w-]+)?\s*:|multiple definition of).*$", re.MULTILINE)
+"""An error of a compiler or linker. It starts its line; quoted source lines are indented."""
+_MISSING_HEADER = re.compile(r"fatal error: (\S+): No such file or directory")
+_REFUSALS = (
+    (
+        re.compile(r"kernel launch from __device__ or __global__ functions requires separate compilation mode"),
+        "It launches kernels from a kernel (dynamic parallelism): launch them all from the host.",
+    ),
+    (
+        re.compile(r"requires --extended-lambda nvcc flag"),
+        "Its lambdas marked __device__ need nvcc's flag --extended-lambda: hand in a Makefile that passes it.",
+    ),
+    (
+        _MISSING_HEADER,
+        r"It includes \1, which is neither in the submission nor in the CUDA toolkit here: hand it in, or remove the "
+        "include.",
+    ),
+)
+"""Compiler messages, each with a sentence on the remedy."""
+
+
+def failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> str:
+    """One sentence on why compiling failed."""
+    if fault is Fault.GRADER:
+        return f"The emulator cannot run this program: {first_line(log)}"
+    if "__cudaCDP" in log:
+        return (
+            "It launches kernels from a kernel (dynamic parallelism), which this assignment forbids: launch them all "
+            "from the host."
+        )
+    if (header := _MISSING_HEADER.search(log)) and (library := _forbidden_library(header[1], assignment)):
+        return (
+            f"It includes {header[1]}, which is neither in the submission nor in the CUDA toolkit here, and this "
+            f"assignment forbids {library}: write that computation yourself."
+        )
+    for found, sentence in _REFUSALS:
+        if (match := found.search(log)) is not None:
+            return match.expand(sentence)
+    undefined = list(dict.fromkeys(_UNDEFINED.findall(log)))
+    for name in undefined:
+        if library := _forbidden_library(name, assignment):
+            function = re.sub(r"_v\d+$", "", name)
+            return (
+                f"It calls {function} from {library}, which this assignment forbids: write that computation yourself."
+            )
+    if undefined == ["main"]:
+        return "It has no function main: a program's work begins there."
+    if undefined:
+        return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
+    if "was stopped after" in log:
+        return f"Compiling took longer than {assignment.build.limit_s:g} s: make the code, or its templates, smaller."
+    errors = [line for line in _ERROR.findall(log) if not line.startswith("collect2")]
+    count = f" ({len(errors)} errors in all)" if len(errors) > 1 else ""
+    return f"It does not compile{count}: {errors[0].strip() if errors else first_line(log)}"
+
+
+def _forbidden_library(name: str, assignment: Assignment) -> str:
+    """The forbidden library that a function or header belongs to by its name; '' if to none."""
+    for prefix, library in _LIBRARY_PREFIXES.items():
+        if name.lower().startswith(prefix.lower()) and prefix in assignment.build.forbidden_libraries:
+            return library
+    return ""
+
+
+def first_line(log: str) -> str:
+    return next((line.strip() for line in log.splitlines() if line.strip()), "the compiler printed nothing")
