@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.errors import GraderFault, UsageError
-from grader.sandbox import Job, Limits, Outcome, apart, process_tree, run, runner
+from grader.sandbox import Job, Limits, Outcome, apart, bubblewrap, process_tree, run, runner
 from grader.sandbox.streams import Receiver
 from tests.support.machine import running
 
@@ -78,6 +79,20 @@ def test_there_is_no_input_to_wait_for(tmp_path: Path) -> None:
 def test_a_command_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no-such-program cannot be run"):
         run(Job(("no-such-program",), tmp_path), Limits(wall_s=5))
+
+
+def test_bubblewrap_may_be_in_a_folder_that_only_the_graders_path_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if bubblewrap.problem() is not None:
+        pytest.skip("bubblewrap does not run here")
+    (tmp_path / "bin").mkdir()
+    ours = tmp_path / "bin/bwrap"
+    ours.write_text(f'#!/bin/sh\necho called > {tmp_path}/log\nexec {shutil.which("bwrap")} "$@"\n')
+    ours.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert run(Job(("/bin/sh", "-c", "exit 3"), tmp_path), Limits(wall_s=20)).exit_code == 3
+    assert (tmp_path / "log").read_text() == "called\n"
 
 
 def test_a_tool_out_of_time_ends_with_124_and_says_so(tmp_path: Path) -> None:

@@ -67,7 +67,9 @@ def command_line(
     bwrap itself failed, not the program. `accounts` maps the names in ACCOUNTS to descriptors of
     their contents. `hidden` lists paths inside the system folders that the container covers up.
     """
-    words = ["bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    # The child's PATH has only the folders that the job may read, so bwrap's own folder may be missing from it.
+    program = shutil.which("bwrap") or "bwrap"
+    words = [program, "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += ["--json-status-fd", str(status_fd)]
     words += ["--uid", _USER, "--gid", _USER, "--hostname", "sandbox"]
     for name in SYSTEM:
