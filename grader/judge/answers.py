@@ -135,7 +135,7 @@ def lane_of(lane: Lane) -> LaneStatus:
         stage=lane.stage,
         upload=lane.upload.id if lane.upload else "",
         student=lane.upload.student if lane.upload else "",
-        rechecking=lane.rechecking.student.id if lane.rechecking else "",
+        rechecking=lane.rechecking.attempt.student.id if lane.rechecking else "",
         since=lane.upload.began if lane.upload else None,
         busy_s=lane.busy_s,
         finished=lane.finished,

@@ -37,13 +37,13 @@ from grader.classes.batch.worker_process import Died, Worker
 from grader.grading.pipeline import Grading
 from grader.judge.lanes import Lane
 from grader.judge.ledger import MAX_TRIES, Ledger, Stage, Step, Upload
-from grader.judge.rechecks import store_recheck
+from grader.judge.rechecks import Due, store_recheck
 from grader.judge.stage_task import Judged
 from grader.judge.store_thread import StoreThread
 from grader.programs.submission import Submission
 from grader.records.record import RecheckRecord, Record
 from grader.sandbox.scratch import scratch_folder
-from grader.store import Attempt, HandIn
+from grader.store import HandIn
 
 _FAULTS_TO_REST = 3
 _REST_S = 60.0
@@ -56,7 +56,7 @@ IDLE_S = 30.0
 log = logging.getLogger(__name__)
 
 Event = dict[str, object]
-Candidate = Callable[[set[int]], Attempt | None]
+NextDue = Callable[[set[object]], Due | None]
 
 
 @dataclass(eq=False)
@@ -86,13 +86,13 @@ class Foreman(threading.Thread):
         roster: dict[str, Student],
         publish: Callable[[Event], None],
         changed: Callable[[], None],
-        candidate: Candidate = lambda tried: None,
+        next_due: NextDue = lambda tried: None,
     ) -> None:
         super().__init__(name="foreman", daemon=True)
         self._books, self.lanes, self._roster = books, lanes, roster
-        self._publish, self._changed, self._candidate = publish, changed, candidate
-        self._rechecked: set[int] = set()
-        """The records that were given to a lane for a recheck. While the judge runs, each is tried only once."""
+        self._publish, self._changed, self._next_due = publish, changed, next_due
+        self._rechecked: set[object] = set()
+        """The keys of the rechecks that were given to a lane. While the judge runs, each is tried only once."""
         self._idle_since: float | None = None
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ending = False
@@ -209,18 +209,18 @@ class Foreman(threading.Thread):
     def _begin_rechecks(self) -> None:
         for lane in self.lanes:
             ready = lane.recheck and lane.worker and not lane.starting and not lane.rechecking
-            attempt = self._candidate(self._rechecked) if ready else None
-            if attempt is not None and lane.recheck and lane.worker:
-                self._rechecked.add(attempt.record_id)
-                lane.rechecking = attempt
-                files = self._books.call(lambda ledger, of: ledger.store.sources(of), attempt.submission)
-                lane.worker.give(lane.recheck(attempt.record, files))
+            due = self._next_due(self._rechecked) if ready else None
+            if due is not None and lane.recheck and lane.worker:
+                self._rechecked.add(due.key)
+                lane.rechecking = due
+                files = self._books.call(lambda ledger, of: ledger.store.sources(of), due.attempt.submission)
+                lane.worker.give(lane.recheck(due.attempt.record, files, due.tests))
 
     def _end_rechecks(self) -> None:
         """Stop rechecks to free the devices for a submission; they are repeated later."""
         for lane in self.lanes:
             if lane.rechecking is not None and lane.worker is not None:
-                self._rechecked.discard(lane.rechecking.record_id)
+                self._rechecked.discard(lane.rechecking.key)
                 lane.worker.end()
                 lane.worker.join()
                 lane.worker = lane.rechecking = None
@@ -255,8 +255,8 @@ class Foreman(threading.Thread):
             lane.starting = False
             self._count_fault(lane, "" if isinstance(answer, str) else str(answer))
             return
-        if (attempt := lane.rechecking) is not None:
-            lane.rechecking = None
+        if lane.rechecking is not None:
+            attempt, lane.rechecking = lane.rechecking.attempt, None
             if isinstance(answer, RecheckRecord):
                 self._unsaved.append(lambda: self._books.call(store_recheck, attempt, answer))
                 self._unsaved.append(self._changed)

@@ -20,15 +20,14 @@ from grader.course.assignment import Assignment, Cluster
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
 from grader.judge.ledger import Files, Stage, Upload
-from grader.judge.rechecks import RecheckTask
+from grader.judge.rechecks import Due, RecheckTask
 from grader.judge.stage_task import SlurmStageTask, StageTask
 from grader.programs.engine import Engine, select_engine, select_engines
 from grader.programs.oracle import ensure
 from grader.records.record import Record
-from grader.store import Attempt
 
 MakeTask = Callable[[Upload, Files, str, frozenset[str]], Task]
-MakeRecheck = Callable[[Record, Files], Task]
+MakeRecheck = Callable[[Record, Files, Sequence[str]], Task]
 
 
 def stage_task(upload: Upload, files: Files, address: str, judged_before: frozenset[str]) -> Task:
@@ -51,7 +50,7 @@ class Lane:
     starting: bool = False
     """True while a new worker imports modules and opens the engine."""
     upload: Upload | None = None
-    rechecking: Attempt | None = None
+    rechecking: Due | None = None
     began: float = 0.0
     """On the monotonic clock, like `rests_until`: the time of day may jump."""
     busy_s: float = 0.0

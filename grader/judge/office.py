@@ -79,7 +79,7 @@ class Judge:
             self._books, rules, which, self._drawn_board, lambda: self.hub.publish({"kind": "board"})
         )
         self.foreman = Foreman(
-            self._books, lanes, self.roster, self.hub.publish, self.standings.look, self.standings.candidate
+            self._books, lanes, self.roster, self.hub.publish, self.standings.look, self.standings.next_due
         )
 
     def open(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.base.progress import Progress
@@ -21,14 +21,27 @@ from grader.report.leaderboard import Board
 from grader.store import Attempt
 
 
-def candidate(board: Board | None, lines: Mapping[str, Line], tried: Container[int]) -> Attempt | None:
-    """The attempt to recheck next: the best on the board without a recheck, except for records in `tried`."""
-    for row in board.rows if board is not None else ():
-        if row.recheck is Recheck.MISSING and not row.mark and row.id in lines:
-            attempt = lines[row.id].attempt
-            if attempt.record_id not in tried:
-                return attempt
-    return None
+@dataclass(frozen=True)
+class Due:
+    """A result whose place needs a recheck of `tests`."""
+
+    attempt: Attempt
+    tests: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[int, tuple[str, ...]]:
+        """The submission and the tests. A recheck stores another record of the same submission."""
+        return self.attempt.submission, self.tests
+
+
+def next_due(board: Board | None, lines: Mapping[str, Line], tried: Container[object]) -> Due | None:
+    """The result to recheck next: the best on the board without a recheck, except for those with a key in `tried`."""
+    if board is None:
+        return None
+    waiting = (row for row in board.rows if row.recheck is Recheck.MISSING and not row.mark and row.id in lines)
+    attempts = (lines[row.id].attempt for row in waiting)
+    due = (Due(attempt, rests_on(attempt.record, board.tests)) for attempt in attempts)
+    return next((one for one in due if one.key not in tried), None)
 
 
 def store_recheck(ledger: Ledger, attempt: Attempt, found: RecheckRecord) -> None:
@@ -40,10 +53,11 @@ def store_recheck(ledger: Ledger, attempt: Attempt, found: RecheckRecord) -> Non
 
 @dataclass(frozen=True)
 class RecheckTask:
-    """Recheck a record, in a worker process."""
+    """Recheck `tests` of a record, in a worker process."""
 
     record: Record
     files: Files
+    tests: Sequence[str]
 
     def __call__(self, setup: Setup, grading: Grading) -> RecheckRecord:
         if not _opened:
@@ -52,7 +66,7 @@ class RecheckTask:
             _opened.append(until_the_end.enter_context(second_draw(setup.assignment, setup.engine, Progress())))
         draw = _opened[0]
         with laid_out(self.files) as folder:
-            return recheck(self.record, rests_on(self.record), draw.name, lambda names: draw.grade(folder, names))
+            return recheck(self.record, self.tests, draw.name, lambda names: draw.grade(folder, names))
 
 
 _opened: list[SecondDraw] = []

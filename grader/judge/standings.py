@@ -14,10 +14,9 @@ from grader.classes.final_points import Line, gradebook, students_only
 from grader.course.assignment import Assignment, FailedTests
 from grader.judge.ledger import Ledger
 from grader.judge.prepared import Prepared, prepared
-from grader.judge.rechecks import candidate
+from grader.judge.rechecks import Due, next_due
 from grader.judge.store_thread import StoreThread
 from grader.report.leaderboard import Board, Names, leaderboard, render
-from grader.store import Attempt
 
 log = logging.getLogger(__name__)
 _AT_MOST_EVERY_S = 2.0
@@ -58,9 +57,9 @@ class Standings(threading.Thread):
         """Announce that there may be a new record."""
         self._bell.set()
 
-    def candidate(self, tried: Container[int]) -> Attempt | None:
-        """The attempt to recheck next."""
-        return candidate(self.shown.board, self.lines, tried)
+    def next_due(self, tried: Container[object]) -> Due | None:
+        """The result to recheck next."""
+        return next_due(self.shown.board, self.lines, tried)
 
     def stop(self) -> None:
         """End after the current step."""

@@ -156,7 +156,13 @@ def test_when_nobody_waits_results_are_rechecked_and_get_the_ranks_that_the_comm
     unranked = board_once(lambda board: board and board["metric"] == "speedup")
     assert {row["rank"] for row in unranked["rows"]} == {None}, "times have no rank before a recheck"
     monkeypatch.setattr(foreman, "IDLE_S", 0.0)
-    board_once(lambda board: any(row["rank"] for row in board["rows"]))
+    board_once(lambda board: all(row["rank"] for row in board["rows"] if not row["mark"]))
+    for _ in range(5):  # each ring would begin another recheck
+        served.judge.foreman.ring()
+        eventually(lambda: not any(lane.rechecking for lane in served.judge.foreman.lanes))
+    with open_store(served.store) as store:
+        rechecked = "SELECT count(*) FROM records WHERE json LIKE '%fresh 0123456789abcdef%' GROUP BY submission"
+        assert set(store.execute(rechecked)) == {(1,)}, "each result is rechecked once"
     monkeypatch.undo()
     served.settled("alice", served.hand_in("alice", f"{GOOD}// again")["id"])  # a lane that rechecked grades as before
     by_command = json.loads(grader("leaderboard", "--store", served.store, "--format", "json").out)

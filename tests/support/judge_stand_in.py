@@ -25,7 +25,7 @@ from grader.judge.lanes import Lane
 from grader.judge.ledger import Files, Stage, Upload
 from grader.judge.stage_task import Judged
 from grader.programs.submission import Submission
-from grader.records.record import RecheckRecord, Record, SubmissionRecord
+from grader.records.record import RecheckRecord, Record, SubmissionRecord, TimingRecord
 from tests.support.records import made_recheck, made_record, made_test
 
 TESTS = ("s01", "s02", "s03")
@@ -62,6 +62,8 @@ def _record(upload: Upload, sha256: str, names: tuple[str, ...], said: dict[str,
     if timed:
         speedup = float(said.get("speedup", 10))
         tests = [test.model_copy(update={"gpu_ms": 1000 / speedup, "speedup": speedup}) for test in tests]
+        repeated = TimingRecord(runs=(), median_ms=1000 / speedup, stopped="stable", rule="")
+        tests[0] = tests[0].model_copy(update={"timing": repeated})  # as in a real record, not every time was repeated
     record = made_record(upload.student, tests=tests, practice=not timed, total=60.0 if timed else None)
     submission = SubmissionRecord(id=upload.student, path=names[0], sha256=sha256, files=names)
     return record.model_copy(update={"submission": submission, "recheck": None})
@@ -81,13 +83,14 @@ class MakeStandIn:
 
 @dataclass(frozen=True)
 class RecheckStandIn:
-    """Finds that a record's times repeat."""
+    """Finds that the times of `tests` repeat."""
 
     record: Record
     files: Files
+    tests: Sequence[str]
 
     def __call__(self, setup: Setup, grading: Grading) -> RecheckRecord:
-        return made_recheck([test.name for test in self.record.tests if test.gpu_ms is not None])
+        return made_recheck(self.tests)
 
 
 def stand_in_lanes(setup: Setup, stages: Sequence[Stage], lanes: int = 1, speed: float = 1.0) -> list[Lane]:
