@@ -33,9 +33,9 @@
 //   Precision and masks are those of mma.cu, whose kernels other GPUs get. float8 is widened to float16, too.
 //
 //   Gained, on an H200 (benchmarks/half.py, TFLOP/s, full | causal; in the same run next to PyTorch's cuDNN back end):
-//     4 x 16 x 4096 x 64    502 | 447 (cuDNN 429 | 388)        2 x 32/8 x 8192 x 128   679 | 678 (665 | 597)
-//     4 x 16 x 4096 x 128   655 | 608 (623 | 499)              4 x 16 x 4096 x 256     763 | 710 (692 | 600)
-//     2 x 16 x 8192 x 128   682 | 665 (644 | 575)
+//     4 x 16 x 4096 x 64    503 | 429 (cuDNN 444 | 368)        2 x 32/8 x 8192 x 128   638 | 633 (622 | 549)
+//     4 x 16 x 4096 x 128   640 | 608 (611 | 533)              4 x 16 x 4096 x 256     720 | 680 (654 | 588)
+//     2 x 16 x 8192 x 128   627 | 644 (611 | 566)
 //   For d = 128 the tensor cores are busy 75 % of the time, at 1.64 GHz: a busy chip lowers its clock, and rates differ
 //   by a tenth between runs. For d = 64 they are busy 57 % of the time.
 //
