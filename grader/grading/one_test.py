@@ -24,7 +24,7 @@ from grader.gpu.state import watching
 from grader.grading.bench import Bench, floor_record, timing_record
 from grader.grading.closer_look import explained
 from grader.grading.hidden_testcases import NO_TIMES, shows_diagnosis
-from grader.grading.judge import Judgement, judge
+from grader.grading.judgement import Judgement, judge
 from grader.programs.build import Build
 from grader.programs.engine import Engine
 from grader.programs.run import Run, run_program
