@@ -33,10 +33,10 @@ from typing import Any
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT))
 
-from grader.classes.batch import Setup  # noqa: E402
 from grader.course.assignment import load_assignment  # noqa: E402
 from grader.course.catalogue import TestcaseFiles  # noqa: E402
 from grader.course.testcase import load_suite  # noqa: E402
+from grader.grading.setup import Setup  # noqa: E402
 from grader.judge.ledger import Stage  # noqa: E402
 from grader.judge.office import Judge  # noqa: E402
 from grader.judge.server import reserve, serve  # noqa: E402

@@ -41,6 +41,7 @@ from grader.course.catalogue import TestcaseFiles, ensure  # noqa: E402
 from grader.course.testcase import Case, load_suite  # noqa: E402
 from grader.grading.bench import open_bench  # noqa: E402
 from grader.grading.pipeline import Grading, grade  # noqa: E402
+from grader.grading.setup import Setup  # noqa: E402
 from grader.programs.build import build  # noqa: E402
 from grader.programs.engine import select_engine  # noqa: E402
 from grader.programs.engine.cuda import find_gpus  # noqa: E402
@@ -67,7 +68,7 @@ def grade_rounds(options: argparse.Namespace, place: Path, until: float, into: P
     suite, engine = load_suite(rules.testcases_file), select_engine("cuda", rules.build.emulator_target)
     files, cases = TestcaseFiles.beside(suite), suite.select(options.tests)
     with ExitStack() as stack, into.open("w", encoding="utf-8") as kept:
-        bench = stack.enter_context(open_bench(engine, rules, suite, files))
+        bench = stack.enter_context(open_bench(Setup(rules, suite, files, cases, engine)))
         grading = Grading(rules, suite, files, cases, engine, lambda case: baseline(case, rules), bench)
         paths = handed_in(place, options.only)
         for turn in range(options.gradings):

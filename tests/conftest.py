@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from grader.base.paths import cache_folder, course_root
-from grader.classes.batch import Setup
 from grader.course.assignment import Assignment, load_assignment, load_assignment_file
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
+from grader.grading.setup import Setup
 from tests.support.batch_engine import PlainC
 from tests.support.course import ROOT
 

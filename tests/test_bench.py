@@ -23,6 +23,7 @@ from grader.gpu.idle import Use
 from grader.gpu.outside_clock import Busy
 from grader.grading.bench import mean_occupancy, open_bench
 from grader.grading.pipeline import Grading, grade
+from grader.grading.setup import Setup
 from grader.programs.submission import read_submission
 from grader.programs.trace import read_trace
 from grader.records.record import ProfileRecord, Record
@@ -65,7 +66,7 @@ def graded(rules: Assignment, suite: Suite, tmp_path: Path, monkeypatch: pytest.
             (place / "sequential.h").write_text(HEADER)
         hand_in.write_text(program(own, own_ms))
         engine = TimedC(tmp_path)
-        with open_bench(engine, rules, suite, files) as bench:
+        with open_bench(Setup(rules, suite, files, cases, engine)) as bench:
             grading = Grading(rules, suite, files, cases, engine, None, bench)
             return grade(grading, read_submission(hand_in, rules), Progress())
 
@@ -127,7 +128,7 @@ def test_a_reference_that_is_not_there_is_said_before_anything_runs(
 ) -> None:
     files = TestcaseFiles(tmp_path)
     with pytest.raises(UsageError, match=r"speed compares with ref\.cu, which is not in .*reference/hw4"):
-        open_bench(TimedC(tmp_path), rules, suite, files).__enter__()
+        open_bench(Setup(rules, suite, files, (), TimedC(tmp_path))).__enter__()
 
 
 def test_two_references_in_one_rubric_are_refused(rules: Assignment) -> None:
@@ -153,7 +154,7 @@ def profile_of_naive(engine: TimedC, rules: Assignment, suite: Suite, tmp_path: 
     built = tmp_path / "program"
     built.touch()
     trace = read_trace(FIXTURES / "trace" / "h200_naive_s01.jsonl")
-    with open_bench(engine, rules, suite, files) as bench:
+    with open_bench(Setup(rules, suite, files, (case,), engine)) as bench:
         assert bench is not None
         return bench.profile(built, case, trace, None, Stopwatch())
 
@@ -269,7 +270,7 @@ def test_in_one_session_the_reference_is_timed_once(
     hand_in = read_submission(tmp_path / "alice" / "hw4.cu", rules)
     engine = TimedC(tmp_path)
     monkeypatch.setattr("grader.grading.bench.use_reader", lambda uuid: nullcontext(lambda: Use((), 0, 0)))
-    with open_bench(engine, rules, suite, files) as bench:
+    with open_bench(Setup(rules, suite, files, cases, engine)) as bench:
         grading = Grading(rules, suite, files, cases, engine, None, bench)
         first, second = (grade(grading, hand_in, Progress()) for _ in range(2))
     assert first.tests[0].reference == second.tests[0].reference is not None

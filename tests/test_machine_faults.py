@@ -13,7 +13,7 @@ import pytest
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.commands import submissions
-from grader.grading.judge import judge
+from grader.grading.judgement import judge
 from grader.programs.engine import probe
 from grader.programs.engine.cuda import CudaEngine, Gpu
 from grader.programs.run import Run

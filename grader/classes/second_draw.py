@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.base.errors import MachineFault
@@ -16,9 +16,9 @@ from grader.base.progress import Progress
 from grader.course.assignment import Assignment, HiddenInputs
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
-from grader.course.testcase import Suite
 from grader.gpu.lock import gpu_to_ourselves
 from grader.grading.pipeline import Grading, grade
+from grader.grading.setup import Setup
 from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.oracle import ensure
@@ -32,24 +32,21 @@ from grader.timing.baseline import baselines_of
 class SecondDraw:
     """The testcases of an assignment with newly drawn values, and the engine that runs them."""
 
-    rules: Assignment
-    suite: Suite
-    files: TestcaseFiles
-    engine: Engine
+    setup: Setup
     progress: Progress
 
     @property
     def name(self) -> str:
         """The name of the draw in records."""
-        return f"fresh {self.suite.nonce}"
+        return f"fresh {self.setup.suite.nonce}"
 
     def grade(self, folder: Path, tests: Sequence[str]) -> Record:
         """Grade the files in `folder` on `tests` of this draw: one run of each, all of its output compared."""
-        cases = self.suite.select(",".join(tests))
-        ensure(cases, self.suite, self.files, self.progress)
-        submission = read_submission(folder, self.rules, any_name=True)
-        grading = Grading(self.rules, self.suite, self.files, cases, self.engine, baselines_of(self.rules, self.engine))
-        with _to_ourselves(self.engine, self.progress):
+        setup = replace(self.setup, cases=self.setup.suite.select(",".join(tests)))
+        ensure(setup.cases, setup.suite, setup.files, self.progress)
+        submission = read_submission(folder, setup.assignment, any_name=True)
+        grading = Grading(**vars(setup), baseline=baselines_of(setup.assignment, setup.engine))
+        with _to_ourselves(setup.engine, self.progress):
             return grade(grading, submission, self.progress)
 
 
@@ -72,4 +69,4 @@ def second_draw(rules: Assignment, engine: Engine, progress: Progress) -> Iterat
             f"{place} cannot be made: {error.strerror}. The files of the second draw go there."
         ) from error
     with scratch_folder("recheck", place) as folder:
-        yield SecondDraw(once, suite, TestcaseFiles(folder), engine, progress)
+        yield SecondDraw(Setup(once, suite, TestcaseFiles(folder), (), engine), progress)

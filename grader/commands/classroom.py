@@ -11,7 +11,7 @@ from grader.base.paths import shown
 from grader.base.progress import shown_progress
 from grader.base.workers import cores
 from grader.classes import attention
-from grader.classes.batch import Found, Outcome, Policy, Setup, Which, find_class, grade_class, is_class, view
+from grader.classes.batch import Found, Outcome, Policy, Which, find_class, grade_class, is_class, view
 from grader.classes.batch.class_folder import describe
 from grader.classes.batch.desk import first_fault
 from grader.classes.batch.late import lateness
@@ -25,11 +25,12 @@ from grader.commands.arch_option import emulating
 from grader.course.assignment import Assignment, chosen_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
+from grader.grading.setup import Setup
 from grader.programs.engine import Engine, select_engines
 from grader.programs.oracle import ensure
+from grader.records.conditions import conditions_of
 from grader.records.record import Record, write_records
 from grader.store import HandIn, Store, default_store, open_store
-from grader.store.exchange import conditions_of
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,10 @@ def recheck_leaders(store: Store, attempts: Sequence[Attempt], board: Board, top
 def _recheck_one(store: Store, attempt: Attempt, tests: Sequence[str], draw: SecondDraw) -> bool:
     """Recheck an attempt and store the result. Return whether it passed."""
     record, student = attempt.record, attempt.student.id
-    if record.engine.name != draw.engine.name:
+    if record.engine.name != (here := draw.setup.engine.name):
         raise UsageError(
-            f"{student} was graded on {record.engine.name}, and this machine has {draw.engine.name}: recheck on a "
-            "machine like the one that graded."
+            f"{student} was graded on {record.engine.name}, and this machine has {here}: recheck on a machine like "
+            "the one that graded."
         )
     needed = rests_on(record, tests)
     try:

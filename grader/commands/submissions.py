@@ -17,8 +17,8 @@ from grader.commands.arch_option import emulating
 from grader.course.assignment import chosen_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
-from grader.grading.bench import open_bench
-from grader.grading.pipeline import Grading, grade
+from grader.grading.pipeline import grade, open_grading
+from grader.grading.setup import Setup
 from grader.programs import run as running
 from grader.programs.build import build
 from grader.programs.engine import Engine, select_engine
@@ -29,7 +29,6 @@ from grader.records import points
 from grader.records.record import Record, read_record, read_records, write_records
 from grader.report import explain as explanation
 from grader.sanitizers import Check, parse_checks
-from grader.timing.baseline import baselines_of
 
 
 def grade_paths(
@@ -58,14 +57,10 @@ def grade_paths(
     files = TestcaseFiles.beside(suite)
     records: list[Record] = []
     entered = read_records(json) if json is not None and json.is_file() and json.stat().st_size else ()
-    with shown_progress() as progress, open_bench(chosen, rules, suite, files) as bench:
+    with shown_progress() as progress, open_grading(Setup(rules, suite, files, cases, chosen)) as grading:
         began = time.monotonic()
         ensure(cases, suite, files, progress)
-        prepared_s = time.monotonic() - began
-        baselines = baselines_of(rules, chosen)
-        grading = Grading(
-            rules, suite, files, cases, chosen, baselines, bench, prepared_s=prepared_s, show=show, quick=quick
-        )
+        grading = replace(grading, prepared_s=time.monotonic() - began, show=show, quick=quick)
         for submission in submissions:
             records.append(points.keep(entered, grade(grading, submission, progress)))
             if json is not None:

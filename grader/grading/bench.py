@@ -27,6 +27,7 @@ from grader.gpu.idle import IdleWait, Use, use_reader
 from grader.gpu.lock import gpu_to_ourselves
 from grader.gpu.outside_clock import OutsideClock, outside_clock
 from grader.gpu.state import Reader, nvml_reader
+from grader.grading.setup import Setup
 from grader.profiling.kernel_profile import (
     SCORE_METRICS,
     KernelProfile,
@@ -40,7 +41,6 @@ from grader.profiling.ncu import NotProfiled, run_ncu
 from grader.profiling.occupancy import Demand, calculator, occupancy
 from grader.profiling.occupancy import Occupancy as LaunchOccupancy
 from grader.programs.build import build
-from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import Toolkit
@@ -211,9 +211,10 @@ class Bench:
 
 
 @contextlib.contextmanager
-def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseFiles) -> Iterator[Bench | None]:
+def open_bench(setup: Setup) -> Iterator[Bench | None]:
     """Open the bench of the cuda engine; None for any other engine. Raises UsageError if a reference solution is
     missing."""
+    engine, rules = setup.engine, setup.assignment
     if not isinstance(engine, CudaEngine):
         yield None
         return
@@ -231,7 +232,7 @@ def open_bench(engine: Engine, rules: Assignment, suite: Suite, files: TestcaseF
         ThreadPoolExecutor(1) as background,
     ):
         facts, starting = background.submit(gpu_facts, uuid), background.submit(engine.start_up_cpu_s)
-        yield Bench(engine, rules, suite, files, facts, starting, read, clock, IdleWait(used), used)
+        yield Bench(engine, rules, setup.suite, setup.files, facts, starting, read, clock, IdleWait(used), used)
 
 
 def theory(engine: CudaEngine, facts: GpuFacts | None) -> Theory | None:

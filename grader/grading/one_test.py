@@ -17,14 +17,14 @@ from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check, check_output
 from grader.checking.corners import read_corners
 from grader.checking.diagnose import diagnose
-from grader.course.assignment import Assignment
-from grader.course.catalogue import TestcaseFiles, changed_files, limits, read_sidecar
-from grader.course.testcase import Case, Suite
+from grader.course.catalogue import changed_files, limits, read_sidecar
+from grader.course.testcase import Case
 from grader.gpu.state import watching
 from grader.grading.bench import Bench, floor_record, timing_record
 from grader.grading.closer_look import explained
 from grader.grading.hidden_testcases import NO_TIMES, shows_diagnosis
-from grader.grading.judge import Judgement, judge
+from grader.grading.judgement import Judgement, judge
+from grader.grading.setup import Setup
 from grader.programs.build import Build
 from grader.programs.engine import Engine
 from grader.programs.run import Run, run_program
@@ -43,18 +43,11 @@ _MACHINE_RETRIES = 1
 
 
 @dataclass(frozen=True)
-class Grading:
-    """The assignment, testcases and engine that all submissions of one grading share.
+class Grading(Setup):
+    """A setup with what this process needs to grade submissions. Unlike a `Setup`, it cannot be sent to a process."""
 
-    `baseline` returns the sequential time of a case on this machine; it is None if times are not compared.
-    """
-
-    assignment: Assignment
-    suite: Suite
-    files: TestcaseFiles
-    cases: tuple[Case, ...]
-    engine: Engine
     baseline: Callable[[Case], Baseline] | None
+    """Returns the sequential time of a case on this machine; None if times are not compared."""
     bench: Bench | None = None
     submission: Submission | None = None
     """The submission being graded, from which messages quote lines; None until grading begins."""
@@ -65,6 +58,11 @@ class Grading:
     quick: bool = False
     """True for a student's own check: tests run in the order of the testcases, none after the first that hits its time
     limit, and the grader looks for races even if all passed."""
+
+    @property
+    def setup(self) -> Setup:
+        """The part that can be sent to other processes."""
+        return Setup(self.assignment, self.suite, self.files, self.cases, self.engine)
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,11 @@ from grader.course.assignment import LogSpeedup, Occupancy, ReferenceRatio
 from grader.course.catalogue import TestcaseFiles
 from grader.course.testcase import Case
 from grader.gpu.idle import Waited
-from grader.grading.bench import mean_occupancy
+from grader.grading.bench import mean_occupancy, open_bench
 from grader.grading.closer_look import CloserLook, case_to_look_at, failed_by_itself, with_cause
 from grader.grading.hidden_testcases import both, drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
 from grader.grading.one_test import Grading, Tested, grade_case, input_of
+from grader.grading.setup import Setup
 from grader.grading.shape_split import wrong_launch
 from grader.programs.build import Build, build_to_grade
 from grader.programs.source_rules import Violation, refusal, violations
@@ -42,8 +43,16 @@ from grader.records.record import (
     TestRecord,
 )
 from grader.records.score import Evidence, is_practice, score
+from grader.timing.baseline import baselines_of
 from grader.timing.evidence import flags_of
 from grader.timing.fresh_inputs import one_ahead
+
+
+@contextlib.contextmanager
+def open_grading(setup: Setup) -> Iterator[Grading]:
+    """Open the `Grading` of this process. Sequential times come from the cache or are measured when first needed."""
+    with open_bench(setup) as bench:
+        yield Grading(**vars(setup), baseline=baselines_of(setup.assignment, setup.engine), bench=bench)
 
 
 def grade(grading: Grading, submission: Submission, progress: Progress) -> Record:

@@ -31,7 +31,6 @@ from grader.base.workers import cores
 from grader.classes.batch.desk import first_fault
 from grader.classes.batch.late import lateness
 from grader.classes.batch.roster import Student
-from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import first_line
 from grader.classes.batch.worker_process import Died, Worker
 from grader.grading.pipeline import Grading
@@ -72,8 +71,8 @@ class Live:
 class Opened:
     """The first task of a worker, which is done once the engine is open."""
 
-    def __call__(self, setup: Setup, grading: Grading) -> str:
-        return setup.engine.name
+    def __call__(self, grading: Grading) -> str:
+        return grading.engine.name
 
 
 class Foreman(threading.Thread):

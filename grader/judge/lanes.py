@@ -12,13 +12,14 @@ from pathlib import Path
 from grader.base.errors import UsageError
 from grader.base.progress import Progress
 from grader.base.workers import cores
-from grader.classes.batch.setup import Setup
 from grader.classes.batch.work import Task
 from grader.classes.batch.worker_process import Worker
 from grader.classes.cluster.cluster_engine import Elsewhere, engine_of_jobs
 from grader.course.assignment import Assignment, Cluster
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
+from grader.grading.pipeline import open_grading
+from grader.grading.setup import Setup
 from grader.judge.ledger import Files, Stage, Upload
 from grader.judge.rechecks import Due, RecheckTask
 from grader.judge.stage_task import SlurmStageTask, StageTask
@@ -125,7 +126,7 @@ def prepare(rules: Assignment, lanes: Sequence[Lane], progress: Progress) -> Non
         ensure(setup.cases, setup.suite, setup.files, progress)
     timing = next((lane.setup for lane in lanes if lane.stage is Stage.TIMING), None)
     if timing is not None and not isinstance(timing.engine, Elsewhere):  # a job times it on its own node
-        with timing.grading() as grading:
+        with open_grading(timing) as grading:
             if grading.baseline is not None:
                 progress.stage("Timing the sequential program, where this machine has not timed it yet")
                 for case in timing.cases:

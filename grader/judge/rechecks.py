@@ -9,7 +9,6 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.base.progress import Progress
-from grader.classes.batch.setup import Setup
 from grader.classes.final_points import Line
 from grader.classes.recheck import Recheck, recheck, rests_on
 from grader.classes.second_draw import SecondDraw, second_draw
@@ -59,11 +58,11 @@ class RecheckTask:
     files: Files
     tests: Sequence[str]
 
-    def __call__(self, setup: Setup, grading: Grading) -> RecheckRecord:
+    def __call__(self, grading: Grading) -> RecheckRecord:
         if not _opened:
             until_the_end = contextlib.ExitStack()
             atexit.register(until_the_end.close)
-            _opened.append(until_the_end.enter_context(second_draw(setup.assignment, setup.engine, Progress())))
+            _opened.append(until_the_end.enter_context(second_draw(grading.assignment, grading.engine, Progress())))
         draw = _opened[0]
         with laid_out(self.files) as folder:
             return recheck(self.record, self.tests, draw.name, lambda names: draw.grade(folder, names))

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from grader.base.progress import Progress
 from grader.base.verdict import Fault
-from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import View
 from grader.classes.batch.work import ReadTask, failed_build
 from grader.classes.cluster.single import grade_alone
@@ -45,22 +44,22 @@ class StageTask:
     judged_before: frozenset[str] = frozenset()
     """The SHA-256 of this student's submissions that need no second grading under these conditions."""
 
-    def __call__(self, setup: Setup, grading: Grading) -> Judged:
+    def __call__(self, grading: Grading) -> Judged:
         with laid_out(self.files) as folder, _reporting(self.upload, self.address) as progress:
             progress.stage("reading")
-            reading = ReadTask(self.student, folder)(setup, grading)
+            reading = ReadTask(self.student, folder)(grading)
             submission = replace(reading.submission, path=Path(_named(self.files)))
             if submission.sha256 in self.judged_before:
                 return Judged(submission, None)
             if reading.problem:
                 built = failed_build(Fault.STUDENT, reading.problem.replace(str(folder), "The upload"))
                 return Judged(submission, grade_built(grading, submission, built, progress))
-            return Judged(submission, self.grade(setup, grading, submission, progress))
+            return Judged(submission, self.grade(grading, submission, progress))
 
-    def grade(self, setup: Setup, grading: Grading, submission: Submission, progress: Progress) -> Record:
+    def grade(self, grading: Grading, submission: Submission, progress: Progress) -> Record:
         """Build and grade the submission."""
         progress.stage("compiling")
-        built = build_to_grade(submission, setup.assignment, setup.engine)
+        built = build_to_grade(submission, grading.assignment, grading.engine)
         return grade_built(grading, submission, built, progress)
 
 
@@ -71,9 +70,9 @@ class SlurmStageTask(StageTask):
     folder: str = ""
     """The folder of this lane's orders and results, at the same path on all nodes."""
 
-    def grade(self, setup: Setup, grading: Grading, submission: Submission, progress: Progress) -> Record:
+    def grade(self, grading: Grading, submission: Submission, progress: Progress) -> Record:
         progress.stage("waiting for a node of the cluster")
-        return grade_alone(setup, grading, submission, Path(self.folder), _Lost(progress))
+        return grade_alone(grading, submission, Path(self.folder), _Lost(progress))
 
 
 class _Lost(View):

@@ -17,7 +17,7 @@ from grader.course.assignment import Assignment, Gradescope
 from grader.records import measured_times as timing
 from grader.records.points import sum_of
 from grader.records.record import Record, TestRecord
-from grader.report.causes import reasons
+from grader.report.failures import reasons
 
 _OUTPUT_CHARACTERS = 8000
 

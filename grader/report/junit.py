@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from grader.base.verdict import Fault, Verdict
 from grader.records.record import Record, TestRecord
-from grader.report.causes import reasons
+from grader.report.failures import reasons
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot contain in any form, but that a program may print."""

@@ -15,10 +15,10 @@ from tabulate import tabulate
 from grader.base.names import spelled_out
 from grader.base.verdict import Fault, Verdict
 from grader.checking.corners import render_corners
-from grader.grading.judge import BUT
+from grader.grading.judgement import BUT
 from grader.operators import shape_words
 from grader.records.record import CloserLookRecord, Record, TestRecord
-from grader.report.causes import alike, causes, consequence, split_by_shape
+from grader.report.failures import alike, causes, consequence, split_by_shape
 
 WIDTH = 100
 MAX_CAUSES = 3

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from grader.base.names import spelled_out
 from grader.records.record import Record, TestRecord
-from grader.report.causes import alike, causes, names_of
+from grader.report.failures import alike, causes, names_of
 
 _NVCC = re.compile(r"^(?P<file>[^\s():][^():\n]*)\((?P<line>\d{1,9})\): (?P<what>(?:error|warning|remark)\b.*)$", re.M)
 _GCC = re.compile(

@@ -9,7 +9,7 @@ from grader.base.verdict import Verdict
 from grader.records.measured_times import floor_share
 from grader.records.points import MANUAL
 from grader.records.record import Record
-from grader.report.causes import causes, consequence
+from grader.report.failures import causes, consequence
 from grader.report.leaderboard import number
 
 

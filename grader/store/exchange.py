@@ -8,7 +8,6 @@ nothing. A record that is new to the store counts as the newest of its attempt.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import sqlite3
 import zlib
@@ -21,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.base.errors import MachineFault, UsageError
 from grader.base.paths import replacing, shown
-from grader.operators import Shape
-from grader.records.record import SCHEMA, Record
+from grader.records.conditions import conditions_of
+from grader.records.record import Record
 from grader.store.database import Store
 from grader.store.rows import HandIn, Points, Student
 
@@ -231,17 +230,3 @@ def _import_record(store: Store, row: _RecordRow) -> bool:
         HandIn(record.assignment, student, graded.sha256, graded.path)
     )
     return store.add_record(submission, row.conditions or conditions_of(record), record)
-
-
-def conditions_of(record: Record) -> str:
-    """The conditions that make gradings comparable: the rules as applied, the testcases, the engine."""
-    tests = [(test.name, test.shape) for test in record.tests]
-    return conditions(record.assignment_sha256, tests, record.engine.name)
-
-
-def conditions(rules_sha256: str, tests: Sequence[tuple[str, Shape]], engine: str) -> str:
-    """Like `conditions_of`, before there is a record. A testcase is identified by its name and shape: if either
-    changes, it counts as a different testcase."""
-    cases = [f"{name} {json.dumps(shape)}" for name, shape in tests]
-    digest = hashlib.sha256("\0".join([SCHEMA, rules_sha256, engine, *cases]).encode()).hexdigest()
-    return f"{engine}-{digest[:16]}"

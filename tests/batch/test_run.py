@@ -24,16 +24,18 @@ from grader.base.errors import MachineFault
 from grader.base.paths import course_root
 from grader.base.verdict import Fault, Verdict
 from grader.classes.attention import Why, needs_attention
-from grader.classes.batch import Outcome, Policy, Setup, Which, find_class, grade_class
+from grader.classes.batch import Outcome, Policy, Which, find_class, grade_class
 from grader.classes.batch.roster import Student
 from grader.classes.batch.view import Log, Screen, duration
 from grader.classes.batch.work import ReadTask
 from grader.classes.final_points import absent, gradebook
 from grader.course.assignment import Deadline
+from grader.grading.pipeline import open_grading
+from grader.grading.setup import Setup
+from grader.records.conditions import conditions_of
 from grader.records.record import Record
 from grader.sandbox import quarantine
 from grader.store import State, Store, check_store, open_store
-from grader.store.exchange import conditions_of
 from tests.support.batch_engine import PlainC
 
 RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
@@ -201,8 +203,8 @@ def test_a_file_that_may_not_be_read_is_the_machines_fault(
 
     monkeypatch.setattr(quarantine.os, "open", refuse)
     refused = pytest.raises(MachineFault, match=r"hw4\.cu cannot be read: Permission denied")
-    with setup.grading() as grading, refused:
-        ReadTask("bob", folder / "bob")(setup, grading)
+    with open_grading(setup) as grading, refused:
+        ReadTask("bob", folder / "bob")(grading)
 
 
 class NoCompiler(PlainC):
@@ -323,7 +325,7 @@ from pathlib import Path
 from grader.classes.batch import find_class, grade_class
 from grader.classes.batch.view import Log
 from grader.store import open_store
-from grader.store.exchange import conditions_of
+from grader.records.conditions import conditions_of
 from rich.console import Console
 import pickle
 setup = pickle.loads(Path(sys.argv[1]).read_bytes())

@@ -20,7 +20,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from grader.classes.batch import Setup
+from grader.grading.setup import Setup
 from grader.judge.ledger import Stage
 from grader.judge.office import Judge
 from grader.judge.server import application, config_of

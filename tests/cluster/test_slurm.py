@@ -22,6 +22,7 @@ from grader.classes.cluster import single, slurm, task
 from grader.classes.cluster.cluster_engine import engine_of_jobs
 from grader.classes.cluster.job_files import Order, RunFiles
 from grader.classes.cluster.job_states import JobState
+from grader.grading.pipeline import Grading
 from grader.programs.submission import Submission
 from tests.support.records import made_record, made_test
 
@@ -69,7 +70,7 @@ class Scene:
         monkeypatch.setattr(slurm, "cancel", self.cancelled.extend)
         desk = Desk(setup, None, Policy(), {}, view)  # type: ignore[arg-type]
         rules = slurm.Cluster(retries=2)
-        self.cluster = slurm.SlurmRun(desk, setup, rules, RunFiles(folder), None)  # type: ignore[arg-type]
+        self.cluster = slurm.SlurmRun(desk, rules, RunFiles(folder), Grading(**vars(setup), baseline=None))
         monkeypatch.setattr(self.cluster, "submit", lambda tasks: self.submitted.extend(t.number for t in tasks))
         submission = Submission("alice", folder, (), (), (), "", (), "0")
         self.task = slurm.SlurmTask(0, "alice", submission, 1, job="12_0")
@@ -141,8 +142,8 @@ def job(setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunF
     files = RunFiles(tmp_path)
     files.write_order(0, Order(setup, "emulator", Submission("alice", tmp_path, (), (), (), "", (), "0")))
     record = made_record("alice", tests=[made_test("s01", Verdict.RUNTIME_ERROR)])
-    monkeypatch.setattr(task, "BuildTask", lambda submission: lambda setup, grading: None)
-    monkeypatch.setattr(task, "GradeTask", lambda submission, built: lambda setup, grading: record)
+    monkeypatch.setattr(task, "BuildTask", lambda submission: lambda grading: None)
+    monkeypatch.setattr(task, "GradeTask", lambda submission, built: lambda grading: record)
     before = {number: signal.getsignal(number) for number in task.ENDING}
     yield files
     for number, handler in before.items():
@@ -182,7 +183,8 @@ def test_a_lane_of_the_judge_gets_one_record_and_cancels_what_a_killed_one_left(
 
     monkeypatch.setattr(slurm.SlurmRun, "submit", submit)
     submission = Submission("alice", tmp_path, (), (), (), "", (), "0")
-    record = single.grade_alone(setup, None, submission, tmp_path, View())  # type: ignore[arg-type]
+    grading = Grading(**vars(setup), baseline=None)
+    record = single.grade_alone(grading, submission, tmp_path, View())
     assert record == made_record("alice")
     assert (cancelled, list(tmp_path.iterdir())) == (["7"], [])
 

@@ -11,7 +11,7 @@ from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.emulator import compile_program
 from grader.emulator.translate.writer import HANDLERS
-from grader.grading.judge import judge
+from grader.grading.judgement import judge
 from grader.programs.run import Run
 from grader.programs.trace import read_trace
 from grader.sandbox import Outcome

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from grader.classes.batch import Setup
+from grader.grading.setup import Setup
 from grader.judge import foreman
 from grader.judge.ledger import Stage
 from grader.judge.office import Judge

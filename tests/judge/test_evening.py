@@ -19,9 +19,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from grader.base.paths import course_root
-from grader.classes.batch import Setup, find_class, grade_class
+from grader.classes.batch import find_class, grade_class
 from grader.commands import judge_client
 from grader.course.assignment import Deadline
+from grader.grading.setup import Setup
 from grader.judge import foreman
 from grader.judge.lanes import Lane
 from grader.judge.ledger import Stage

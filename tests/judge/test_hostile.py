@@ -18,6 +18,7 @@ import uvicorn
 
 from grader.classes.batch.roster import Student
 from grader.course.assignment import Deadline
+from grader.grading.pipeline import open_grading
 from grader.judge import guard, server
 from grader.judge.hub import Hub
 from grader.judge.problems import Problem
@@ -424,8 +425,8 @@ def test_an_archive_is_opened_within_limits(bomb: Any, setup: Any) -> None:
     from grader.judge.stage_task import StageTask
 
     name = "x.tar.gz" if bomb is BOMBS["a link"] else "x.zip"
-    with setup.grading() as grading:
-        judged = StageTask("id", "mallory", ((name, bomb()),), "")(setup, grading)
+    with open_grading(setup) as grading:
+        judged = StageTask("id", "mallory", ((name, bomb()),), "")(grading)
     assert judged.record is not None and not judged.record.build.ok
     assert judged.record.tests[0].verdict == "compile_error"
     assert "/tmp" not in judged.record.tests[0].reason

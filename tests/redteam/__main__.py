@@ -36,6 +36,7 @@ from grader.course.catalogue import TestcaseFiles, ensure
 from grader.course.testcase import Case, load_suite
 from grader.grading.bench import open_bench
 from grader.grading.pipeline import Grading, grade
+from grader.grading.setup import Setup
 from grader.programs import source_rules
 from grader.programs.build import build
 from grader.programs.engine import Engine, python_program, select_engine
@@ -227,7 +228,7 @@ def _run_on(rules: Assignment, attacks: Sequence[Attack], engine: Engine, folder
     with (
         mock.patch.object(source_rules, "_python_violations", lambda submission, assignment: iter(())),
         open_arena(folder, files.folder) as arena,
-        open_bench(engine, rules, suite, files) as bench,
+        open_bench(Setup(rules, suite, files, (), engine)) as bench,
     ):
         submissions = [_read(attack, rules, arena) for attack in attacks]
         arena.before = arena._state()

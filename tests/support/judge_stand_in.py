@@ -18,9 +18,9 @@ from pathlib import Path
 
 from grader.base.errors import MachineFault
 from grader.base.verdict import Verdict
-from grader.classes.batch.setup import Setup
 from grader.classes.batch.work import Task
 from grader.grading.pipeline import Grading
+from grader.grading.setup import Setup
 from grader.judge.lanes import Lane
 from grader.judge.ledger import Files, Stage, Upload
 from grader.judge.stage_task import Judged
@@ -39,7 +39,7 @@ class StandIn:
     files: tuple[tuple[str, bytes], ...]
     speed: float
 
-    def __call__(self, setup: Setup, grading: Grading) -> Judged:
+    def __call__(self, grading: Grading) -> Judged:
         text = b"\n".join(content for _, content in self.files).decode(errors="replace")
         said = dict(re.findall(r"// (seconds|fails|speedup): (\S+)", text))
         time.sleep(float(said.get("seconds", 0)) / self.speed)
@@ -89,7 +89,7 @@ class RecheckStandIn:
     files: Files
     tests: Sequence[str]
 
-    def __call__(self, setup: Setup, grading: Grading) -> RecheckRecord:
+    def __call__(self, grading: Grading) -> RecheckRecord:
         return made_recheck(self.tests)
 
 

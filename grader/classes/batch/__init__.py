@@ -3,4 +3,3 @@
 from grader.classes.batch.class_folder import Found, find_class, is_class
 from grader.classes.batch.class_run import Outcome, grade_class
 from grader.classes.batch.policy import Policy, Which
-from grader.classes.batch.setup import Setup

@@ -29,11 +29,11 @@ from grader.classes.batch.class_folder import Found
 from grader.classes.batch.desk import Desk, first_fault
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student
-from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import Tally, View, duration, first_line
 from grader.classes.batch.work import BuildTask, GradeTask, Reading, ReadTask, failed_build, unreadable
 from grader.classes.batch.worker_process import Died, Worker, first_done
-from grader.grading.pipeline import grade_built
+from grader.grading.pipeline import grade_built, open_grading
+from grader.grading.setup import Setup
 from grader.programs.build import Build
 from grader.programs.engine import Engine
 from grader.programs.submission import Submission
@@ -93,7 +93,7 @@ class _Coordinator:
 
     def run(self, found: Sequence[Found]) -> Outcome:
         """Grade the submissions that the policy chooses from `found`."""
-        with memory_share.announced(len(self.engines), self.helpers), self.setup.grading() as self.grading:
+        with memory_share.announced(len(self.engines), self.helpers), open_grading(self.setup) as self.grading:
             return self._run(found)
 
     def _run(self, found: Sequence[Found]) -> Outcome:

@@ -14,8 +14,8 @@ from grader.classes.batch.class_folder import Found
 from grader.classes.batch.late import lateness
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student, enter_roster
-from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import Tally, View
+from grader.grading.setup import Setup
 from grader.programs.submission import Submission
 from grader.records.record import Record
 from grader.store import HandIn, Store

@@ -10,7 +10,6 @@ from typing import Protocol
 from grader.base.errors import MachineFault, UsageError
 from grader.base.progress import Progress
 from grader.base.verdict import Fault
-from grader.classes.batch.setup import Setup
 from grader.grading.pipeline import Grading, grade_built
 from grader.programs.build import Build, build_to_grade
 from grader.programs.source_rules import violations
@@ -33,9 +32,9 @@ class ReadTask:
     student: str
     path: Path
 
-    def __call__(self, setup: Setup, grading: Grading) -> Reading:
+    def __call__(self, grading: Grading) -> Reading:
         try:
-            rules, shared = setup.assignment, self.path.name != setup.assignment.submission.main
+            rules, shared = grading.assignment, self.path.name != grading.assignment.submission.main
             submission = read_submission(self.path, rules, shared_folder=shared)
             return Reading(replace(submission, id=self.student))
         except UsageError as error:
@@ -60,9 +59,9 @@ class BuildTask:
 
     submission: Submission
 
-    def __call__(self, setup: Setup, grading: Grading) -> Build:
-        violations(self.submission, setup.assignment, setup.engine)
-        return build_to_grade(self.submission, setup.assignment, setup.engine)
+    def __call__(self, grading: Grading) -> Build:
+        violations(self.submission, grading.assignment, grading.engine)
+        return build_to_grade(self.submission, grading.assignment, grading.engine)
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class GradeTask:
     submission: Submission
     built: Build
 
-    def __call__(self, setup: Setup, grading: Grading) -> Record:
+    def __call__(self, grading: Grading) -> Record:
         return grade_built(grading, self.submission, self.built, Progress())
 
 
@@ -84,4 +83,4 @@ def failed_build(fault: Fault, problem: str) -> Build:
 class Task(Protocol):
     """A step of grading. It is sent to a worker process, and so is its answer."""
 
-    def __call__(self, setup: Setup, grading: Grading) -> object: ...
+    def __call__(self, grading: Grading) -> object: ...

@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.remote import Lost, Remote
 from grader.base.unwinding import never_drop_a_signal
-from grader.classes.batch.setup import Setup
 from grader.classes.batch.work import Task
-from grader.grading.pipeline import Grading
+from grader.grading.pipeline import Grading, open_grading
+from grader.grading.setup import Setup
 
 _PATIENCE_S = 10.0
 _PR_SET_PDEATHSIG = 1
@@ -83,7 +83,7 @@ def _do(task: Task, setup: Setup, parent: int) -> object:
     try:
         if not _opened:
             _opened.append(_open(setup, parent))
-        return task(setup, _opened[0])
+        return task(_opened[0])
     except (MachineFault, GraderFault) as fault:
         return fault.__class__(str(fault))
     except Exception as error:
@@ -98,4 +98,4 @@ def _open(setup: Setup, parent: int) -> Grading:
         sys.exit(143)
     open_until_the_end = contextlib.ExitStack()
     atexit.register(open_until_the_end.close)
-    return open_until_the_end.enter_context(setup.grading())
+    return open_until_the_end.enter_context(open_grading(setup))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.base.paths import replacing
-from grader.classes.batch.setup import Setup
+from grader.grading.setup import Setup
 from grader.programs.submission import Submission
 from grader.records.record import Record
 

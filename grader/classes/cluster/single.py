@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.base.errors import MachineFault
-from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import View
 from grader.classes.cluster.job_files import RunFiles
 from grader.classes.cluster.job_states import cancel
@@ -35,7 +34,7 @@ class _OneRecord:
         self.record = record
 
 
-def grade_alone(setup: Setup, grading: Grading, submission: Submission, folder: Path, view: View) -> Record:
+def grade_alone(grading: Grading, submission: Submission, folder: Path, view: View) -> Record:
     """The record of a submission, graded by a job of Slurm; lost jobs are submitted again, and `view` is notified.
     Raises MachineFault when Slurm or the folder, which all nodes must share, cannot be used."""
     try:
@@ -47,7 +46,7 @@ def grade_alone(setup: Setup, grading: Grading, submission: Submission, folder: 
     except OSError as error:
         raise MachineFault(f"The cluster's folder {folder} cannot be used: {error.strerror}.") from error
     books = _OneRecord(view)
-    run = SlurmRun(books, setup, setup.assignment.cluster or Cluster(), files, grading)
+    run = SlurmRun(books, grading.assignment.cluster or Cluster(), files, grading)
     run.add(SlurmTask(0, submission.id, submission, 0))
     try:
         run.submit(list(run.tasks.values()))

@@ -40,18 +40,18 @@ from grader.classes.batch.class_run import Outcome
 from grader.classes.batch.desk import Desk
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student
-from grader.classes.batch.setup import Setup
 from grader.classes.batch.view import View, duration, first_line
 from grader.classes.batch.work import ReadTask, failed_build, unreadable
 from grader.classes.cluster.job_files import Order, RunFiles
 from grader.classes.cluster.job_states import WAITING, JobState, cancel, states
 from grader.classes.cluster.task import grade_one
 from grader.course.assignment import Cluster
-from grader.grading.pipeline import Grading, grade_built
+from grader.grading.pipeline import Grading, grade_built, open_grading
+from grader.grading.setup import Setup
 from grader.programs.submission import Submission
+from grader.records.conditions import conditions_of
 from grader.records.record import Record
 from grader.store import Store
-from grader.store.exchange import conditions_of
 
 POLL_S = 2.0
 SILENT_S = 40.0
@@ -95,7 +95,6 @@ class SlurmRun:
     """The submissions of one run, and where they are."""
 
     desk: Books
-    setup: Setup
     rules: Cluster
     files: RunFiles
     grading: Grading
@@ -107,7 +106,7 @@ class SlurmRun:
     def add(self, task: SlurmTask) -> None:
         """Write a task's order."""
         self.tasks[task.number] = task
-        self.files.write_order(task.number, Order(self.setup, self.setup.engine.name, task.submission))
+        self.files.write_order(task.number, Order(self.grading.setup, self.grading.engine.name, task.submission))
 
     def submit(self, tasks: Sequence[SlurmTask]) -> None:
         """Submit tasks as arrays."""
@@ -130,7 +129,7 @@ class SlurmRun:
             raise UsageError("--cluster slurm needs submitit: pip install 'cuda-homework-grader[slurm]'.") from error
         rules = self.rules
         parameters = {
-            "job_name": f"grader-{self.setup.assignment.name}",
+            "job_name": f"grader-{self.grading.assignment.name}",
             "partition": rules.partition,
             "account": rules.account,
             "constraint": rules.constraint,
@@ -270,8 +269,8 @@ def grade_on_slurm(
             f"The cluster's folder {shown(base)} cannot be used: {error.strerror}; set cluster.folder in "
             "assignment.yaml to a folder that all nodes share."
         ) from error
-    with setup.grading() as grading:
-        cluster = SlurmRun(desk, setup, rules, files, grading)
+    with open_grading(setup) as grading:
+        cluster = SlurmRun(desk, rules, files, grading)
         for one in desk.open(found):
             _take(cluster, desk, one)
         try:
@@ -292,7 +291,7 @@ def grade_on_slurm(
 def _take(run: SlurmRun, desk: Desk, found: Found) -> None:
     """Read a submission and, if it is to be graded, make it a task."""
     try:
-        reading = ReadTask(found.student, found.path)(run.setup, run.grading)
+        reading = ReadTask(found.student, found.path)(run.grading)
         submission, problem, whose = reading.submission, reading.problem, Fault.STUDENT
     except MachineFault as fault:
         submission, problem, whose = unreadable(found.student, found.path, str(fault)), str(fault), Fault.MACHINE

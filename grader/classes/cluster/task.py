@@ -13,6 +13,7 @@ from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.verdict import Verdict
 from grader.classes.batch.work import BuildTask, GradeTask
 from grader.classes.cluster.job_files import RunFiles
+from grader.grading.pipeline import open_grading
 from grader.programs.engine import select_engine
 
 BEAT_S = 5.0
@@ -42,10 +43,9 @@ def grade_one(folder: str, task: int, attempt: int) -> str:
     try:
         order = files.read_order(task)
         engine = select_engine(order.engine, order.setup.assignment.build.emulator_target)
-        setup = replace(order.setup, engine=engine)
-        with setup.grading() as grading:
-            built = BuildTask(order.submission)(setup, grading)
-            record = GradeTask(order.submission, built)(setup, grading)
+        with open_grading(replace(order.setup, engine=engine)) as grading:
+            built = BuildTask(order.submission)(grading)
+            record = GradeTask(order.submission, built)(grading)
         if any(test.verdict is not Verdict.PASSED for test in record.tests):
             time.sleep(SETTLE_S)
         files.write_result(task, record)

@@ -6,7 +6,7 @@ from grader.base.verdict import Fault, Verdict
 from grader.course.assignment import Assignment
 from grader.records.record import TestRecord
 from grader.report import gradescope, junit, terminal
-from grader.report.causes import causes, reasons
+from grader.report.failures import causes, reasons
 from grader.site.record_page import report_of
 from tests.support.records import made_record, made_test
 

@@ -1,0 +1,28 @@
+"""What all submissions of one grading share, in a form that can be sent to other processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grader.course.assignment import Assignment
+from grader.course.catalogue import TestcaseFiles
+from grader.course.testcase import Case, Suite
+from grader.programs.engine import Engine
+from grader.records.conditions import conditions
+
+
+@dataclass(frozen=True)
+class Setup:
+    """An assignment, its testcases and their files, the `cases` to grade on, and the engine that runs programs."""
+
+    assignment: Assignment
+    suite: Suite
+    files: TestcaseFiles
+    cases: tuple[Case, ...]
+    engine: Engine
+
+    @property
+    def conditions(self) -> str:
+        """The conditions that make gradings comparable: see `records.conditions`."""
+        tests = [(case.name, case.shape) for case in self.cases]
+        return conditions(self.assignment.rules_sha256, tests, self.engine.name)
