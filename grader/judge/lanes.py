@@ -15,6 +15,7 @@ from grader.base.workers import cores
 from grader.classes.batch.work import Task
 from grader.classes.batch.worker_process import Worker
 from grader.classes.cluster.cluster_engine import Elsewhere, engine_of_jobs
+from grader.classes.cluster.slurm import slurm_executor
 from grader.course.assignment import Assignment, Cluster
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
@@ -101,6 +102,7 @@ def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
 
 def cluster_lanes(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
     """Lanes whose work is done by jobs of Slurm, `jobs` of them at a time; their workers here only wait."""
+    slurm_executor()  # fails now rather than with the first submission
     cluster = rules.cluster or Cluster()
     elsewhere, folder = engine_of_jobs(engine), Path(cluster.folder).expanduser().resolve() / "judge"
     suite = suite_of(rules)

@@ -386,6 +386,18 @@ def test_a_port_that_is_taken_is_named_before_anything_is_made(
     assert not store.exists()
 
 
+def test_a_judge_for_a_cluster_does_not_start_without_slurm(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("no-slurm")
+    monkeypatch.setenv("PATH", str(folder))
+    refused = grader(
+        "serve", "--assignment", "hw4", "--cluster", "slurm", "--port", "18473", "--store", folder / "s.sqlite"
+    )
+    assert refused.code == 2 and "--cluster slurm needs" in refused.err
+    assert not (folder / "s.sqlite").exists()
+
+
 def test_the_command_line_does_what_the_staffs_page_does(served: Served, address: tuple[str, int]) -> None:
     def judge(*words: str, who: str = "staff") -> Said:
         return grader("judge", *words, "--server", "http://{}:{}".format(*address), "--token", served.tokens[who])

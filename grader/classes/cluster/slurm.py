@@ -123,10 +123,6 @@ class SlurmRun:
                 task.job, task.began, task.ended_at = job.job_id, time.monotonic(), None
 
     def _executor(self) -> Any:
-        try:
-            from submitit import SlurmExecutor
-        except ImportError as error:
-            raise UsageError("--cluster slurm needs submitit: pip install 'cuda-homework-grader[slurm]'.") from error
         rules = self.rules
         parameters = {
             "job_name": f"grader-{self.grading.assignment.name}",
@@ -141,10 +137,7 @@ class SlurmRun:
             "stderr_to_stdout": True,
             "setup": [f"export PYTHONPATH={_quoted(Path(__file__).resolve().parents[3])}:$PYTHONPATH"],
         }
-        try:
-            executor = SlurmExecutor(folder=self.files.logs, python=_quoted(Path(sys.executable)))
-        except RuntimeError as error:
-            raise UsageError(f"--cluster slurm needs a machine with Slurm's commands: {error}") from error
+        executor = slurm_executor()(folder=self.files.logs, python=_quoted(Path(sys.executable)))
         executor.update_parameters(**{name: value for name, value in parameters.items() if value is not None})
         return executor
 
@@ -247,6 +240,17 @@ def _ending(job: JobState | None) -> str:
 
 def _quoted(path: Path) -> str:
     return "'" + str(path).replace("'", "'\\''") + "'"
+
+
+def slurm_executor() -> Any:
+    """submitit's class for Slurm. Raises UsageError unless submitit and Slurm's commands are installed."""
+    try:
+        from submitit import SlurmExecutor
+    except ImportError as error:
+        raise UsageError("--cluster slurm needs submitit: pip install 'cuda-homework-grader[slurm]'.") from error
+    if SlurmExecutor.affinity() < 0:
+        raise UsageError("--cluster slurm needs a machine with Slurm's commands: there is no srun on PATH here.")
+    return SlurmExecutor
 
 
 def grade_on_slurm(
