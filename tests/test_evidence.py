@@ -73,7 +73,7 @@ def test_a_trace_that_cannot_be_believed_is_said_to_be_so(trace: Trace | None, w
     [
         ("attention", ""),
         ("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)", ""),
-        ("ampere_sgemm_128x64_nn", "100% of its GPU time is that of: ampere_sgemm_128x64_nn"),
+        ("ampere_sgemm_128x64_nn", "100% of its GPU time went into: ampere_sgemm_128x64_nn"),
         ("void at::native::softmax_warp_forward<float>(float*)", "100% of its GPU time"),
     ],
 )

@@ -31,11 +31,11 @@ from grader.base.yaml_model import StrictModel, read_yaml_model
 from grader.operators.tolerance import TimesPlain
 
 _LONGEST_S = 86_400.0
-"""A limit of more than a day must be a typo, and Python's timeouts have a maximum, too."""
+"""The longest time that can be set: more than a day must be a typo, and Python's timeouts have a maximum too."""
 
 Seconds = Annotated[float, Field(gt=0, le=_LONGEST_S)]
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=300)]
-"""A text of one line, not blank."""
+"""One line of text, not blank."""
 Unit = Literal["fp32", "tf32", "tf32x3", "fp16", "bf16", "bf16x3", "fp8"]
 """The number formats in which the GPU may compute. x3 means that each factor is split into parts, and three products
 replace one, for nearly the accuracy of FP32 (Henry, Tang and Heinecke, Leveraging the bfloat16 AI datatype, 2019;
@@ -49,7 +49,7 @@ class SubmissionRules(StrictModel):
     mains: tuple[Annotated[str, Field(pattern=r"^\w[\w.-]*\.(cu|py)$")], ...] = Field(alias="main", min_length=1)
     """The program's file name, or one name for each language: [half.cu, half.py]."""
     python_modules: tuple[str, ...] = ()
-    """Modules that a Python submission may import besides those of `programs/python_rules.py`, such as torch."""
+    """Modules that a Python submission may import in addition to those in `programs/python_rules.py`, such as torch."""
     max_files: PositiveInt = 64
     max_bytes: PositiveInt = 2 * 1024 * 1024
     id_pattern: str | None = None
@@ -96,7 +96,7 @@ class BuildRules(StrictModel):
 
 
 class SourceRule(StrictModel):
-    """Something that a submission's source must not contain. Each rule has one kind of `forbid`."""
+    """Something that a submission's source must not contain; `forbid` is its kind."""
 
     forbid: Literal["header", "absolute_include", "call", "incbin", "inline_assembly"]
     names: tuple[Line, ...] = ()
@@ -130,7 +130,8 @@ class Limits(StrictModel):
 
 
 class Deadline(StrictModel):
-    """The deadline, and what lateness costs. `penalty_per_day` is a share of all points, for each day begun."""
+    """The deadline, and the penalty for lateness: `penalty_per_day` is a share of all points, for each day or part of a
+    day."""
 
     due: AwareDatetime
     grace_minutes: float = Field(default=0, ge=0, le=_LONGEST_S)
@@ -213,11 +214,12 @@ class Phase(StrictModel):
 
 
 class TimingRules(StrictModel):
-    """The number of runs of a test whose time earns points, and when to stop (see grader.timing.stopping).
+    """How often a test is run to measure its time (see grader.timing.stopping).
 
     `tests` names the tests that are repeated, by default those that the rubric times. `warm_up` runs do not count
-    unless they agree with the others; the graded run is the first of them. `budget_s` limits the wall time of all runs
-    of a test. A throttled run is repeated up to `throttled_retries` times.
+    unless they agree with the others; the graded run is the first of them. Repetition ends when the median is known to
+    within the share `within`, after `most` runs, or when all runs of the test have taken `budget_s` of wall time. A
+    throttled run is repeated up to `throttled_retries` times.
     """
 
     tests: str | None = None
@@ -247,7 +249,7 @@ class FailedTests(_Part):
 
 
 class LogSpeedup(_Part):
-    """Linear in the logarithm of the geometric-mean speedup, from no points at `zero_at` to all points at `full_at`."""
+    """Points grow with the logarithm of the geometric-mean speedup, from none at `zero_at` to all at `full_at`."""
 
     kind: Literal["log_speedup"]
     tests: str
@@ -280,7 +282,7 @@ class ReferenceRatio(_Part):
 
 
 class Occupancy(_Part):
-    """Linear in achieved occupancy up to `full_at`."""
+    """Points grow linearly with achieved occupancy, from none at 0 to all at `full_at`."""
 
     kind: Literal["occupancy"]
     tests: str
@@ -304,16 +306,16 @@ def _a_tolerance(value: Any) -> Any:
         isinstance(n, bool) or not isinstance(n, int | float) or not 0 < n < math.inf for n in numbers
     ):
         raise ValueError(
-            "expected a number greater than 0, or for each output tensor its name and such a number, or times_plain "
-            "with a factor"
+            "expected a number greater than 0, one such number for each output tensor by name, or times_plain with a "
+            "factor"
         )
     return value
 
 
 ToleranceRule = Annotated[float | dict[str, float] | TimesPlain, BeforeValidator(_a_tolerance)]
 """The largest |got − expected| that passes: one number for all output tensors, or one for each tensor by name. The
-operator multiplies it by a magnitude that depends on the shape (`Operator.magnitude`). Or a multiple of the errors of a
-plain implementation (`Operator.plain`)."""
+operator multiplies it by a magnitude that depends on the shape (`Operator.magnitude`). A `TimesPlain` instead allows a
+multiple of the errors of a plain implementation (`Operator.plain`)."""
 
 
 class Assignment(StrictModel):
@@ -408,7 +410,7 @@ def assignment_names() -> tuple[str, ...]:
 
 
 def title_of(name: str) -> str:
-    """An assignment's title, or its name if the course no longer has it."""
+    """The title of an assignment, or `name` itself if the course no longer has this assignment."""
     return load_assignment(name).title if name in assignment_names() else name
 
 

@@ -1,8 +1,8 @@
 """Defines the metrics of `grader profile`: nvprof's names, which students know, and those of Nsight Compute.
 
-The pairs are from the Nsight Compute CLI documentation, "nvprof Metric Comparison". Where nvprof measured bytes and ncu
-measures wavefronts (one pass through shared memory's 32 banks of 4 bytes), a wavefront counts as 128 bytes. That is the
-bandwidth that it takes up, no matter how many of its bytes are used.
+The pairs of names are from the Nsight Compute CLI documentation, "nvprof Metric Comparison". Where nvprof measured
+bytes and ncu measures wavefronts (one pass through shared memory's 32 banks of 4 bytes), a wavefront counts as 128
+bytes: it takes up this bandwidth, no matter how many of its bytes are used.
 """
 
 from __future__ import annotations

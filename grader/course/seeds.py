@@ -1,4 +1,4 @@
-"""Generates the numbers of testcases: seeds, the secret, and the generator of one unit.
+"""Draws the values of testcases from a public seed or from the secret, one unit at a time.
 
 Every unit of every input (a batch, a head, a matrix) has its own key,
 
@@ -36,7 +36,7 @@ GENERATOR = "philox4x64-u24-1"
 """The name of the method that turns bits into values; files from another generator are regenerated."""
 
 MIN_SECRET_CHARACTERS = 32
-"""The grader refuses fewer than 128 bits in hexadecimal, since a short secret can be found by search."""
+"""32 hexadecimal digits hold 128 bits. The grader refuses a shorter secret, which could be found by search."""
 
 
 # ---- distributions ----------------------------------------------------------------------------------------
@@ -94,8 +94,8 @@ class Constant(StrictModel):
 
 
 class Normal(StrictModel):
-    """Standard normal, clipped to ±`clip`. A value is one of 65,536 equally likely quantiles. Only their table depends
-    on a machine's logarithm, and only beyond float32's precision."""
+    """Standard normal, clipped to ±`clip`. A value is one of 65,536 equally likely quantiles. Their table depends on
+    the machine's logarithm, but only beyond float32's precision."""
 
     kind: Literal["normal"]
     clip: Annotated[float, Field(gt=0, le=8)]
@@ -171,9 +171,9 @@ def draw_unit(seed: Seed, identity: str, unit: int, count: int, distribution: Di
 
 def load_secret(folder: Path) -> Seed:
     """The seed of hidden testcases, from GRADER_SECRET, or else from the file that GRADER_SECRET_FILE names, or else
-    from the file `secret` in `folder`. If the last is missing, it is created with 32 random bytes in hexadecimal,
-    readable by its owner only. Raises UsageError for a short secret or an unreadable file, MachineFault if none can be
-    written.
+    from the file `secret` in `folder`. If that file is missing, it is created with 32 random bytes in hexadecimal,
+    readable by its owner only. Raises UsageError for a short secret or an unreadable file, MachineFault if a
+    new one cannot be written.
     """
     text = os.environ.get("GRADER_SECRET")
     if text is not None:

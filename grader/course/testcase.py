@@ -129,8 +129,8 @@ class Suite:
     def select(self, words: str) -> tuple[Case, ...]:
         """The testcases that `words` select, in the suite's order, each once.
 
-        `words` are separated by commas: a testcase (t23), a range in the suite's order (t05..t10), a group (public), or
-        `all` for the graded testcases. Raises UsageError for an unknown name, with the names closest to it.
+        The words are separated by commas. Each is a testcase (t23), a range in the suite's order (t05..t10), a group
+        (public), or `all` for the graded testcases. Raises UsageError for an unknown name, with the closest names.
         """
         order = list(self.cases)
         chosen: set[str] = set()

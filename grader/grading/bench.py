@@ -74,7 +74,7 @@ class Bench:
     suite: Suite
     files: TestcaseFiles
     reading: Future[GpuFacts | None]
-    """The GPU's facts. They are read during compilation, since reading them initialises CUDA."""
+    """The GPU's facts. They are read while the submission compiles, because that initialises CUDA, which takes time."""
     starting: Future[float | None]
     """The processor time in seconds that a minimal CUDA program needs on this machine."""
     read: Reader | None
@@ -286,9 +286,9 @@ def timing_record(timing: Timing, rules: Assignment) -> TimingRecord | None:
         confidence=interval.confidence if interval else None,
         stopped=timing.stopped,
         rule=(
-            f"until the 95 % interval of the median is within {rule.within:.2%} of it, or within {agreement(rule):.2%} "
-            f"after 3 to 5 runs, or {rule.budget_s:g} s, or {rule.most} runs; {rule.warm_up} warm-up, of which the "
-            "graded run is the first, counted if it agrees with the others; fresh inputs"
+            f"until the 95 % interval of the median is within {rule.within:.2%} of it ({agreement(rule):.2%} after 3 "
+            f"to 5 runs), or for {rule.budget_s:g} s, or {rule.most} runs; warm-up: {rule.warm_up}, beginning with the "
+            "graded run, counted only if it agrees with the others; every run with a fresh input"
         ),
         notes=timing.notes,
         outside=_outside_record(timing.outside),

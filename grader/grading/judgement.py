@@ -151,8 +151,8 @@ def _machine_error(trace: Trace | None) -> str | None:
 
 
 def _emulator_failure(run: Run) -> str | None:
-    """The emulator's own report of a crash in its code. A program could forge such a report, but it would earn no
-    points, and a person would look at it."""
+    """The emulator's own report of a crash in its code. A program could forge such a report, but that would earn it no
+    points and would draw a person's attention."""
     if run.trace is None or run.trace.engine != "emulator" or run.outcome.signal is None:
         return None
     crashes = (d for d in run.trace.diagnostics if d.tool == "emulator")
@@ -192,7 +192,9 @@ def _warnings(run: Run, source_line: SourceLine) -> tuple[str, ...]:
     if run.outcome.signal is not None or run.outcome.exit_code != 0:
         warnings.append(f"The output is right, but the program ended with {run.outcome.ending}.")
     if run.outcome.killed_leftovers:
-        warnings.append(f"{run.outcome.killed_leftovers} processes were still running after it and were killed.")
+        count = run.outcome.killed_leftovers
+        were = "process was" if count == 1 else "processes were"
+        warnings.append(f"{count} {were} still running after the program ended; the grader killed them.")
     error = _first_error(run.trace)
     if seen := _seen(run.trace, source_line):
         warnings.append(f"{BUT}{seen}")

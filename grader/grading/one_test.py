@@ -140,7 +140,8 @@ def _try_case(
 def _run_case(
     grading: Grading, program: Path, case: Case, fresh: FreshInput | None, watch: Stopwatch, *, last: bool
 ) -> Tested:
-    """Run `case` once. `last`: there is no further try, so the program's word on the machine's state is not trusted."""
+    """Run `case` once. On the `last` try, CUDA errors that blame the machine count only if the grader's own test of the
+    engine fails too, since a program can provoke or forge them."""
 
     def machine_fails() -> bool:
         return not last or bool(grading.engine.problem())
@@ -257,7 +258,7 @@ def _timed(
 
 
 def _compared(grading: Grading, case: Case, record: TestRecord, limit_s: float, watch: Stopwatch) -> TestRecord:
-    """The record with the times of the sequential program and of a reference solution, to compare with."""
+    """The record with the times of the sequential program and of a reference solution, and the speedup."""
     if not record.gpu_ms or record.timing_refused:
         return record
     changes: dict[str, object] = {}

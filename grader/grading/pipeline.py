@@ -145,7 +145,7 @@ def _grade_built(
 
 
 def _for_one_shape(grading: Grading, submission: Submission, tested: list[Tested]) -> list[Tested]:
-    """The tests with the cause that only all of them together show."""
+    """The tests, with the cause that only a comparison of all of them shows."""
     names = [dimension.name for dimension in grading.cases[0].operator.dimensions] if grading.cases else []
     cause = wrong_launch([test.record for test in tested], submission, names)
     if not cause or any(case.hidden for case in grading.cases):
@@ -174,8 +174,8 @@ def _not_run(case: Case, stopped: str) -> Tested:
 
 
 def _needs_a_look(grading: Grading, case: Case, test: Tested) -> bool:
-    """Whether the test failed and nothing shows yet which line is wrong. In a student's own check it also needs
-    a look if the report would otherwise lead with no cause."""
+    """Whether the test failed and its run did not show which line is wrong. A student's own check also looks for races
+    behind what the run showed, except after a time limit."""
     shown = shows_diagnosis(grading.assignment.hidden_inputs, case)
     leads = test.explained and not (grading.quick and test.record.verdict is not Verdict.TIME_LIMIT)
     return shown and failed_by_itself(test.record) and not leads

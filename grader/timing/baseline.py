@@ -6,13 +6,14 @@ do not include reading and writing files. `reference/sequential.h` implements ev
 may include headers from its own folder or the folder above. Because iterations cost the same, the time of all of them
 is the measured time multiplied by total / done.
 
-For the same reason, the program need not run on the testcase's own input. Its time does not depend on the values, so
-the grader makes an input from a public seed. The time is also linear in the number of units (batches), so the grader
-writes only as many as the budget needs. It never writes the 944 MB of the largest testcase for this. A Baseline
-records how much was measured and how much was scaled.
+The program need not run on the testcase's own input. Its time does not depend on the values, so the grader draws an
+input from a public seed. The time is also linear in the number of units (batches), so the grader writes only as many
+units as the budget needs, and never the 944 MB of the largest testcase. A Baseline records how much was measured and
+how much was scaled.
 
 Several runs, at least three, share the budget, and the fastest counts: disturbances of a run on one core (interrupts,
-neighbours) only ever make it slower. The slowest is kept too, because the two bound all runs.
+neighbours) only ever make it slower. The Baseline also holds the slowest, so that a person sees how far the runs
+differ.
 """
 
 from __future__ import annotations
@@ -46,16 +47,17 @@ from grader.sandbox.cache import cache_entry, making, mark_used, put
 from grader.sandbox.scratch import scratch_folder
 
 MAX_SAMPLE_BYTES = 128 << 20
-"""The largest input written for a measurement. Where it is too small to fill the budget, less time is measured."""
+"""The largest input written for a measurement. If it is too small to fill the budget, less time is measured."""
 
 LEAST_RUNS, MAX_RUNS = 3, 5
-"""A run may take a third of the budget; short cases run up to five times, as long as the budget lasts."""
+"""Each run may take a third of the budget. Shorter runs are repeated up to five times while the budget lasts."""
 
 QUIET = 0.05
 """If the slowest run takes longer than the fastest by more than this share, another program was running."""
 
 GROWTH = 1.5
-"""A sample that finishes before its budget is spent is enlarged to this many times the size that should fill it."""
+"""A sample that finishes before its budget is spent is enlarged to this many times the size that should fill the
+budget."""
 
 _COMPILE_LIMIT_S = 60
 _CACHE_VERSION = 2
@@ -282,8 +284,8 @@ def _measure(case: Case, program: Path, budget_s: float, folder: Path, run: Runn
 
 
 def write_sample(operator: Operator, shape: Shape, units: int, distribution: Distribution, path: Path) -> Shape:
-    """Write an input like the case's with `units` units, or with all units if the operator cannot do with fewer. Return
-    its shape."""
+    """Write an input like the case's with `units` units, or with all units if the operator cannot shrink the shape.
+    Return the shape of the input."""
     with contextlib.suppress(ValueError):
         shape = operator.shrink(shape, units)
     seed = public_seed("baseline")
@@ -316,7 +318,8 @@ def _run_once(program: Path, source: Path, budget_s: float, folder: Path, run: R
 
 @contextlib.contextmanager
 def _pinned() -> Iterator[int]:
-    """Pin the children that the block starts to one core: the last allowed one, as the first takes most interrupts."""
+    """Pin the children that the block starts to one core: the last allowed one, since the first takes most
+    interrupts."""
     allowed = os.sched_getaffinity(0)
     core = max(allowed)
     os.sched_setaffinity(0, {core})

@@ -29,8 +29,8 @@ from grader.records.disclosure import line
 from grader.records.record import ProfileRecord, TestRecord, TimedRunRecord
 
 STARTUP_CPU_S = 1.5
-"""Measured: 0.2 to 0.55 s for whole runs of flash2.cu with the tracer (docs/benchmarks.md); slower machines need
-more."""
+"""The most processor time that start-up is allowed. Whole runs of flash2.cu with the tracer took 0.2 to 0.55 s
+(docs/benchmarks.md); slower machines need more."""
 STARTUPS = 3
 """The start-up of a run whose time earns points may take this multiple of a minimal CUDA program's processor time on
 this machine, if that is less than STARTUP_CPU_S."""
@@ -45,22 +45,25 @@ a program could copy for as long as it likes. Chosen, not measured."""
 CPU_S_PER_LAUNCH = 2e-5
 """A launch takes about 2 to 5 µs of host time, a traced one up to twice that."""
 VECTORISED = 64
-"""The sequential program reaches about 3.6 GFLOP/s; a core with the widest vectors reaches at best about 200."""
+"""The sequential program reaches about 3.6 GFLOP/s and a core with the widest vectors at best about 200, so a program
+on one core is less than this many times as fast."""
 
 TRIVIAL_FLOPS = 1000
-"""For testcases with fewer operations, a program may know the result without computing: one weight alone is 1."""
+"""With fewer operations, a program may know the result without computing: the softmax of a single key is 1."""
 
 BUSY_MS_PER_RUN = 2.5
-"""Busy time of a run without a kernel, for starting and ending its context: 1.4 ms on average, 2.9 at most."""
+"""Busy time that each run may need for starting and ending its context: measured 1.4 ms on average, 2.9 ms at most."""
 BUSY_MS_PER_LAUNCH = 0.002
 """The GPU also counts as busy between two consecutive kernels."""
 BUSY_SHARE = 0.12
+"""Share of the traced time: twice what long series of kernels took on an H200 (see above)."""
 SLOWER_FIRST = 2.0
-"""GPU times repeat within 0.3 %, but clocks may be lower in the first run of all."""
+"""The graded run may take this many times the median of the timed runs. GPU times repeat within 0.3 %, but clocks may
+be lower in the first run of all."""
 SLOWER_FIRST_MS = 2.0
 MORE_OCCUPANCY = 1.15
-"""Ratio of Nsight Compute's achieved occupancy to the outside clock's: in 18 honest programs on an H200, it was never
-above 1."""
+"""The largest ratio of Nsight Compute's achieved occupancy to the outside clock's that is believed. In 18 honest
+programs on an H200, it was never above 1."""
 MORE_OCCUPANCY_BY = 0.02
 
 _FILLS_AND_COPIES = tuple(
@@ -77,9 +80,9 @@ _MAX_THREADS_PER_BLOCK = 1024
 
 @dataclass(frozen=True)
 class Witness:
-    """The grader's own observations of a run: the engine's name, seconds of wall time and of processor time, bytes of
-    input and output, when the run began and ended, on each clock that a tracer may use, the names that its own kernels
-    can have (see `Run`), and the floating-point operations that the testcase needs."""
+    """The grader's own observations of a run. `file_bytes` counts input and output. `during_ns` has the run's begin and
+    end on each clock that a tracer may use. `own_kernels` has the names that the submission's kernels can have (see
+    `Run`). `flops` is the number of floating-point operations that the testcase needs."""
 
     engine: str
     wall_s: float
@@ -146,7 +149,8 @@ def other_kernel(achieved: float, seen: float) -> str:
 
 def doubts(trace: Trace | None, witness: Witness) -> tuple[str, ...]:
     """The reasons why a run's times cannot be believed, as sentences; none if they can. `trace` is None if nothing was
-    received from the tracer. Words that the program chose follow the first colon, where `records.disclosure` cuts."""
+    received from the tracer. In each sentence, words that the program chose come after the first colon, where
+    `records.disclosure` cuts."""
     if trace is None:
         return ("It left no trace of the GPU: it made no CUDA call, or prevented the tracer from loading.",)
     return tuple(sentence for sentence in _of_trace(trace, witness) if sentence)
@@ -190,9 +194,7 @@ def _of_others(trace: Trace, own: frozenset[str]) -> str:
         return ""
     share = sum(kernel.end_ns - kernel.start_ns for kernel in work) / max(1, trace.gpu_ns)
     names = ", ".join(line(name, 80) for name in sorted({kernel.name for kernel in work})[:_MOST_NAMES])
-    return (
-        f"The submission does not define all of its kernels; {min(share, 1):.0%} of its GPU time is that of: {names}."
-    )
+    return f"The submission does not define all of its kernels; {min(share, 1):.0%} of its GPU time went into: {names}."
 
 
 def _of_times(trace: Trace, witness: Witness) -> list[str]:

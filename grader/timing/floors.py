@@ -11,10 +11,10 @@ Units work in parallel, so the floor is the largest term, not their sum. Reports
 Rejecting a result needs a lower bound that no honest program can beat, and there are ways around each term. A program
 can compute exponentials as polynomials on the FP32 units in parallel with the special-function units (FlashAttention-4,
 2025), which at most doubles their rate. Data that the copy from the host left in the second-level cache need not come
-from memory, and data written last may still be in that cache when the last kernel ends. And a program that keeps a
-result skips some of the work that is counted by convention (`Operator.unavoidable`). `refuse_below_ms` allows for all
-of this. Clock rates are the highest that the GPU can run at, and the bandwidth is that of the memory's pins (bus width
-× clock), not a measured one. Both can only make the floor lower.
+from memory, and data written last may still be in that cache when the last kernel ends. A program that keeps
+intermediate results skips some of the work that is counted by convention (`Operator.unavoidable`). `refuse_below_ms`
+allows for all of this. Clock rates are the highest that the GPU can run at, and the bandwidth is that of the memory's
+pins (bus width × clock), not a measured one. Both can only make the floor lower.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 The first input is a copy of the testcase's own file, at the path where all further inputs will be, so that the graded
 run looks to the program like every other run. Before each further run, some units (batches) change places and one is
-new. The right output is then the testcase's expected output, rearranged, except for the new unit. That one is drawn
-again, and the oracle computes a few of its rows. Where the oracle would have to compute all rows (gradients), the new
-unit is a copy of another one in which a few rows are drawn again: its whole output follows from that of the other unit
-and from these rows (`Operator.with_other_rows`). So the whole output is checked for little more than the cost of the
-comparison, and a program that somehow remembers earlier runs does not know which unit is where.
+new. The right output is then the testcase's expected output, rearranged, except for the new unit. The new unit has
+newly drawn values, and the oracle computes a few rows of its output. Where the oracle would have to compute all rows
+(gradients), the new unit is a copy of another unit with a few rows drawn again: its whole output follows from the other
+unit's output and from these rows (`Operator.with_other_rows`). So the whole output is checked for little more than the
+cost of the comparison, and a program that somehow remembers earlier runs does not know which unit is where.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ class _Rearranged:
         return right.reshape(got.shape)
 
     def _rows(self, offsets: NDArray[np.int64], columns: int) -> NDArray[np.float32]:
-        """The rows that begin at these bytes. Rows of interleaved units lie scattered, so whole pieces of the file are
-        read and rows taken from them."""
+        """The rows that begin at these bytes. Rows of interleaved units are scattered over the file, so this reads
+        whole pieces of the file and takes rows from them."""
         row = np.dtype(f"V{columns * F32_TYPE.bytes}")  # numpy copies such a value as a whole
         found = np.empty(len(offsets), row)
         by_place = np.argsort(offsets, kind="stable")
@@ -211,12 +211,12 @@ class FreshInput:
         self._next = self._background.submit(self._draw)
         return Answer(self._case, self.files.expected(self._case), tuple(self._order), drawn)
 
-    # A unit's rows may lie scattered over the file. Through a mapping, numpy moves all of them at once; thousands of
+    # A unit's rows may be scattered over the file. Through a mapping, numpy moves all of them at once; thousands of
     # system calls would each wait for the threads that compare and draw.
 
     @cached_property
     def _bytes(self) -> NDArray[np.uint8]:
-        """The file, which is complete, so that writing needs no more room."""
+        """The file. It already has its full size, so writing needs no more room."""
         return np.memmap(self._path, np.uint8, "r+")
 
     @cached_property

@@ -12,7 +12,7 @@ interval of their mean by Student's t lies within a quarter of `within` of the m
 deviation of 0.1 %. Where speed gives 20 points, a test earns 0.001 points more at one end of such an interval than in
 the middle, and the points are rounded to tenths. A warm-up that agrees with the runs after it has warmed nothing up,
 so it counts like them. The interval by Student's t assumes a normal distribution, which is why it has to be four
-times as narrow as the other one.
+times as narrow as that of `stable`.
 
 The interval of `stable` needs `LEAST_RUNS`, the fewest runs for which it exists. It is distribution-free: GPU times are
 skewed and sometimes have two modes (clocks), so no normal distribution is assumed. Of n independent runs, the number
@@ -21,7 +21,7 @@ probability 1 - 2 P(Binomial(n, 1/2) < k). (David and Nagaraja, Order Statistics
 dropped: outliers are marked, and hardly affect a median.
 
 Both probabilities hold for a number of runs fixed beforehand. Stopping as soon as an interval is narrow favours runs
-that happen to agree. A simulation of 2,000 measurements each, of runs that are normally distributed:
+that happen to agree. A simulation with normally distributed runs, 2,000 measurements for each column:
 
     scatter of one run              0.05 %   0.1 %   0.2 %   0.4 %     1 %     2 %
     runs, the warm-up among them       3.0     3.4     4.9     6.5    13.6    31.7

@@ -36,7 +36,7 @@ NUMPY = "numpy float64"
 
 
 class QuickOracle(Protocol):
-    """Computes expected outputs faster than numpy; `verify` checks it against numpy."""
+    """Computes expected outputs faster than numpy; `verify` compares them with numpy's."""
 
     @property
     def name(self) -> str:
@@ -60,7 +60,7 @@ def generate(
 ) -> None:
     """Make the input, the expected output and the sidecar of a testcase, and replace existing files.
 
-    Raises MachineFault if the disk is full or cannot be written. Neither that nor Ctrl-C leaves partial files.
+    Raises MachineFault if the disk is full or cannot be written. Neither a fault nor Ctrl-C leaves partial files.
     `processes`: None means one per core, or only this process for a small testcase. Waits while another grader makes
     files in the same folder. `oracle` computes the expected output if it can, else numpy does.
     """
@@ -145,7 +145,7 @@ def _work(case: Case, seed: Seed, source: Path, target: Path) -> list[Piece]:
 
 
 def _draw(case: Case, seed: Seed, path: Path) -> None:
-    """Write only the inputs. Threads are enough, since numpy lets others run while it draws and converts."""
+    """Write only the inputs. Threads are enough, since numpy releases Python's lock while it draws and converts."""
     operator, shape = case.operator, case.shape
     target = os.open(path, os.O_WRONLY)
 

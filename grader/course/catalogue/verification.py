@@ -76,7 +76,7 @@ def _recompute(
             for layout, result in zip(layouts, operator.oracle(shape, tensors, rows), strict=True):
                 recomputed += result.size
                 whole = layout.read(target.fileno(), unit)
-                assert whole is not None, "the size of the file was looked at"
+                assert whole is not None, "state() has checked the size of the file"
                 kept = whole[rows]
                 # Another BLAS may sum in another order, so we allow a little more than the spacing of float32.
                 if not np.allclose(kept, result, rtol=2**-22, atol=1e-9):
