@@ -88,7 +88,7 @@ def test_a_reference_is_timed_in_the_same_session_and_its_times_are_in_the_recor
     assert part.points == pytest.approx(18.4)
     assert "1.44 times as long as ref.cu" in part.how
     text = explain(record)
-    assert "1.4400 times the 0.25 ms of the reference solution, timed in the same session" in text
+    assert "1.4400 times the 0.25 ms of the reference solution, timed in the same grading" in text
     assert f"ref.cu, source {test.reference.sha256[:12]}" in text
     assert "reference's GPU time 0.25 ms: median of 3 runs" in text
 

@@ -27,7 +27,7 @@ from grader.sandbox.scratch import remove_soon, scratch_folder
 _dice = random.SystemRandom()
 
 NO_TIMES: Mapping[str, None] = {"gpu_ms": None, "speedup": None}
-"""Fields cleared when a time is rejected."""
+"""Fields cleared when a time is refused."""
 FILES_AT_ONCE = 2
 """The number of cases whose newly drawn files may exist at the same time: as many as are usually drawn again. The files
 are made while programs are profiled, which takes longer, so no run waits for them."""

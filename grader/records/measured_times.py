@@ -36,7 +36,7 @@ def gpu_ms(test: TestRecord) -> Measured | None:
 
 
 def refused(test: TestRecord) -> bool:
-    """Whether the measured time is rejected; the rubric then counts the test as not accelerated."""
+    """Whether the measured time is refused; the rubric then counts the test as not accelerated."""
     return bool(test.timing_refused or test.flags)
 
 

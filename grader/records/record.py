@@ -1,4 +1,4 @@
-"""Defines the result record, from which every report is drawn, and its JSON form.
+"""Defines the result record, from which every report is made, and its JSON form.
 
 The keys are a promise to other tools (docs/record.md lists them). A value that was not measured is null, and
 `not_measured` says why.
@@ -38,7 +38,7 @@ class SubmissionRecord(_Value):
 
 
 class EngineRecord(_Value):
-    """The engine that ran the submission. `facts`: driver, compute capability, compiler, as the engine reports them."""
+    """The engine that ran the submission. `facts` has the driver, compute capability and compiler."""
 
     name: str
     device: str
@@ -153,8 +153,8 @@ class CornerRecord(_Value):
 
 
 class PrecisionRecord(_Value):
-    """The errors of an output tensor next to those of a plain implementation, where the tolerance is a multiple of
-    these: the largest, and the root mean square."""
+    """The largest and the root-mean-square error of an output tensor, next to those of a plain implementation. It is
+    recorded if the tolerance is a multiple of the plain implementation's errors."""
 
     tensor: str
     largest: float
@@ -166,7 +166,7 @@ class PrecisionRecord(_Value):
 
     @property
     def share(self) -> float:
-        """The errors as a share of the allowed ones: the larger of both shares."""
+        """The larger of the two errors, each as a share of what is allowed."""
         return max(self.largest / self.allowed_largest, self.rms / self.allowed_rms)
 
     def __str__(self) -> str:
@@ -207,7 +207,7 @@ class TestRecord(_Value):
     input_digest: str | None = None
     timing: TimingRecord | None = None
     timing_refused: str = ""
-    """The reason why the measured time is rejected. A rejected time earns no points and is not ranked."""
+    """The reason why the measured time is refused. A refused time earns no points and is not ranked."""
     floor: FloorRecord | None = None
     reference_ms: float | None = None
     reference: ReferenceRecord | None = None
@@ -252,7 +252,7 @@ class ProfileRecord(_Value):
     counted: tuple[str, ...] = ()
     kernels: tuple[KernelRecord, ...] = ()
     flag: str = ""
-    """The reason why the profiler's value was rejected; `achieved` is then the outside clock's value."""
+    """The reason why the profiler's value was refused; `achieved` is then the outside clock's value."""
 
 
 class Scores(_Value):
@@ -273,8 +273,8 @@ class MachineRecord(_Value):
 
 
 class RecheckedTest(_Value):
-    """One test on the second draw. `gpu_ms` is its least GPU time there. It is compared with `graded_ms`, the longest
-    of the graded and timed runs. Both are null if times were not compared."""
+    """One test on the second draw. `gpu_ms` is its shortest GPU time there. It is compared with `graded_ms`, the
+    longest of the graded and timed runs. Both are null if times were not compared."""
 
     name: str
     verdict: Verdict
@@ -298,7 +298,8 @@ class RecheckRecord(_Value):
 
 class CloserLookRecord(_Value):
     """One test that was run again with the emulator's checks. `cause` is the sentence on what is wrong, '' if nothing
-    was found. `problem` is the reason why the look failed. `seconds` is its duration after the tests."""
+    was found. `problem` is the reason why the look failed. `seconds` is the time that the look added after the
+    tests."""
 
     test: str
     cause: str = ""

@@ -175,7 +175,7 @@ def occupancy(part: Occupancy, evidence: Evidence) -> PartRecord:
         achieved = evidence.occupancy * passed / len(wanted) if wanted else evidence.occupancy
     lost = f", {failed} of {len(wanted)} tests failed and counted as 0" if failed else ""
     how = (
-        f"achieved {achieved:{_EXACT}} on {part.tests}{lost}: {part.points:g} x min(1, {achieved:{_EXACT}}/"
-        f"{part.full_at:g}); occupancy is a means, speed is the end"
+        f"achieved {achieved:{_EXACT}} on {part.tests}{lost}: "
+        f"{part.points:g} x min(1, {achieved:{_EXACT}}/{part.full_at:g})"
     )
     return _earned(part, achieved / part.full_at, how, digits=_TIMED_DIGITS)

@@ -70,9 +70,9 @@ def _test(test: TestRecord) -> Iterator[str]:
         yield from _wrapped(test.timing_refused, "  ")
     if test.floor is not None:
         floor = test.floor
-        share = f"; {floor.tflops:.2f} TFLOP/s, {floor.share:.1%} of what is possible" if floor.share else ""
+        share = f"; that is {floor.share:.1%} of the measured time ({floor.tflops:.2f} TFLOP/s)" if floor.share else ""
         agrees = _agrees(max(term.ms for term in floor.terms), floor.ms, _CLOSE * floor.ms)
-        yield f"  the least possible time is {floor.ms:.4g} ms, for {floor.limit}{share}{agrees}"
+        yield f"  the floor is {floor.ms:.4g} ms, set by {floor.limit}{share}{agrees}"
         for term in floor.terms:
             yield from _wrapped(f"{term.name}: {term.ms:.4g} ms, from {term.source}", "    ")
     if test.speedup is not None and test.baseline is not None and test.gpu_ms:
@@ -86,7 +86,7 @@ def _test(test: TestRecord) -> Iterator[str]:
 
 
 def _reference(test: TestRecord, ratio: float, reference_ms: float) -> Iterator[str]:
-    yield f"  {ratio:.4f} times the {reference_ms:.6g} ms of the reference solution, timed in the same session"
+    yield f"  {ratio:.4f} times the {reference_ms:.6g} ms of the reference solution, timed in the same grading"
     if test.reference is not None:
         yield f"    {test.reference.name}, source {test.reference.sha256[:12]}"
         yield from _timing("reference's GPU time", reference_ms, test.reference.timing)

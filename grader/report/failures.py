@@ -95,7 +95,7 @@ def reasons(tests: Sequence[TestRecord]) -> dict[str, str]:
     for cause in causes(tests):
         said[cause.first.name] = cause.first.reason
         for test in cause.tests[1:]:
-            again = f"As {cause.first.name}." if cause.known or test.reason == cause.first.reason else ""
+            again = f"Same cause as {cause.first.name}." if cause.known or test.reason == cause.first.reason else ""
             rest = consequence(test) if test.reason != cause.first.reason else ""
             said[test.name] = " ".join(filter(None, (again, rest)))
     return said

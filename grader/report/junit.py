@@ -39,7 +39,7 @@ def _suite(record: Record) -> ElementTree.Element:
         failures=str(kinds.count("failure")),
         errors=str(kinds.count("error")),
         skipped=str(kinds.count("skipped")),
-        time=f"{sum(round(test.wall_s or 0, 3) for test in record.tests):.3f}",  # the sum of the cases'
+        time=f"{sum(round(test.wall_s or 0, 3) for test in record.tests):.3f}",  # the sum of the testcases' times
         timestamp=datetime.fromisoformat(record.created).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
         hostname=_legal(record.machine.host),
     )

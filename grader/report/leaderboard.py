@@ -100,7 +100,7 @@ _PER_TEST: dict[str, tuple[Callable[[TestRecord], Measured | None], str, bool]] 
     "gpu_ms": (timing.gpu_ms, "ms", False),
     "wall_s": (timing.wall_s, "s", False),
 }
-"""Metrics of single tests: a function that reads it, the unit, and whether more is better."""
+"""Metrics of single tests: the function that reads a value, the unit, and whether more is better."""
 
 _GPU_TIMES = ("speedup", "gpu_ms")
 
@@ -191,7 +191,7 @@ def _unwitnessed(record: Record, tests: Sequence[str]) -> int:
 def values_of(
     lines: Sequence[Line], metric: str, tests: Sequence[str] = ()
 ) -> tuple[tuple[str, ...], list[tuple[Line, Measured]]]:
-    """Return the tests that count, and (line, value) of every line that has a value. Without names, all common tests
+    """Return the tests that count, and (line, value) of every line that has a value. Without `tests`, all common tests
     count."""
     chosen = tuple(tests) if tests or metric not in _PER_TEST else _common_tests(lines, metric)
     return chosen, [(line, value) for line in lines if (value := _value(line, metric, chosen)) is not None]
@@ -232,7 +232,7 @@ def _value(line: Line, metric: str, tests: Sequence[str]) -> Measured | None:
         value = read(test) if test is not None else None
         lost = test is not None and (test.verdict in STUDENT_VERDICTS or timing.refused(test))
         if metric == "speedup" and len(tests) > 1 and (lost or (value is not None and value.value < 1)):
-            value = Measured(1.0, 1.0, 1.0)  # as in the rubric: failed, rejected and slow tests are not accelerated
+            value = Measured(1.0, 1.0, 1.0)  # as in the rubric: failed, refused and slow tests are not accelerated
         if value is None or value.value <= 0:
             return None
         values.append(value)

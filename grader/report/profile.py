@@ -29,7 +29,9 @@ def render(study: ProfileStudy) -> str:
     blocks += [textwrap.fill(note, WIDTH) for note in study.notes]
     if study.kernels and any(kernel.profiled for kernel in study.kernels):
         blocks.append(
-            textwrap.fill("Occupancy is a means to speed, not an end: enough warps to hide latency are enough.", WIDTH)
+            textwrap.fill(
+                "Higher occupancy is not always faster: a kernel needs only enough warps to hide latency.", WIDTH
+            )
         )
     return "\n\n".join(blocks)
 

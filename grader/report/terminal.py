@@ -22,12 +22,12 @@ from grader.report.failures import alike, causes, consequence, split_by_shape
 
 WIDTH = 100
 MAX_CAUSES = 3
-"""The number of causes that a report lists without --verbose; more would not help."""
+"""The number of causes that a report lists without --verbose. A student fixes one cause at a time."""
 MAX_LAST_WORDS = 12
 MAX_LINE = 200
 """Limits on the text shown from a program that wrote no output file: lines, and characters of a line."""
 _LINE = re.compile(r" (?=Look at \S+:\d+: `)")
-"""The place before a quoted source line, which goes on a separate line."""
+"""The space before a quoted source line, where the report starts a new line."""
 
 
 def render(record: Record, *, verbose: bool = False) -> str:
@@ -180,7 +180,7 @@ def _phases(tests: Sequence[TestRecord]) -> Iterator[str]:
         headers = ("ms of GPU time", *names, "total")
         aligned = ["left"] + ["right"] * (len(names) + 1)
         table = tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
-        yield f"{table}\nA kernel's name decides its phase (`phases` in assignment.yaml). Times are the graded run's."
+        yield f"{table}\nA kernel's name decides its phase (`phases` in assignment.yaml). Times: the graded run."
 
 
 def nearest_to_the_limit(tests: Sequence[TestRecord]) -> str:
@@ -273,7 +273,7 @@ def _looked(look: CloserLookRecord | None, tests: Sequence[TestRecord]) -> Itera
         return
     if look.problem:
         passed = all(test.verdict is Verdict.PASSED for test in tests)
-        why = "for races and other faults that pass by luck" if passed else "to find a cause"
+        why = "to find races and other faults that a test can pass with" if passed else "to find a cause"
         yield f"{look.test} was run again {why}, but not to its end ({look.problem.rstrip('.')})."
     else:
         wrong = any(test.verdict is Verdict.WRONG_ANSWER for test in tests)

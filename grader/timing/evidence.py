@@ -118,7 +118,7 @@ class Outside:
 
 
 def hidden_work(outside: Outside) -> str:
-    """The reason why the times of a series of runs are rejected, as a phrase; '' when they are accepted."""
+    """The reason why the times of a series of runs are refused, as a phrase; '' when they are accepted."""
     if outside.busy.busy_s <= outside.allowed_s:
         return ""
     return (

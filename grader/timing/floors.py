@@ -1,4 +1,4 @@
-"""A lower bound on the time that a GPU needs for a testcase: a result far below it is rejected.
+"""A lower bound on the time that a GPU needs for a testcase: a time far below it is refused.
 
 Three terms, each a count of work over a peak rate of the whole GPU:
 
@@ -8,7 +8,7 @@ Three terms, each a count of work over a peak rate of the whole GPU:
 
 Units work in parallel, so the floor is the largest term, not their sum. Reports compare times with this floor.
 
-Rejecting a result needs a lower bound that no honest program can beat, and there are ways around each term. A program
+Refusing a time needs a lower bound that no honest program can beat, and there are ways around each term. A program
 can compute exponentials as polynomials on the FP32 units in parallel with the special-function units (FlashAttention-4,
 2025), which at most doubles their rate. Data that the copy from the host left in the second-level cache need not come
 from memory, and data written last may still be in that cache when the last kernel ends. A program that keeps
@@ -100,7 +100,7 @@ class Floor:
         return self.flops / gpu_ms / 1e9
 
     def refusal(self, gpu_ms: float) -> str:
-        """A sentence on why this time is rejected; '' when it is accepted."""
+        """A sentence on why this time is refused; '' when it is accepted."""
         if gpu_ms >= self.refuse_below_ms:
             return ""
         hard = max(self.terms, key=lambda term: term.hard_ms)

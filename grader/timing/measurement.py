@@ -66,7 +66,7 @@ class Timing:
     problem: str = ""
     notes: tuple[str, ...] = ()
     run_wall_s: float = 0.0
-    """Wall time of all runs made for this timing, including those of a rejected series."""
+    """Wall time of all runs made for this timing, including those of a refused series."""
     outside: Outside | None = None
     """The outside clock's reading of these runs, the graded run among them."""
     shared_with: str = ""
@@ -267,7 +267,7 @@ def _measure(
                     return found
                 made.append(found)
                 if said := doubts(run.trace, witness_of(engine.name, case, run)):
-                    return f"a timed run was rejected: {said[0]}"
+                    return f"a timed run was refused: {said[0]}"
                 wrong = comparison.result()
                 comparison.begin(run.output, answer, tolerance)
                 return wrong or found

@@ -108,7 +108,7 @@ def test_a_reference_solution_is_timed_on_this_gpu_in_the_same_session(tmp_path:
     (speed,) = [part for part in record["parts"] if part["part"] == "speed"]
     assert speed["points"] == 20
     explained = grader("explain", path)
-    assert "of the reference solution, timed in the same session" in explained.out
+    assert "of the reference solution, timed in the same grading" in explained.out
     assert "DOES NOT FOLLOW" not in explained.out
 
 

@@ -58,7 +58,7 @@ def test_every_report_says_the_cause_once(hw4: Assignment) -> None:
     ):
         assert " ".join(text.split()).count("without the scale") == 1
     assert junit.render([record]).count("without the scale") == 2, "as its message and its text"
-    assert reasons(record.tests)["s03"] == "As s02. 12 of 24 values differ."
+    assert reasons(record.tests)["s03"] == "Same cause as s02. 12 of 24 values differ."
 
 
 def test_check_leads_with_the_cause_and_its_line_and_has_a_line_for_each_test() -> None:
