@@ -160,7 +160,7 @@ class Cluster(StrictModel):
 
 
 class Gradescope(StrictModel):
-    """The presentation of results on Gradescope. The words for visibility are Gradescope's."""
+    """The presentation of results on Gradescope. The values of `hidden_tests` are Gradescope's words."""
 
     hidden_tests: Literal["hidden", "after_due_date", "after_published", "visible"] = "after_published"
     leaderboard: bool = True

@@ -97,7 +97,7 @@ class Bench:
             self.clock.worked(until)
 
     def mark(self) -> object:
-        """A mark of the outside clock; None if there is no such clock."""
+        """A mark of the outside clock, from which it measures later work; None if there is no such clock."""
         return self.clock.mark() if self.clock is not None else None
 
     def is_timed(self, case: Case) -> bool:

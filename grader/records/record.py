@@ -264,7 +264,8 @@ class Scores(_Value):
 
 
 class MachineRecord(_Value):
-    """The machine that graded. `gpu_prepared` says whether the GPU was idle before the submission's first run."""
+    """The machine that graded the submission. `gpu_prepared` says whether the GPU was idle before the submission's
+    first run."""
 
     host: str
     cpu: str

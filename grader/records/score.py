@@ -63,8 +63,8 @@ def score(assignment: Assignment, evidence: Evidence) -> tuple[PartRecord, ...]:
 def failed_tests(part: FailedTests, evidence: Evidence) -> PartRecord:
     """`max(0, points - per_failure * failed)`.
 
-    For practice, on other tests than the graded group, `failed` is scaled to the group's size. Failing everything is
-    then worth 0 points and passing everything full points, as in the graded group.
+    For practice, which runs other tests than the graded group, `failed` is scaled to the group's size. Failing
+    everything is then worth 0 points and passing everything full points, as in the graded group.
     """
     judged = [test for test in evidence.tests if test.fault is not Fault.GRADER and test.fault is not Fault.MACHINE]
     judged = [test for test in judged if test.verdict is not Verdict.NOT_RUN]

@@ -135,6 +135,6 @@ def refusal(metadata: dict[str, Any], rules: Gradescope) -> dict[str, Any] | Non
     again = earlier[-rules.runs][0] + timedelta(hours=rules.window_hours)
     return message(
         f"This submission was not graded: {rules.runs} runs within {rules.window_hours:g} hours are allowed, and you "
-        f"had {len(earlier)}. You keep the score of the last. You can hand in again from {again:%Y-%m-%d %H:%M %Z}.",
+        f"had {len(earlier)}. You keep the score of the last run. You can submit again from {again:%Y-%m-%d %H:%M %Z}.",
         score=earlier[-1][1],
     )

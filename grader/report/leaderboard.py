@@ -259,13 +259,14 @@ def _refuse_mixed(records: Sequence[Record], metric: str, tests: Sequence[str], 
     if metric == "speedup" and (len(cpus) > 1 or len(programs) > 1) and not mix:
         what = f"on different CPUs ({', '.join(cpus)})" if len(cpus) > 1 else "with different sequential programs"
         raise UsageError(
-            f"These speedups rest on baselines timed {what} and cannot be compared: rank by --metric gpu_ms, grade all "
-            "on one model, or add --mix-gpus."
+            f"These speedups come from baselines timed {what} and cannot be compared: rank by --metric gpu_ms, grade "
+            "all on one model, or add --mix-gpus."
         )
 
 
 def _ranks(values: Sequence[Measured]) -> list[int]:
-    """Rank values in order. All values in a chain of overlaps share a rank; the next rank counts all values before it.
+    """Rank `values`, which are sorted from best to worst. All values in a chain of overlaps share a rank; the next rank
+    counts all values before it.
 
     If a value overlaps an earlier one, both and all values between them share a rank, since each of those overlaps one
     of the two.
@@ -310,7 +311,7 @@ def display_name(line: Line, names: Names) -> str:
 
 
 def _baseline_rows(records: Sequence[Record], metric: str, tests: Sequence[str]) -> list[Row]:
-    """The sequential program as it was timed for these records."""
+    """A row for the sequential program, with its time from these records."""
     if metric not in ("speedup", "gpu_ms", "wall_s") or not tests:
         return []
     for record in records:
@@ -354,10 +355,10 @@ def _closing(board: Board, form: str) -> Iterator[str]:
     if form != "terminal":
         return
     if board.unwitnessed:
-        times = "GPU time has" if board.unwitnessed == 1 else "GPU times have"
+        times = "GPU time is" if board.unwitnessed == 1 else "GPU times are"
         yield (
-            f"{board.unwitnessed} {times} no witness outside the program: the GPU has no counters that the grader can "
-            "read, or the test ran only once. Look at the leaders' code."
+            f"{board.unwitnessed} {times} not confirmed by a clock outside the program: the GPU has no counters that "
+            "the grader can read, or the test ran only once. Look at the leaders' code."
         )
     if board.unchecked:
         yield (

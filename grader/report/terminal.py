@@ -1,7 +1,7 @@
 """Renders a record as text that a student reads from top to bottom: the causes of failures, the table, the score.
 
-Compilers quote what a student wrote, and programs print it. Control characters in such text are spelled out, since a
-program could use them to overwrite this report with a forged one.
+Compilers quote the student's source, and programs print any text. Control characters in such text are spelled out,
+since they could overwrite this report with a forged one.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _causes(record: Record, verbose: bool) -> Iterator[str]:
 
 
 def _harmless(record: Record) -> str:
-    """The mistake to begin with if tests passed in spite of it and no other mistake is known; else ''."""
+    """The mistake that leads the report if tests passed in spite of it and no other mistake is known; else ''."""
     look = record.closer_look
     if look is not None and look.cause and any(look.cause in test.warnings for test in record.tests):
         return look.cause

@@ -1,18 +1,19 @@
 """Decides whether a run's times are credible by comparing its trace with the grader's own observations.
 
-The trace comes from the program's process, so it is only evidence. A line cannot be changed once written (see
-`sandbox.streams.Receiver`), but a program can add lines, and can keep the tracer from being loaded. A forged trace has
-to agree with what the grader sees from outside: wall time, processor time, one process. A run that does not agree keeps
-its verdict, which depends on the output file alone, but is not timed and is flagged for review.
+The trace comes from the program's process, so it is only evidence. A program cannot change a line that was written (see
+`sandbox.streams.Receiver`), but it can add lines, and it can keep the tracer from being loaded. A forged trace has to
+agree with what the grader sees from outside: the wall time, the processor time, and that there is a single process. A
+run that does not agree keeps its verdict, which depends on the output file alone, but is not timed and is flagged for
+review.
 
 Processor time limits how much a program can have computed on the host, and so exposes host work behind decoy kernels.
 An honest program spends host time on start-up, files, copies, launches and waiting; `computed_on_the_host` adds these
-up generously. Any time beyond that could be the computation itself, if it is at least as long as a vectorised program
-on the same core would need, estimated as a share of the sequential program's time (`VECTORISED`).
+up generously. If the processor time beyond that sum is as long as a vectorised program on the same core would need, it
+could be the computation itself. The estimate for a vectorised program is 1/`VECTORISED` of the sequential time.
 
 Work that a program hides from the tracer still shows on the outside clock (`grader.gpu.outside_clock`). `hidden_work`
 allows for what honest programs need beyond their traced kernels. On an H200 (driver 580, 2026-11-22,
-docs/benchmarks.md) this was 0.2 to 2.9 ms per run for its context, up to 6 % for long series of kernels, and the
+docs/benchmarks.md) this was 0.2 to 2.9 ms per run for the CUDA context, up to 6 % for long series of kernels, and the
 counters' tick.
 """
 

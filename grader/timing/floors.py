@@ -8,7 +8,7 @@ Three terms, each a count of work over a peak rate of the whole GPU:
 
 Units work in parallel, so the floor is the largest term, not their sum. Reports compare times with this floor.
 
-Refusing a time needs a lower bound that no honest program can beat, and there are ways around each term. A program
+Refusing a time needs a lower bound that no honest program can beat, but honest programs can beat each term. A program
 can compute exponentials as polynomials on the FP32 units in parallel with the special-function units (FlashAttention-4,
 2025), which at most doubles their rate. Data that the copy from the host left in the second-level cache need not come
 from memory, and data written last may still be in that cache when the last kernel ends. A program that keeps

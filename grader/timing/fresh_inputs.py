@@ -110,7 +110,7 @@ def _phrase(found: Check) -> str:
 
 class _Rearranged:
     """The values of an `Answer`, from the testcase's expected output. Where values of the new unit are unknown, the
-    found ones are taken as right, so that only NaN counts as wrong."""
+    output's own values are taken as right, so that only NaN counts as wrong."""
 
     def __init__(self, answer: Answer, descriptor: int) -> None:
         self._drawn = answer.drawn
@@ -285,7 +285,7 @@ class FreshInput:
         )
 
     def _some_rows(self, rows: int) -> NDArray[np.intp]:
-        """Choose row numbers below `rows`, as many as the oracle has time for."""
+        """Choose row numbers below `rows`, as many as ORACLE_FLOPS allows."""
         each = self._case.operator.flops(self._case.shape) / len(self._order) / rows
         count = min(rows, max(MIN_CHECKED_ROWS, int(ORACLE_FLOPS / each)))
         return np.array(sorted(_CHOICE.sample(range(rows), count)), dtype=np.intp)

@@ -68,7 +68,7 @@ class Timing:
     run_wall_s: float = 0.0
     """Wall time of all runs made for this timing, including those of a refused series."""
     outside: Outside | None = None
-    """The outside clock's reading of these runs, the graded run among them."""
+    """The outside clock's reading of these runs, including the graded run."""
     shared_with: str = ""
     """The other users of the GPU, if the outside clock saw work that may be theirs; otherwise ''. The program then has
     no time, but is not at fault."""

@@ -47,8 +47,8 @@ LEAST_RUNS = 6
 """With 6 runs, the probability that the median lies outside all of them first falls below 5 %: 2 · 2^-6 = 3.1 %."""
 
 _STUDENT_T = {3: 4.303, 4: 3.182, 5: 2.776}
-"""By number of runs, the 97.5 % quantile of Student's t distribution with one degree of freedom less. From LEAST_RUNS
-runs on, the distribution-free interval takes over."""
+"""The 97.5 % quantile of Student's t distribution with n - 1 degrees of freedom, for each number n of runs. From
+LEAST_RUNS runs on, the distribution-free interval takes over."""
 _CLOSER = 4
 """Runs agree when their interval is narrower than `within` by this factor."""
 
@@ -57,8 +57,8 @@ Verdict = Literal["more", "agreed", "stable", "budget", "count"]
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval of the median, in the unit of the values. `confidence` is the actual one, at least 0.95.
-    From fewer than LEAST_RUNS values it is the mean's, by Student's t."""
+    """A confidence interval of the median, in the unit of the values. `confidence` is its probability, at least 0.95.
+    With fewer than LEAST_RUNS values it is an interval of the mean, by Student's t."""
 
     median: float
     low: float
@@ -106,8 +106,8 @@ def agree(values: Sequence[float], rule: TimingRules) -> bool:
 
 
 def decide(values: Sequence[float], spent_s: float, rule: TimingRules, warm_up: Sequence[float] = ()) -> Verdict:
-    """Decide whether another run is needed after these `values` and `spent_s` seconds. `warm_up` are the runs before,
-    which do not count unless they agree with `values`."""
+    """Decide whether another run is needed after these `values` and `spent_s` seconds. `warm_up` are the runs
+    before them, which do not count unless they agree with `values`."""
     if values and (agree((*warm_up, *values), rule) or agree(values, rule)):
         return "agreed"
     if len(values) >= LEAST_RUNS:

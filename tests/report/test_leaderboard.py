@@ -306,4 +306,6 @@ def test_times_without_a_witness_outside_the_program_are_counted_below_the_table
 
     seen = OutsideRecord(source="GPM", interval_s=3.0, busy_ms=16.0, traced_ms=7.0, allowed_ms=40.0)
     assert "witness" not in render(leaderboard([line("a", seen)]))
-    assert "1 GPU time has no witness outside the program" in render(leaderboard([line("a", seen), line("b", None)]))
+    assert "1 GPU time is not confirmed by a clock outside the program" in render(
+        leaderboard([line("a", seen), line("b", None)])
+    )

@@ -141,7 +141,7 @@ def test_too_many_runs_keep_the_last_score_and_say_when_to_come_back() -> None:
     assert refused is not None
     valid(refused)
     assert refused["score"] == 40.0
-    assert "hand in again from 2026-11-22 08:00" in refused["output"]
+    assert "submit again from 2026-11-22 08:00" in refused["output"]
 
 
 def test_a_fault_of_the_machine_takes_neither_a_run_nor_the_score_before_it(tmp_path: Path, hw4: Assignment) -> None:
