@@ -47,8 +47,8 @@ def has_result(instr: Instr) -> bool:
 
 
 def keeps_old_values(instr: Instr) -> bool:
-    """Whether registers that the instruction writes may keep their values: under a guard, and the sums of products that
-    have not become complete (in_flight.py)."""
+    """Whether registers that the instruction writes can keep their old values: in lanes that its guard excludes, or
+    after a wgmma.wait_group if their product is incomplete (in_flight.py)."""
     return instr.guard is not None or (instr.op == "wgmma" and "wait_group" in instr.mods and len(instr.operands) > 1)
 
 
@@ -56,7 +56,7 @@ CARRY = "%cc"  # the carry flag of extended-precision arithmetic, kept as a pred
 
 
 def written(instr: Instr) -> tuple[str, ...]:
-    """Names of the registers the instruction writes, without `_`."""
+    """Names of the registers that the instruction writes, without `_`, which stands for an unused result."""
     if not has_result(instr):
         return ()
     if "cc" in instr.mods:
@@ -74,7 +74,7 @@ def _written(instr: Instr) -> tuple[str, ...]:
 
 
 def read(instr: Instr) -> tuple[str, ...]:
-    """Names of the ordinary registers the instruction reads, its guard included. A write that may keep the old
+    """Names of the ordinary registers that the instruction reads, including its guard. A write that can keep the old
     value also reads it."""
     names: list[str] = []
     for operand in instr.sources if has_result(instr) else instr.operands:

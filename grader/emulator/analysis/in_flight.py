@@ -1,7 +1,7 @@
 """Registers that change while their thread waits: the sums of wgmma.mma_async, when wgmma.wait_group returns.
 
-In PTX, the sums are operands of the product alone. For the analyses they become results of each wait_group, which keeps
-the old values of sums of which no product has become complete.
+In PTX, the sums are operands of mma_async only. For the analyses they become results of every wait_group too; sums whose
+product is incomplete keep their old values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from grader.emulator.ptx import Function, Instr, Operand, Reg, Vec
 
 
 def sums(function: Function) -> tuple[Vec, ...]:
-    """The tuples of registers to which the function's products add; their order numbers them."""
+    """The tuples of registers to which the function's products add. A tuple's position is its number in the runtime."""
     return tuple(dict.fromkeys(_sums(i) for i in function.body if isinstance(i, Instr) and _is(i, "mma_async")))
 
 
