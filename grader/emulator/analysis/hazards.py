@@ -1,9 +1,9 @@
 """Finds registers of a wgmma that other instructions use at the wrong time.
 
-Until wgmma.wait_group has waited for a product, no instruction may read or write its sums, or write its matrix A if A is
-in registers. And a wgmma.fence must come between a write of a product's registers and the product (PTX ISA,
-"Asynchronous Warpgroup Level Matrix Instructions"). Both kinds of misuse are found on all paths through the function.
-Marks in its body, `wgmma.touched` and `wgmma.unfenced`, make the runtime report a misuse when it is executed.
+Until wgmma.wait_group has waited for a product, no instruction may read or write its sums, or write its matrix A in
+registers. And a wgmma.fence must come between a write of a product's registers and the product (PTX ISA, "Asynchronous
+Warpgroup Level Matrix Instructions"). Both kinds of misuse are found on all paths through the function. Marks in its
+body, `wgmma.touched` and `wgmma.unfenced`, make the runtime report a misuse when it is executed.
 
 Moves are exempt from both rules, because compilers copy registers and move the copies across fences without any effect
 on the machine code. A use of a copy counts as a use of the register.

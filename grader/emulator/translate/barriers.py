@@ -23,14 +23,14 @@ def barrier_operands(w: Writer, instr: Instr) -> tuple[str, str]:
 def _uniform(w: Writer, operand: Operand) -> str:
     if w.uniform(operand):
         return w.s(operand, "u32")
-    # All lanes of a warp must pass the same barrier number, so one computed from threadIdx is read from the first lane.
+    # All lanes of a warp must pass the same value, so a value computed from threadIdx is read from the first lane.
     return f"{register_rows(w, operand, 'b')}[lowest_lane({w.mask})]"
 
 
 @handles("bar", "barrier")
 def barrier(w: Writer, instr: Instr) -> None:
     mods = instr.mods
-    if mods.action == "warp":  # bar.warp.sync: lanes already run in step
+    if mods.action == "warp":  # bar.warp.sync
         sync_warp(w, instr.operands[0], always_whole=not w.slow and instr.guard is None)
         return
     if mods.action == "cluster":
@@ -144,4 +144,4 @@ def move_registers(w: Writer, instr: Instr) -> None:
 
 @handles("pmevent")
 def ignored(w: Writer, instr: Instr) -> None:
-    """Translate a hint for the hardware to nothing."""
+    """Write nothing: a performance monitor event changes no result."""

@@ -1,4 +1,4 @@
-"""Refusals of what the translator cannot translate. It never guesses."""
+"""Refusals of instructions and functions that the translator cannot translate. It never guesses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.emulator.translate.lacking import ON_A_GPU
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A feature that the emulator lacks: the instruction or function, where the student's code uses it, and advice."""
+    """A feature that the emulator lacks: its name, where the student's code uses it, and advice."""
 
     what: str
     file: str | None

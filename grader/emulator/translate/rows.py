@@ -1,4 +1,5 @@
-"""Rows: arrays in the generated C with one value per lane, in which the runtime takes and returns registers."""
+"""Rows: arrays in the generated C with one value per lane. Through them, registers are passed to the runtime and
+back."""
 
 from __future__ import annotations
 

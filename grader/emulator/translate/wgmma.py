@@ -36,7 +36,7 @@ def wgmma(w: Writer, instr: Instr) -> None:
 
 
 def _misuse(w: Writer, instr: Instr) -> None:
-    """Report a misuse that hazards.py found: the first operand is the place of the other instruction."""
+    """Report a misuse that hazards.py found. The first operand is the index of the other instruction."""
     place, how = (o.value for o in instr.operands if isinstance(o, Imm))
     other = w.function.body[place]
     assert isinstance(other, Instr)
@@ -45,8 +45,8 @@ def _misuse(w: Writer, instr: Instr) -> None:
 
 
 def _multiply(w: Writer, instr: Instr) -> None:
-    """D = A B + D, or D = A B if scale-d is false. Then follow imm-scale-a and -b, and imm-trans for each operand in shared
-    memory that may be read by columns (16-bit elements)."""
+    """D = A B + D, or D = A B if scale-d is false. The operands after scale-d are imm-scale-a and imm-scale-b, and for
+    16-bit elements an imm-trans for each matrix in shared memory."""
     shape, mods = instr.mods.shape, instr.mods
     if shape is None or len(mods.types) != 3 or "sp" in mods:
         raise w.refuse()
