@@ -173,7 +173,7 @@ def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
             f"{handed_in_name(race.file)}:{gap.closes} closes it. {LUCK}"
         )
     after = f", after line {gap.after}" if gap.after is not None else ""
-    if not gap.looped and (found.line or 0) < race.line and other == "reads":  # what is read there was written here
+    if not gap.looped and (found.line or 0) < race.line and other == "reads":  # the earlier line writes the value
         said = f"{there} reads {variable} while another {whom} still {does} it at {here}"
     return f"Race: {said}; {wait}put {barrier} between them{after}. {LUCK}"
 

@@ -124,7 +124,7 @@ def _blocks(function: Function, split: frozenset[int]) -> list[Block]:
     labels: dict[str, int] = {}
     for item in function.body:
         if isinstance(item, Label):
-            if starts[-1] or len(starts) == 1:  # block 0 has no predecessors
+            if starts[-1] or len(starts) == 1:  # a label never begins block 0, which must have no predecessors
                 starts.append([])
             labels[item.name] = len(starts) - 1
             continue
@@ -359,7 +359,7 @@ def _order(blocks: list[Block]) -> tuple[list[int], bool]:
         ready = [u for u in edges if indegree[u] == 0]
         result: list[int] = []
         while ready:
-            unit = min(ready, key=lambda u: (u in latch, u))  # among ready units, the order of the text
+            unit = min(ready, key=lambda u: (u in latch, u))  # latches last, the others in the order of the PTX
             ready.remove(unit)
             if unit in loops and unit != region:
                 result.extend(arrange(unit, unit))

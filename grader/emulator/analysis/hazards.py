@@ -22,7 +22,7 @@ from grader.emulator.ptx.modifiers import Modifiers
 
 TOUCHED, UNFENCED = "touched", "unfenced"
 READ_SUMS, WROTE_SUMS, WROTE_A = range(3)
-_MAX_GROUPS = 8  # counts of committed groups end here
+_MAX_GROUPS = 8  # the analysis counts committed groups up to this number
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ def _web_roots(ssa: Ssa) -> list[int]:
         for instr, _, results in block_effects:
             if not keeps_old_values(instr):
                 continue
-            for name in results:  # the old value may stay, so the new one needs the same variable
+            for name in results:  # the old value can stay, so the new value needs the same variable
                 parent[find(ssa.use_of[(instr.index, name)])] = find(ssa.def_of[(instr.index, name)])
     return [find(value) for value in range(len(ssa.register))]
 

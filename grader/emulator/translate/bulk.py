@@ -64,7 +64,8 @@ def _completion(w: Writer, instr: Instr, rest: Sequence[Operand]) -> str:
 
 
 def _bytes(w: Writer, instr: Instr) -> None:
-    """The address spaces of target and source are the first two that the instruction names."""
+    """Write a copy without a tensor map. The first two address spaces that the instruction names are those of the
+    target and the source."""
     spaces = [word.split("__")[0] for word in instr.mods if word.split("__")[0] in ("shared", "global")]
     to, source, size, *rest = instr.operands
     _addresses(w, to, "ta", spaces[0])
@@ -80,8 +81,8 @@ def _bytes(w: Writer, instr: Instr) -> None:
 
 
 def _tensor(w: Writer, instr: Instr) -> None:
-    """The operands of a load are [shared], [map, {coordinates}], [barrier object], those of a store [map, {coordinates}],
-    [shared]. With im2col, the offsets of a load follow its barrier object."""
+    """Write a copy with a tensor map. A load has the operands [shared], [map, {coordinates}], [barrier object], and with
+    im2col its offsets; a store has [map, {coordinates}], [shared]."""
     first, second, *rest = instr.operands
     box, shared = (first, second) if isinstance(first, Vec) else (second, first)
     if not (isinstance(box, Vec) and len(box.items) == 2 and isinstance(box.items[1], Vec)):

@@ -27,7 +27,7 @@ class FormWriter(Writer):
 
     def __init__(self, *args: Any, compiled: Collection[int] = ()) -> None:
         super().__init__(*args)
-        self.compiled = compiled  # blocks with registers in variables
+        self.compiled = compiled  # numbers of the blocks that gcc compiles, with registers in C variables
         self.targets: list[int] = []  # the targets of all switches
 
     def write_block(self, block: Block) -> Way:
@@ -121,7 +121,7 @@ class FormWriter(Writer):
         self.lines += [f"{f} = {v};" for web in stored for v, f in self._copies(web)] + ["}"]
 
     def _copies(self, web: int) -> Iterator[tuple[str, str]]:
-        """Pairs of a variable and its cell in the frame."""
+        """The C variables of a web, each with its cell in the frame."""
         kept, shape, place = self.declared(self.values.register[web]), self.web_shape(web), self.places[web]
         parts = [""]
         if kept != "pred" and shape.kind is Kind.VECTOR:
@@ -141,8 +141,8 @@ class FormWriter(Writer):
         return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.is_dynamic else "")
 
     def _hold(self, block: Block) -> int:
-        """At a place where lanes meet, hold the lanes until participants that waited elsewhere arrive. Return the mask
-        of the participants if it is known, else 0."""
+        """Hold lanes at a meeting until the participants that have waited elsewhere arrive. If the mask of the
+        participants is a literal, return it for the runtime; otherwise write code and return 0."""
         self.instr = block.instrs[0]
         mask = meeting_lanes(self.instr, self.layout.callees_do)
         assert mask is not None

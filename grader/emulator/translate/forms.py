@@ -106,8 +106,8 @@ class _FunctionText:
         return chosen
 
     def _is_2d(self) -> bool:
-        """Whether blockDim.x may well be other than a multiple of 32: in a kernel that reads threadIdx.y, and in
-        functions that are not kernels."""
+        """Whether blockDim.x is often no multiple of 32: for a kernel that reads threadIdx.y, and for a function that
+        is not a kernel."""
         items = self.function.body
         return not self.function.entry or any(
             isinstance(o, Reg) and o.name == "%tid.y" for i in items if isinstance(i, Instr) for o in i.operands
@@ -125,7 +125,7 @@ class _FunctionText:
         everything = {b.number for b in graph.blocks}
         if guards or self.layout.waiting or not graph.reducible:
             return everything
-        # Take every region in full, even where regions overlap: an inner one may end before the outer one.
+        # Take every region in full, even where regions overlap: an inner region can end before the outer region.
         needed = set().union(*(graph.region(number) for number in general.divergent | linear.divergent))
         if any(is_barrier(i) for n in needed for i in graph.blocks[n].instrs):
             return everything

@@ -23,7 +23,7 @@ class Finding:
 
 
 class Refused(Exception):
-    """Raised for one instruction; `translate_module` collects them."""
+    """The refusal of one instruction. `translate_module` turns it into a `Finding`."""
 
     def __init__(self, what: str, loc: Loc, advice: str = ON_A_GPU) -> None:
         super().__init__(what)

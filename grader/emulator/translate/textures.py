@@ -1,4 +1,4 @@
-"""Textures and surfaces. Coordinates and values are passed as rows to runtime/textures.c, which reads and writes."""
+"""Textures and surfaces. Coordinates and values are passed as rows to runtime/textures.c, which accesses the texels."""
 
 from __future__ import annotations
 
