@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from grader.emulator.analysis.cfg import Block, build
-from grader.emulator.analysis.effects import read, written
+from grader.emulator.analysis.effects import is_wgmma, read, written
 from grader.emulator.ptx import Function, Imm, Instr, Reg, Vec
 from grader.emulator.ptx.model import Label
 from grader.emulator.ptx.modifiers import Modifiers
@@ -62,7 +62,7 @@ Report = Callable[[Instr, str, int, int], None]
 
 def mark_misused_registers(function: Function) -> None:
     """Put marks into the function's body before instructions that misuse registers of products."""
-    products = {i.index: _product(i) for i in function.body if isinstance(i, Instr) and _is(i, "mma_async")}
+    products = {i.index: _product(i) for i in function.body if isinstance(i, Instr) and is_wgmma(i, "mma_async")}
     if not products:
         return
     marks: dict[int, set[tuple[str, int, int]]] = {}
@@ -129,11 +129,11 @@ def _through(block: Block, state: _State, products: Mapping[int, _Product], repo
                 for register in product.sums:
                     copies.pop(register, None)
                 flying[instr.index], is_fenced = 0, False
-            elif _is(instr, "commit_group"):
+            elif is_wgmma(instr, "commit_group"):
                 flying = {p: min(groups + 1, _MAX_GROUPS) for p, groups in flying.items()}
-            elif _is(instr, "wait_group") and isinstance(kept := instr.operands[-1], Imm):
+            elif is_wgmma(instr, "wait_group") and isinstance(kept := instr.operands[-1], Imm):
                 flying = {p: groups for p, groups in flying.items() if groups <= kept.value}
-            elif _is(instr, "fence"):
+            elif is_wgmma(instr, "fence"):
                 dirty, is_fenced = {}, True
             continue
         results = written(instr)
@@ -178,7 +178,3 @@ def _product(instr: Instr) -> _Product:
 def _names(operand: object) -> frozenset[str]:
     items = operand.items if isinstance(operand, Vec) else ()
     return frozenset(item.name for item in items if isinstance(item, Reg))
-
-
-def _is(instr: Instr, action: str) -> bool:
-    return instr.op == "wgmma" and action in instr.mods

@@ -44,7 +44,7 @@ from grader.emulator.translate.template import Template, Templates
 # takes about 0.5 ms per instruction. The inner loops of the classic tiled attention kernel have 450 instructions, and
 # compiling them makes it twice as fast; those of both products in flash2.cu's three kernels have 1,700.
 COMPILED_INSTRUCTIONS = 2000
-_FAMILIES = (
+_FAMILIES = (  # importing these modules registers their handlers
     arith, atomics, barriers, calls, convert, floats, logic, memory, selection, stores, tensor, textures, video, warp_ops,
     wgmma,
 )  # fmt: skip

@@ -62,6 +62,13 @@ def register_rows(w: Writer, operand: Operand, stem: str, t: str = "u32") -> str
     return name
 
 
+def first_lane(w: Writer, operand: Operand, t: str = "u32") -> str:
+    """C expression for an operand that all lanes of a warp must agree on: the value of the first active lane."""
+    if w.uniform(operand):
+        return w.s(operand, t)
+    return f"{register_rows(w, operand, 'same', t)}[lowest_lane({w.mask})]"
+
+
 def rows_from(w: Writer, operand: Operand, name: str, t: str = "u32") -> None:
     """Write code that copies rows of an array to registers."""
     for k, item in enumerate(items_of(operand)):
