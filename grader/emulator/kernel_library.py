@@ -41,7 +41,8 @@ def compile_kernel(
     counters; `own_name` maps a source file in the PTX to the name that findings show. Raises CompileFailed if ptxas
     refuses the kernel, Unsupported if the emulator does."""
     if len(ptx) > MAX_PTX_BYTES:
-        raise Unsupported([Finding("a kernel as large as this", None, None, "use smaller blocks")])
+        what = f"a kernel with more than {MAX_PTX_BYTES >> 20} MB of PTX"
+        raise Unsupported([Finding(what, None, None, "use smaller blocks")])
     source = written / "kernel.ptx"
     source.write_text(ptx, encoding="utf-8")
     done = run([ptxas, "-v", f"-arch={target}", str(source), "-o", os.devnull], work)

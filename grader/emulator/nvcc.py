@@ -80,7 +80,8 @@ def toolkit_of(nvcc: Path, run: Runner, work: Path) -> NvccToolkit:
     include = re.search(r'^#\$ INCLUDES="-I([^"]+)"', done.output, re.M)
     if not here or not include:
         raise MachineFault(
-            f"{nvcc} does not report the path of its toolkit (nvcc --dryrun printed: {done.output.strip()[:200]})"
+            f"{nvcc} does not report the path of its toolkit; check the CUDA installation. "
+            f"nvcc --dryrun printed: {done.output.strip()[:200]}"
         )
     found = NvccToolkit(Path(here[1].strip()) / "ptxas", Path(os.path.normpath(include[1])))
     _toolkits[key] = found
