@@ -91,12 +91,17 @@ def _merged(rows: Iterator[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
 
 
 def page(old: str) -> str:
-    """The page with its generated part written anew. Raises ValueError when a marker is missing."""
-    before, found_begin, rest = old.partition(BEGIN)
+    """The page with its generated part written anew."""
+    return with_part(old, BEGIN, tables())
+
+
+def with_part(old: str, begin: str, text: str) -> str:
+    """A page with `text` between the marker `begin` and END. Raises ValueError when a marker is missing."""
+    before, found_begin, rest = old.partition(begin)
     _, found_end, after = rest.partition(END)
     if not found_begin or not found_end:
-        raise ValueError(f"the page needs the lines {BEGIN!r} and {END!r}, between which the tables go")
-    return f"{before}{BEGIN}\n\n{tables()}\n{END}{after}"
+        raise ValueError(f"the page needs the lines {begin!r} and {END!r}, between which the tables go")
+    return f"{before}{begin}\n\n{text}\n{END}{after}"
 
 
 def main() -> int:

@@ -3,6 +3,8 @@ which bug.
 
     python -m tools.sanitizer_table [--write docs/sanitizers.md]
 
+Only the part between the page's two markers is written.
+
 The bugs are the programs of tests/emulator/seeded, each with the line that is wrong marked. On a CUDA machine each runs
 under all four tools (memcheck with its leak check, racecheck, initcheck, synccheck). Ends with exit code 1 when the
 emulator misses one, or reports anything about a correct program.
@@ -30,6 +32,7 @@ from grader.programs.toolkit import find_toolkit
 from grader.sanitizers import CHECKS, LEAKS, Check, Report, run_check
 from tests.emulator.programs import target_of
 from tests.emulator.seeded_bugs import SEEDED, SeededBug, correct_programs, run, seeded_bugs
+from tools.emulator_table import with_part
 
 WALL_S = 15.0
 """For one program under one tool: some of them never end."""
@@ -39,62 +42,7 @@ WORKERS = 8
 
 NOT_RUN = "not run"
 
-_PREAMBLE = """# What the sanitizers find
-
-`grader check hw4.cu --sanitize memory,race,init,sync` looks for faults of four kinds. On the emulator they are part of
-the emulator; on a GPU they are compute-sanitizer's memcheck, racecheck, initcheck and synccheck. This page compares
-them on the {bugs} seeded bugs of `tests/emulator/seeded`, small programs with one bug each. Written by
-`python -m tools.sanitizer_table`; {where}.
-
-A cell lists the lines that a tool names, of the same kind as the bug; "(host)" is a bug in host code, for which "found"
-without a line will do. "elsewhere" means that the tool reports something of the kind, but at no line that is wrong.
-The programs of files hopper_* are built for sm_90a. Each has a twin without the bug, about which the emulator reports
-nothing and whose result is right on both.
-
-## What the emulator looks at
-
-- memory (always on): every access to global, shared and local memory against the allocation, the block's shared memory
-  or the thread's local arrays; alignment; memory freed before; host pointers in kernels and device pointers on the
-  host; copies longer than the allocation. With `--sanitize memory`, memory that was never freed gets a note, which
-  does not fail the check.
-- race: two accesses to one byte of shared or global memory, one of them a write, that no barrier, and no fence with an
-  atomic or volatile access after it, puts in order; within a warp, as a warning, that no `__syncwarp()` or other warp
-  function separates. Writing the value that is there already is no race, nor is a plain look beside `atomicCAS`, `Min`,
-  `Max`, `And` or `Or`. An asynchronous copy (cp.async) is a write that lasts until its thread has waited for it: before
-  that, any access to its bytes is reported, and by init where races are not looked for. A completed phase of a barrier
-  object (cuda::barrier, cuda::pipeline, mbarrier) puts in order all that was before it and what a warp does after it
-  has waited. On Hopper: a bulk copy is a write, or a read of its source, from its issue until it has been waited for; a
-  wgmma reads its operands until its group has been waited for; ordinary stores before such a read need a
-  fence.proxy.async; blocks of a cluster need a barrier of the cluster, or a barrier object, between accesses to one's
-  shared memory; a kernel that overlaps with the one before it (griddepcontrol) needs a wait before it touches what that
-  one uses.
-- init: reads of bytes that were never written since cudaMalloc, or by no thread of the block in shared memory; copies
-  to the host of 16 bytes or more that nothing wrote.
-- memory, on Hopper also: a block of a cluster that may have ended when another uses its shared memory; a wgmma whose
-  descriptor has another swizzle than the tensor map (with race or init).
-- sync (always on): barriers that not all threads of a warp reach, warp functions and `__syncwarp()` with masks that do
-  not name the caller or name lanes that never come, deadlock, also at barrier objects, kernels that run for too long.
-  Lanes that wait in a loop for other lanes of their warp, at a lock or for a flag, let these go on, as on GPUs since
-  compute capability 7.0; only not in a function that was not inlined, and the report of such a loop then says so. On
-  Hopper: bytes that expect_tx counts wrongly; blocks that end while a copy is under way; registers of a wgmma that are
-  used before its group has been waited for; a missing wgmma.fence; setmaxnreg that waits for registers that no warp
-  gives back.
-
-The sample looked at is the smallest that crashed, else the smallest that failed, else the smallest that is worth it;
-its name is printed. Without `--sanitize`, on the emulator, `check` and `grade` look by themselves where a test failed
-and its own run does not show the line, and `check` looks for races where all passed; the report then begins with the
-likeliest cause. A look that fails changes nothing, and what it finds is a hint: the verdict is the output's.
-
-Reports name the variable or the allocation, with the line that allocated it where addr2line (binutils) is installed,
-and the offset in it.
-
-With race or init on a kernel runs on one core, so that reports are the same each time, and much slower: reference
-tiled.cu at B=1, N=256, d=64 took 0.4 s instead of 2.3 ms (one core, 2026-11-21). A word that kernels touch takes 40
-bytes more with race, and a byte one bit more with init. Without them nothing is kept.
-
-Not found: out of bounds from one array into another inside of one allocation or of one block's shared memory; a race
-that an unrelated barrier, or an unrelated fence and atomic, hides.
-"""
+BEGIN = "<!-- python -m tools.sanitizer_table --write docs/sanitizers.md writes from here -->"
 
 
 @dataclass(frozen=True)
@@ -199,7 +147,10 @@ def on_the_gpu(bug: SeededBug, reports: dict[Check, Report]) -> tuple[str, Found
 # ---- the page -------------------------------------------------------------------------------------------------------
 
 
-def page(bugs: Sequence[SeededBug], emulator: dict[str, Found], gpu: dict[str, dict[Check, Report]], where: str) -> str:
+def table(
+    bugs: Sequence[SeededBug], emulator: dict[str, Found], gpu: dict[str, dict[Check, Report]], where: str
+) -> str:
+    """The generated part of the page."""
     rows = []
     right = {"the emulator": 0, "compute-sanitizer": 0}
     for bug in bugs:
@@ -214,9 +165,8 @@ def page(bugs: Sequence[SeededBug], emulator: dict[str, Found], gpu: dict[str, d
         rows.append((bug.source.stem, bug.name, bug.check, lines, mine.text(bug), theirs))
     headers = ("file", "program", "kind", "wrong line", "emulator", "compute-sanitizer")
     counts = [f"{tool} {number}" for tool, number in right.items() if gpu or tool == "the emulator"]
-    text = _PREAMBLE.format(bugs=len(bugs), where=where)
-    table = tabulate(rows, headers, tablefmt="github", disable_numparse=True)
-    return f"{text}\n## Who found what\n\nFound at the right line, of {len(bugs)}: {', '.join(counts)}.\n\n{table}\n"
+    text = tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+    return f"Found at the right line, of {len(bugs)}: {', '.join(counts)}; {where}.\n\n{text}\n"
 
 
 def _numbers(pattern: str, texts: Iterable[str]) -> set[int]:
@@ -225,7 +175,7 @@ def _numbers(pattern: str, texts: Iterable[str]) -> set[int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", type=Path, help="write the page here instead of printing it")
+    parser.add_argument("--write", type=Path, help="write the table into this page instead of printing it")
     options = parser.parse_args()
     bugs = seeded_bugs()
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # one program of each file first: it is compiled once
@@ -238,9 +188,9 @@ def main() -> int:
         gpu = under_compute_sanitizer(engine, bugs)
         where = f"compute-sanitizer of CUDA {engine.toolkit.version} on one {device.name}, driver {device.driver}"
         where += f", {date.today()}"
-    text = page(bugs, emulator, gpu, where)
+    text = table(bugs, emulator, gpu, where)
     if options.write:
-        options.write.write_text(text)
+        options.write.write_text(with_part(options.write.read_text(encoding="utf-8"), BEGIN, text), encoding="utf-8")
         print(f"{options.write} written: {len(bugs)} bugs of {len(list(SEEDED.glob('*.cu'))) - 1} files")
     else:
         print(text)

@@ -1,5 +1,5 @@
-"""Run CUDA programs without a GPU, by translating nvcc's PTX to C over vectors of 32 lanes. Knows nothing about
-grading.
+"""Run CUDA programs without a GPU, by translating nvcc's PTX to C over vectors of 32 lanes. This package knows nothing
+about grading.
 
 `compile_program` makes a stand-alone executable from .cu files. The executable needs no Python and reads these
 variables:
@@ -10,13 +10,13 @@ variables:
     GRADER_EMULATOR_LEAKS=1               report allocations that were never freed
     GRADER_EMULATOR_SCHEDULE=reverse|random:SEED   another order of warps and blocks, to expose missing barriers
 
-At build time, GRADER_EMULATOR_ISA=avx512|avx2|sse|neon limits the processor's instructions that the executable uses
+At build time, GRADER_EMULATOR_ISA=avx512|avx2|sse|neon limits which of the processor's instructions the executable uses
 (isa.py).
 
-`compile_kernel` makes a shared library of one kernel's PTX, for a process that has loaded `runtime_library`
+`compile_kernel` makes a shared library from one kernel's PTX, for a process that has loaded `runtime_library`
 (grader/python).
 
-runtime/warp.h holds the theory of operation. May import `sandbox` and `base`.
+runtime/warp.h explains the theory of operation. May import `sandbox` and `base`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──────�
 y.cpp, y.c ── nvcc -c ──► y.o ──────────────────────────┤
 runtime/*.c ── gcc, cached ─────────────────────────────┘
 
-nvcc.py calls nvcc and ptxas. nvcc runs in the project's folder and gets names relative to it, so that __FILE__ and messages contain relative names.
+nvcc.py calls nvcc and ptxas. nvcc runs in the project's folder and gets file names relative to it, so __FILE__ and
+messages contain relative names.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ from grader.emulator.translate import Finding, Translation, translate_module
 from grader.emulator.translate.lacking import lacking_function
 from grader.sandbox import quarantine
 
-FILES_PER_UNIT = 10_000  # range of PTX file numbers per unit, so that those of linked units do not clash
+FILES_PER_UNIT = 10_000  # PTX file numbers reserved for each unit, so that the numbers of linked units do not clash
 MAX_PTX_BYTES = 32 << 20
-"""Five lines of source can become gigabytes of PTX, because it lists the values of an array one by one."""
-PART_BYTES = 120_000  # C text compiled in one go
+"""Five lines of source can become gigabytes of PTX, because PTX lists an array's initial values one by one."""
+PART_BYTES = 120_000  # a C file of this size takes no further parts
 
 
 class Unsupported(Exception):
@@ -82,13 +83,14 @@ def compile_program(
 ) -> EmulatedProgram:
     """Compile and link `sources` into the executable `output`, with intermediate files in `work`. Files that the grader
     itself writes for the compilers go to `written`, which `run` must make read-only for them. The compilers run in
-    `work` or in `folder`, never in a folder below `work`, which another compiler could have replaced by a link.
+    `work` or in `folder`, never in a folder below `work`, because another compiler could have replaced it by a link.
 
-    `folder` is the project's folder, by default that of the first source: relative -I options and names of files in
-    messages are relative to it. `flags` are nvcc's, as in a student's Makefile; the architecture is always `target`;
-    with -x=cu C++ files are CUDA. Every command goes through `run`. `sanitize` may add "race" and "init" to memory and
-    sync, which are always on. With `count` the program's trace has counters (runtime/counters.h). `content` is a hash over everything that nvcc reads in `folder` and of its toolkit; with it, nvcc's output is cached. Raises
-    `CompileFailed`, `Unsupported`, and `MachineFault` if a compiler is missing.
+    `folder` is the project's folder, by default the first source's: relative -I options and file names in messages are
+    relative to it. `flags` are nvcc's, as in a student's Makefile; the architecture is always `target`; with -x=cu C++
+    files are CUDA. Every command goes through `run`. `sanitize` can add "race" and "init" to memory and sync, which are
+    always on. With `count` the program's trace has counters (runtime/counters.h). `content` is a hash over the toolkit
+    and everything that nvcc reads in `folder`; if it is given, nvcc's output is cached. Raises `CompileFailed`,
+    `Unsupported`, and `MachineFault` if a compiler is missing.
     """
     work.mkdir(parents=True, exist_ok=True)
     written = written or work / "written"
@@ -128,7 +130,7 @@ def compile_program(
             modules = [link_modules(modules)]
         for i, module in enumerate(modules):
             prefix = f"m{i}"
-            with _objects_stay():
+            with _without_garbage_collection():
                 translation, found = translate_module(
                     module,
                     prefix=prefix,
@@ -159,7 +161,7 @@ def compile_program(
 
 @contextmanager
 def _tool_threads() -> Iterator[ThreadPoolExecutor]:
-    """Threads that wait for compilers. Once the grader has been asked to end, they start no further compiler."""
+    """Threads that wait for compilers. After an interrupt they start no further compiler."""
     with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
         try:
             yield pool
@@ -169,9 +171,9 @@ def _tool_threads() -> Iterator[ThreadPoolExecutor]:
 
 
 @contextmanager
-def _objects_stay() -> Iterator[None]:
-    """Parsing and translating make millions of objects that stay until the end. Python's search for cycles among them
-    takes a fifth of the time for a large program, so it waits."""
+def _without_garbage_collection() -> Iterator[None]:
+    """Pause Python's search for reference cycles: translation makes millions of objects that stay alive to the end, and
+    the search takes a fifth of the time for a large program."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -192,8 +194,8 @@ def runtime_identity() -> str:
 
 
 def _parse(unit: Unit, first_file: int) -> Module:
-    """Parse a unit's PTX. This takes about 20 bytes of memory per byte of text, in the grader's own process. nvcc makes
-    the names of source files absolute: those of the project become relative to its folder again."""
+    """Parse a unit's PTX, and make the names of the project's files, which nvcc makes absolute, relative to its folder
+    again. Parsing takes about 20 bytes of memory per byte of text in the grader's own process: hence MAX_PTX_BYTES."""
     try:
         text = quarantine.read_text(unit.ptx.parent, unit.ptx.name, MAX_PTX_BYTES)
     except quarantine.Refused as refused:
@@ -216,15 +218,15 @@ def _parse(unit: Unit, first_file: int) -> Module:
 def module_sources(
     translation: Translation, prefix: str, glue: str, per_thread: bool
 ) -> Iterator[tuple[str, str, str]]:
-    """(C text, name, optimisation) of a module's files. Small parts share a file and large ones have one each, largest
-    first, so that they compile in parallel."""
+    """Yield (C text, name, optimisation level) of each C file of a module. A large part has a file of its own, small
+    parts share one, and the largest come first, to compile in parallel for as long as possible."""
     batches: list[list[str]] = [[]]
     for part in sorted(translation.parts, key=len, reverse=True):
         if sum(map(len, batches[-1])) > PART_BYTES:
             batches.append([])
         batches[-1].append(part)
     for number, batch in enumerate(batches):
-        # -Og takes a third of the time of -O2 and is within 5 % of its speed here.
+        # -Og compiles in a third of the time of -O2, and the kernels are at most 5 % slower.
         yield translation.header + translation.common + "\n".join(batch), f"{prefix}_{number}", "-Og"
     registration = (
         f"\nvoid **emu_register(struct module_info *, int per_thread);\nvoid **__cudaRegisterFatBinary_{prefix}(void *image) "
@@ -241,25 +243,25 @@ def _object_bytes(unit: Unit) -> bytes:
 
 
 def _rename_registration(unit: Unit, prefix: str, run: Runner, work: Path) -> Path:
-    """Copy the unit's object to `work`, and give it a separate function that registers its kernels."""
+    """Copy the unit's object to `work`, and give the copy its own function that registers its kernels."""
     renamed = [f"__cudaRegisterFatBinary=__cudaRegisterFatBinary_{prefix}"]
     renamed += [f"{name}={name[:-5]}" for name in _per_thread_names(unit)]
-    out = work / unit.object.parent.name / unit.object.name  # a linker's messages name it
+    out = work / unit.object.parent.name / unit.object.name  # the linker's messages contain this name
     options = [f"--redefine-sym={pair}" for pair in renamed]
     checked(run([binutil("objcopy"), *options, str(unit.object), str(out)], work))
     return out
 
 
 def _per_thread_names(unit: Unit) -> list[str]:
-    """The runtime functions that a unit calls under their names for --default-stream per-thread: cudaMemcpyAsync_ptsz,
-    cudaMemcpy_ptds."""
+    """The suffixed names under which a unit calls runtime functions with --default-stream per-thread, such as
+    cudaMemcpyAsync_ptsz and cudaMemcpy_ptds."""
     names = re.findall(rb"\b(?:__)?cuda\w+_pt[sd][zs]\b", _object_bytes(unit))
     return sorted({name.decode() for name in names})
 
 
 def _linked_registration(units: Sequence[Unit]) -> str:
-    """C text of the functions through which objects register themselves with -rdc=true. nvcc's device linker would
-    write them."""
+    """C text of the functions through which objects register themselves with -rdc=true. For a GPU, nvcc's device linker
+    writes them."""
     per_thread = int(any(map(_per_thread_names, units)))
     lines = [
         f"\nstatic void **linked(void) {{ static void **h; if (!h) h = emu_register(&m0_module, {per_thread}); return h; }}"

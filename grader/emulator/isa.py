@@ -1,7 +1,7 @@
-"""The instruction set that the emulator's C is compiled for. It is chosen once and is part of every cache key.
+"""The instruction set that the emulator's C is compiled for. It is part of every cache key.
 
-By default the compiler may use all instructions of this machine (-march=native). GRADER_EMULATOR_ISA allows fewer, so
-that one machine can try what others run: `avx2` is x86-64-v3 (AVX2, FMA, F16C), `sse` the baseline of every x86-64
+By default the compiler may use all instructions of this machine (-march=native). GRADER_EMULATOR_ISA allows fewer, to
+test on one machine the code that others run: `avx2` is x86-64-v3 (AVX2, FMA, F16C), `sse` the baseline of every x86-64
 processor (SSE2), `neon` the baseline of 64-bit Arm.
 """
 
@@ -25,9 +25,9 @@ LANGUAGE = ("-std=gnu17", "-ffp-contract=off", "-fno-strict-aliasing")
 
 @dataclass(frozen=True)
 class InstructionSet:
-    """`name` is avx512, avx2, sse or neon; `lanes` the 32-bit lanes of a vector register (W of runtime/vectors.h);
-    `flags` the compiler's options. `identity` is the compiler's version and all macros that it predefines: two machines
-    with equal identities can run each other's programs."""
+    """`name` is avx512, avx2, sse or neon; `lanes` is the number of 32-bit lanes in a vector register (W of
+    runtime/vectors.h); `flags` are the compiler's options. `identity` is the compiler's version and all macros that it
+    predefines: two machines with equal identities can run each other's programs."""
 
     name: str
     lanes: int
@@ -50,7 +50,7 @@ def host_compiler_folders() -> tuple[Path, ...]:
 
 
 def binutil(name: str) -> str:
-    """The path of a program that belongs to the C compiler: a cross compiler has an objcopy for the other processor."""
+    """The path of the C compiler's own program `name`: a cross compiler has an objcopy for the other processor."""
     return _output([host_compiler(), f"-print-prog-name={name}"]).strip() or name
 
 
@@ -62,7 +62,7 @@ def instruction_set() -> InstructionSet:
 
 @lru_cache(maxsize=8)
 def _instruction_set(compiler: str, wanted: str) -> InstructionSet:
-    native = ("-march=native",) if _defines(compiler, ["-march=native"]) else ()  # a cross compiler has no native
+    native = ("-march=native",) if _defines(compiler, ["-march=native"]) else ()  # cross compilers refuse this option
     macros = _defines(compiler, native)
     if "W" not in macros:
         raise MachineFault(f"{compiler} does not compile here; the emulator needs gcc and g++ (apt install g++).")

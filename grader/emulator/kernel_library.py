@@ -1,4 +1,4 @@
-"""Compiles the PTX of one kernel to a shared library, for a process that has the runtime loaded as a library."""
+"""Compiles the PTX of one kernel to a shared library, for a process that has loaded the runtime as a library."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from grader.emulator.translate import Finding, translate_module
 COUNT = "count"
 _INLINE_ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
 _LOC = re.compile(r"^\s*\.loc\b[^\n]*\n", re.MULTILINE)
-"""LLVM counts a source line for each line of inline assembly, which is how Triton loads and stores; the line before the
-assembly is correct for the whole assembly."""
+"""Triton loads and stores with inline assembly. LLVM writes a .loc for each line of it, with line numbers that count
+up. These are removed, because the .loc before the assembly is correct for all of it."""
 PREFIX = "m0"
 """The module's table in the library is called m0_module."""
 
@@ -38,10 +38,11 @@ def compile_kernel(
 ) -> Path:
     """Compile the kernel in `ptx` for `target` (sm_80), and return its shared library. The compilers run in the empty
     folder `work`; files for them are written to the empty folder `written`. `checks` are the sanitizers, and COUNT for
-    counters; `own_name` gives source files the names that findings show. Raises CompileFailed if ptxas refuses the
-    kernel, Unsupported if the emulator does."""
+    counters; `own_name` maps a source file in the PTX to the name that findings show. Raises CompileFailed if ptxas
+    refuses the kernel, Unsupported if the emulator does."""
     if len(ptx) > MAX_PTX_BYTES:
-        raise Unsupported([Finding("a kernel as large as this", None, None, "use smaller blocks")])
+        what = f"a kernel with more than {MAX_PTX_BYTES >> 20} MB of PTX"
+        raise Unsupported([Finding(what, None, None, "use smaller blocks")])
     source = written / "kernel.ptx"
     source.write_text(ptx, encoding="utf-8")
     done = run([ptxas, "-v", f"-arch={target}", str(source), "-o", os.devnull], work)

@@ -1,8 +1,8 @@
 """Compile translated kernels with the host's C compiler, and cache the object code that builds can share.
 
-The cache holds two things below `native/`: the runtime as one object, and the object code of templates. Both depend
-only on the grader's files, the compiler and, for a template, its text; no program's names or data go into them. They
-are compiled in a folder of the cache, which submissions cannot see, and a build gets copies of them.
+Below `native/`, the cache holds the runtime (as an object and as a shared library) and the object code of templates.
+They depend only on the grader's files, the compiler and, for a template, its text; no program's names or data go into
+them. They are compiled in a folder of the cache, which submissions cannot see, and a build gets copies of them.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from grader.sandbox.cache import cache_entry, kept, making, mark_used, put
 RUNTIME_FLAGS = (*LANGUAGE, "-O2", "-g1", "-fPIC", "-Wall", "-Wextra")
 TEMPLATE_LEVEL = "-O2"
 TEMPLATE_BATCH_BYTES = 20_000  # C text of templates that justifies one more compiler process
-# Without warnings: generated C names lanes, labels and results that one kernel or another does not use.
+# Without warnings, because generated C declares labels and variables that some kernels do not use.
 KERNEL_FLAGS = (*LANGUAGE, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
 
 
 def compile_c(text: str, path: Path, level: str, run: Runner, folder: Path) -> Path:
-    """Write generated C to `path` and compile it to an object in `folder`, where the compiler runs and may write. If an
-    optimisation crashes the compiler (one of gcc 12's does, without AVX), compile again without it."""
+    """Write generated C to `path` and compile it to an object in `folder`, where the compiler runs and may write. If
+    the compiler crashes, as gcc 12 does in one of its optimisations without AVX, compile again with fewer."""
     with path.open("x", encoding="utf-8") as file:  # never through a link that a compiler put there
         file.write(text)
     out = folder / f"{path.stem}.o"
@@ -82,7 +82,8 @@ def runtime_library(include: Path, run: Runner) -> Path:
 
     def make(folder: Path) -> Path:
         whole, library = runtime_object(include, run, folder), folder / "runtime.so"
-        lines = "-Wl,--defsym=__executable_start=0"  # the interpreter has no lines of host code that we could name
+        # A symbol that only executables have. host_place.c looks up C++ lines with it, which an interpreter lacks.
+        lines = "-Wl,--defsym=__executable_start=0"
         done = run([host_compiler("c++"), "-shared", lines, str(whole), "-o", str(library), "-lpthread", "-lm"], folder)
         if done.exit_code != 0:
             raise MachineFault(f"The emulator's runtime does not link as a library here:\n{done.output}")
@@ -101,7 +102,7 @@ def _runtime_key(include: Path) -> str:
 
 
 def _compile_runtime_file(source: Path, include: Path, run: Runner, folder: Path) -> tuple[str, str]:
-    """(object, warnings) of a file."""
+    """Compile a file of the runtime, and return (object, warnings)."""
     part = folder / f"{source.stem}.o"
     command = [
         host_compiler(), *RUNTIME_FLAGS, *instruction_set().flags, f"-I{RUNTIME}", "-isystem", str(include),
@@ -119,7 +120,8 @@ def template_objects(
     """Return cached objects that hold some of these templates, and functions that compile the others, at most one per
     core. An object may hold templates that were not requested, so all templates are weak symbols.
 
-    A cached object NAME.o comes with NAME.json, the names of its templates. Unreadable ones are compiled again.
+    A cached object NAME.o comes with NAME.json, the names of its templates. Templates of unreadable entries are
+    compiled again.
     """
     home = cache_entry("native", f"templates-{_template_key(header)}")
     home.mkdir(parents=True, exist_ok=True)

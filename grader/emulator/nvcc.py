@@ -1,6 +1,6 @@
 """Calls nvcc and ptxas, which turn a source file into a host object, PTX, and its kernels' register counts.
 
-Their output does not depend on the emulator's checks, and nvcc takes most of a build's time. So the output is cached,
+nvcc takes most of a build's time, and its output does not depend on the emulator's checks. So the output is cached,
 and a build with other checks, such as a closer look, reuses it.
 """
 
@@ -21,7 +21,7 @@ from grader.emulator.nvcc_flags import NvccFlags
 from grader.sandbox import quarantine
 from grader.sandbox.cache import kept
 
-HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # a call of the runtime returns to the line that made it
+HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # no tail calls: a return address leads to the line of the call
 MAX_OBJECT_BYTES = 512 << 20
 
 
@@ -35,8 +35,8 @@ class CompileFailed(Exception):
 
 @dataclass(frozen=True)
 class Project:
-    """The inputs of every call of nvcc, which runs in `folder`; compilers write below `work`, and only the grader
-    writes to `written`. `content` is a hash over everything that the compilers read, or '' to cache nothing."""
+    """What every call of nvcc needs. nvcc runs in `folder`; compilers write below `work`, and only the grader writes to
+    `written`. `content` is a hash over everything that the compilers read, or '' to cache nothing."""
 
     folder: Path
     work: Path
@@ -80,7 +80,8 @@ def toolkit_of(nvcc: Path, run: Runner, work: Path) -> NvccToolkit:
     include = re.search(r'^#\$ INCLUDES="-I([^"]+)"', done.output, re.M)
     if not here or not include:
         raise MachineFault(
-            f"{nvcc} does not report the path of its toolkit (nvcc --dryrun printed: {done.output.strip()[:200]})"
+            f"{nvcc} does not report the path of its toolkit; check the CUDA installation. "
+            f"nvcc --dryrun printed: {done.output.strip()[:200]}"
         )
     found = NvccToolkit(Path(here[1].strip()) / "ptxas", Path(os.path.normpath(include[1])))
     _toolkits[key] = found
@@ -117,7 +118,7 @@ def compile_host(project: Project, source: str, name: str) -> tuple[Path, str]:
 
 
 def registers_of(project: Project, unit: Unit, ptxas: Path) -> tuple[dict[str, int], str]:
-    """Compile a unit's PTX with ptxas, for its messages alone, and return (registers per thread by kernel, log)."""
+    """Compile a unit's PTX with ptxas, only for its messages, and return (registers per thread by kernel, log)."""
     options = ("-c", *project.flags.ptxas) if project.flags.relocatable else project.flags.ptxas
     command = [str(ptxas), *options, "-v", f"-arch={project.target}", str(unit.ptx), "-o", os.devnull]
     log = _make(project, command, unit.source, unit.ptx.parent.name).log
@@ -125,7 +126,7 @@ def registers_of(project: Project, unit: Unit, ptxas: Path) -> tuple[dict[str, i
 
 
 def read_registers(log: str) -> dict[str, int]:
-    """Each kernel's registers per thread, as `ptxas -v` reports them; 0 where it does not say."""
+    """Each kernel's registers per thread, as `ptxas -v` reports them; 0 where it reports none."""
     found = {}
     for part in re.split(r"ptxas info\s*: Compiling entry function ", log)[1:]:
         if name := re.match(r"'([^']+)'", part):
@@ -143,9 +144,9 @@ def checked(done: Completed) -> str:
 
 
 def _host_lines(folder: Path) -> Iterator[str]:
-    """g++'s options for line numbers that can be read back, with names relative to `folder`."""
+    """g++'s options that keep line numbers in the program, with file names relative to `folder`."""
     yield from HOST_LINES
-    if re.fullmatch(r"[\w./+@-]+", str(folder)):  # nvcc splits at commas, and a shell reads the rest
+    if re.fullmatch(r"[\w./+@-]+", str(folder)):  # nvcc splits options at commas and passes them through a shell
         yield f"-fdebug-prefix-map={folder}=."
 
 
@@ -157,8 +158,8 @@ class _Made:
 
 
 def _make(project: Project, command: Sequence[str], source: str, name: str, *files: str) -> _Made:
-    """Run a compiler of `source` that writes `files` into the folder `name` below `work`, or take them from the cache.
-    Raises CompileFailed."""
+    """Run `command`, which compiles `source` and writes `files` into the folder `name` below `work`, or take the files
+    from the cache. Raises CompileFailed."""
     work, lent = project.work / name, project.written / name
     work.mkdir(exist_ok=True)
     if not project.content:

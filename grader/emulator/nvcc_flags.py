@@ -1,4 +1,5 @@
-"""Sort a student's nvcc flags by the tool that they are for. The emulator always sets the architecture and outputs."""
+"""Sort a student's nvcc flags by the tool that they are for. Flags for the architecture and for output files are
+dropped, because the emulator sets these itself."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _LIBRARIES = {"m", "pthread", "rt", "dl", "stdc++", "gomp"}
 
 @dataclass(frozen=True)
 class NvccFlags:
-    """`compile` for nvcc, `ptxas` for ptxas, `link` for g++."""
+    """`compile`, `ptxas` and `link` are the flags for nvcc, ptxas and g++. `relocatable` stands for -rdc=true,
+    `verbose_ptxas` for -Xptxas -v, `cpp_is_cuda` for -x cu."""
 
     compile: tuple[str, ...]
     ptxas: tuple[str, ...]
@@ -32,7 +34,7 @@ class NvccFlags:
 
     @property
     def of_c(self) -> tuple[str, ...]:
-        """`compile` for C files: without the language standard, which is one of C++."""
+        """`compile` for C files: without the language standard, which is a C++ standard."""
         return tuple(flag for flag in self.compile if not re.match(r"--?std=", flag))
 
     @staticmethod

@@ -1,11 +1,9 @@
-"""compute-sanitizer on a submission: its findings in the form of the emulator's, each with a sentence of advice.
+"""Findings of compute-sanitizer and of the emulator in one form, each with advice, and the likeliest cause among them.
 
-There are four tools, named as in the emulator: memory (memcheck), race (racecheck, shared memory only), init
-(initcheck, global memory only), sync (synccheck). Each runs the program, built with -lineinfo, once on a public
-sample.
-
-Silence is good news only if the tool worked. A tool counts as run if it wrote its summary, the program launched
-kernels, and the tool finds the fault in a canary (canary.cu) on the same machine.
+compute-sanitizer has four tools, named here as in the emulator: memory (memcheck), race (racecheck, shared memory
+only), init (initcheck, global memory only), sync (synccheck). Each runs the program, built with -lineinfo, once on a
+public sample. A tool counts as run only if it wrote its summary, the program launched kernels, and the tool finds the
+fault in a canary (canary.cu) on the same machine: otherwise finding nothing proves nothing.
 
 May import `profiling` and the packages below it.
 """

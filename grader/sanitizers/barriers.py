@@ -1,5 +1,5 @@
-"""Finds the place in the source where a missing barrier belongs: between two lines, or at the end of the loop around
-them. It searches text and does not parse C++."""
+"""Finds the place where a missing barrier belongs: between two lines, or at the end of the loop around them. It
+searches the source as text, without parsing C++."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from grader.checking.source_lines import Line, assignment, for_loops, read_lines
 
 _NEARBY_LINES = 200
-"""The number of lines before and after the two in which the loop around them is sought."""
+"""The search for a loop around two lines covers this many lines before and after them."""
 _READ_LINES = 20
-"""The number of lines after the second in which uses of arrays stored to before it are sought."""
+"""The search for uses of arrays that are stored to between two lines covers this many lines from the second on."""
 _BARRIER = re.compile(r"\b__sync(?:threads|warp)\w*\s*\(|\bsync\s*\(|\bbar(?:rier)?[._]\w+")
 _FUNCTION = re.compile(r"\b__(?:global|device)__\b")
 
 
 @dataclass(frozen=True)
 class Gap:
-    """The place for a barrier: after line `after`, or, if each pass of a loop already has a barrier between the two
-    lines, at `present`, before the loop's last line `closes`. All None if unknown. `looped`: a
-    loop is around both lines."""
+    """The place for a missing barrier between two lines: after line `after`. If a loop around them already has a
+    barrier between them, at line `present`, the missing one belongs before the loop's last line `closes`. All None if
+    unknown. `looped`: a loop is around both lines."""
 
     after: int | None = None
     closes: int | None = None
@@ -30,7 +30,7 @@ class Gap:
 
 
 def find_gap(source_line: Callable[[str, int], str], file: str, one: int, other: int) -> Gap:
-    """Find where lines `one` and `other` of `file`, in any order, need a barrier."""
+    """Find the place for a barrier between lines `one` and `other` of `file`, in any order."""
     first, last = sorted((one, other))
     begin = max(1, first - _NEARBY_LINES)
     text = "\n".join(source_line(file, number) for number in range(begin, last + _NEARBY_LINES))
@@ -52,8 +52,8 @@ def find_gap(source_line: Callable[[str, int], str], file: str, one: int, other:
 
 
 def _last_end(lines: Sequence[Line], later: str) -> int:
-    """The line that closes the last of the blocks among `lines` that store to arrays which `later` uses; the first line
-    is in one."""
+    """The line that closes the last block among `lines` that stores to an array that `later` uses. The first line is in
+    such a block."""
     end = _end_of_block(lines)
     depth = 0
     for place, line in enumerate(lines):
@@ -67,7 +67,7 @@ def _last_end(lines: Sequence[Line], later: str) -> int:
 
 
 def _end_of_block(lines: Sequence[Line]) -> int:
-    """The line that closes the outermost block that ends in `lines`; the first of them if none does."""
+    """The line that closes the outermost block that ends in `lines`; the first line if no block ends there."""
     depth = lowest = 0
     place = lines[0].number
     for line in lines:

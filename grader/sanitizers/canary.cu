@@ -1,5 +1,5 @@
 // One known fault for each tool of compute-sanitizer. A tool that does not find its fault here instruments nothing on
-// this machine, so its silence about a submission means nothing.
+// this machine, so finding nothing in a submission proves nothing.
 //
 // Usage: canary memory|race|init|sync
 #include <cstring>
@@ -11,7 +11,7 @@ __global__ void out_of_bounds(int* data) { data[threadIdx.x + 1] = 1; }    // on
 __global__ void race(int* data) {
     __shared__ int shared[64];
     shared[threadIdx.x] = data[threadIdx.x];
-    data[threadIdx.x] = shared[63 - threadIdx.x];    // no barrier between
+    data[threadIdx.x] = shared[63 - threadIdx.x];    // without a barrier before it
 }
 
 __global__ void uninitialised(int* data, const int* never_written) { data[threadIdx.x] = never_written[threadIdx.x]; }

@@ -1,4 +1,4 @@
-"""The likeliest cause among a run's findings, as the sentence that a failed test leads with.
+"""The likeliest cause among a run's findings, as the first sentence of a failed test's report.
 
 The sentence says where, what, and what to do, and leaves out consequences. A race between warps is the first suspect: a
 kernel with such a race reads values that are not written yet, and its other findings may be consequences. A race within
@@ -37,7 +37,7 @@ _VERBS = {
 _OF_WHOM = {"blocks": "block", "warps": "warp", "lanes": "thread of the same warp"}
 _BARRIERS = {"warps": "__syncthreads()", "lanes": "__syncwarp()"}
 _DID = ("wrote ", "read ", "updated ")
-"""Messages that begin with these words continue the sentence that began with the thread's place
+"""A message that begins with one of these words continues the sentence that begins with the thread's place
 (grader/emulator/runtime/report.c has the same words)."""
 _ALLOCATION = re.compile(r"the (?P<bytes>\d+) bytes of cuda(?:Malloc|HostAlloc)\w* at (?P<file>[^\s:]+):(?P<line>\d+)")
 _CALL_LINES = 3
@@ -51,19 +51,19 @@ _POINTER = re.compile(
 
 
 def cause_of(diagnostics: Iterable[Diagnostic], source_line: SourceLine = no_source) -> str:
-    """The sentences that name the likeliest cause; '' if no finding can be one."""
+    """The sentences that name the likeliest cause; '' if no finding can be a cause."""
     suspects = [found for found in without_echoes(diagnostics) if _rank(found) is not None]
     return sentence(min(suspects, key=lambda d: _rank(d) or 0), source_line) if suspects else ""
 
 
 def race_of(diagnostics: Iterable[Diagnostic], source_line: SourceLine = no_source) -> str:
-    """Like `cause_of`, but for races alone."""
+    """Like `cause_of`, but only for races."""
     return cause_of((found for found in diagnostics if found.race is not None), source_line)
 
 
 def without_echoes(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Leave out each race within a warp between two lines that also race between warps or blocks, because the barrier
-    that fixes the latter also separates the lanes."""
+    """Leave out a race within a warp if its two lines also race between warps or blocks, because the barrier for that
+    race also separates the lanes."""
     found = tuple(diagnostics)
     wide = {_pair(each, each.race) for each in found if each.race is not None and each.race.between != "lanes"}
     return tuple(
@@ -89,12 +89,13 @@ def _sentence(found: Diagnostic, source_line: SourceLine) -> str:
     message = _ALLOCATION.sub(lambda said: _allocated(said, source_line), found.message.rstrip(". "))
     message = with_origin(found, _LONG_NUMBER.sub(lambda digits: f"{int(digits[0]):,}", message), source_line)
     if NO_SIZEOF in message:
-        advice = ""  # not the index is wrong
+        advice = ""  # the advice is about the index, which is right
     return f"{place(found)}{message}.{advice}"
 
 
 def _allocated(said: re.Match[str], source_line: SourceLine) -> str:
-    """Replace "the 4096 bytes of cudaMalloc at kernel.cu:107" by the program's name for this memory."""
+    """The text for "the 4096 bytes of cudaMalloc at kernel.cu:107", with the program's name for this memory if it is
+    found."""
     size, file, line = said["bytes"], said["file"], int(said["line"])
     named = _pointer(file, line, source_line)
     return f"`{named}` ({size} bytes, allocated at {file}:{line})" if named else said[0]
@@ -107,8 +108,8 @@ def _pointer(file: str, line: int, source_line: SourceLine) -> str:
 
 
 def place(found: Diagnostic) -> str:
-    """ "main.cu:60: kernel attention, thread (3,0,0) of block (0,0,0): ", as far as it is known. The last colon is left
-    out if the message says what the thread did."""
+    """ "main.cu:60: kernel attention, thread (3,0,0) of block (0,0,0): ", as far as known. The last colon is left out
+    if the message continues the sentence."""
     where = f"{handed_in_name(found.file)}:{found.line}: " if found.file else ""
     if not found.kernel:
         return where
@@ -123,11 +124,11 @@ def dim_text(dim: tuple[int, int, int]) -> str:
 
 
 def _rank(found: Diagnostic) -> int | None:
-    """The finding's rank among the suspects: 0 comes first; None is no suspect at all."""
+    """The finding's rank among the suspects, 0 first; None if it is no suspect."""
     if found.race is not None:
         return 4 if found.race.between == "lanes" else 0 if found.severity == "error" else 2
     if found.severity == "error" and found.tool in ("race", "memory", "sync"):
-        return 0 if found.tool == "race" else 1  # a race without `race` is one with an asynchronous operation
+        return 0 if found.tool == "race" else 1  # without `race`: a race with an asynchronous operation
     if found.tool == "api" and found.line and "was refused" in found.message:
         return 1  # a refused allocation or launch leads to null pointers and unwritten values
     return 3 if found.tool == "init" else None
@@ -146,16 +147,15 @@ def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
         _VERBS.get(race.other, ""),
     )
     if race.between == "copy":
-        said = f"{here} {does} {variable} while the asynchronous copy to it that {there} began is in progress"
+        said = f"{here} {does} {variable} while the asynchronous copy to it, begun at {there}, is in progress"
         return f"Race: {said}. {found.advice} {LUCK}"
     whom = _OF_WHOM[race.between]
     at = "at the same line" if here == there else f"at {there}"
     if race.between != "blocks" and (layouts := _two_layouts(found, race, source_line)):
         said = f"{here} {does} {variable} where another {whom} {other} it {at}"
-        barrier = f"if it is what others wrote, put {_BARRIERS[race.between]} between them"
         return (
-            f"Race: {said}, with another index: {layouts}. If each thread uses what it wrote itself, the index must be "
-            f"the same; {barrier}."
+            f"Race: {said}, with another index: {layouts}. If each thread uses only its own values, both indices must "
+            f"be the same; if threads use values of others, put {_BARRIERS[race.between]} between the two lines."
         )
     if here == there:
         return f"Race: {here} {does} {variable} while another {whom} {other} it {at}. {found.advice} {LUCK}"
@@ -173,15 +173,15 @@ def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
             f"{handed_in_name(race.file)}:{gap.closes} closes it. {LUCK}"
         )
     after = f", after line {gap.after}" if gap.after is not None else ""
-    if not gap.looped and (found.line or 0) < race.line and other == "reads":  # what is read there was written here
+    if not gap.looped and (found.line or 0) < race.line and other == "reads":  # the earlier line writes the value
         said = f"{there} reads {variable} while another {whom} still {does} it at {here}"
     return f"Race: {said}; {wait}put {barrier} between them{after}. {LUCK}"
 
 
 def _two_layouts(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
-    """Two elements of one array, like `tile[row][key]` and `tile[key][row]`, that two lines index with the same
-    variables in different ways; '' if there are none. One of the two is probably wrong, even with a barrier between
-    them."""
+    """Two elements of one array, like `tile[row][key]` and `tile[key][row]`, that the two lines index with the same
+    variables in different ways; '' if there are none. One of the indices is probably wrong, even with a barrier between
+    the lines."""
     if found.file is None or found.line is None or race.line is None or found.file != race.file:
         return ""
     file = handed_in_name(found.file)
@@ -212,15 +212,16 @@ def _variables(index: str) -> frozenset[str]:
 
 
 def _summands(index: str) -> list[list[list[str]]]:
-    """An index as sums of products in a fixed order. Added numbers are left out, so that neighbours have equal sums."""
+    """An index as sums of products in a fixed order. Added numbers are left out, so that neighbouring elements have
+    equal sums."""
     parts = re.findall(r"\[([^\]]*)\]", index)
     terms = ([term.strip() for term in re.split(r"[+-]", part) if not term.strip().isdigit()] for part in parts)
     return [sorted(sorted(factor.strip() for factor in term.split("*")) for term in each) for each in terms]
 
 
 def _variable(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
-    """The variable involved in the race: its name, or else where it was allocated. Of dynamic shared memory, the one
-    array that both lines use."""
+    """The variable involved in the race: its name, or else the place of its allocation. For dynamic shared memory, the
+    name of the only array that both lines use."""
     if race.variable:
         lines = [
             source_line(handed_in_name(file or ""), line or 0)

@@ -1,4 +1,4 @@
-"""A sanitizer's findings and their places, in one form for compute-sanitizer and the emulator."""
+"""Findings and reports in one form for compute-sanitizer and the emulator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """The findings of one tool. `not_run` says why it did not run, '' if it did; `errors` is the tool's own total."""
+    """The findings of one tool. `not_run` says why it did not run, '' if it ran; `errors` is the tool's own total."""
 
     check: Check
     findings: tuple[Finding, ...] = ()
@@ -44,16 +44,16 @@ def parse_checks(words: str) -> tuple[Check, ...]:
 
 
 def by_place(diagnostics: Iterable[Diagnostic]) -> tuple[Finding, ...]:
-    """Group the emulator's diagnostics into one finding per place and fault, errors first. Findings with two accesses
-    belong together only if both lines are the same; block, thread and address do not matter."""
+    """Group the emulator's diagnostics into one finding per place and fault, errors first. Diagnostics of two accesses
+    are grouped only if both their lines are equal; block, thread and address do not matter."""
     rank = {"error": 0, "warning": 1}
     found = counted(diagnostics, r"0x[0-9a-f]+|(?<!line )\b\d+")
     return tuple(sorted(found, key=lambda finding: rank.get(finding.first.severity, 2)))
 
 
 def counted(diagnostics: Iterable[Diagnostic], differs: str) -> tuple[Finding, ...]:
-    """Group diagnostics into one finding per place and fault, in order. `differs` matches the parts of a message in
-    which occurrences of the same fault may differ."""
+    """Group diagnostics into one finding per place and fault, in order of occurrence. `differs` matches the parts in
+    which messages about the same fault may differ."""
     found: dict[tuple[str | int | None, ...], Finding] = {}
     for each in diagnostics:
         place = (each.severity, re.sub(differs, "#", each.message), each.kernel, each.file, each.line)

@@ -22,7 +22,7 @@ _HAZARD = re.compile(
 )
 _HAZARD_SIDE = re.compile(r"(Read|Write) Thread \((\d{1,10}),(\d{1,10}),(\d{1,10})\) (at .+)$")
 _INTRINSICS = frozenset({"sm_30_intrinsics.hpp", "sm_20_intrinsics.hpp", "device_functions.hpp"})
-"""Headers of the toolkit whose functions are inlined into kernels; the fault lies where they are called."""
+"""Headers of the toolkit whose functions are inlined into kernels: the wrong line is the one that calls them."""
 _LEAK = re.compile(r"Leaked ([\d,]+) bytes at 0x[0-9a-f]+")
 _NEAREST = re.compile(r"is ([\d,]+) bytes (\w+) the nearest allocation at 0x[0-9a-f]+ of size ([\d,]+) bytes")
 _BROKEN = re.compile(
@@ -110,7 +110,7 @@ def _diagnostic(check: Check, block: list[str]) -> Diagnostic | None:
 
 
 def _relation(text: str) -> str:
-    """The tool's description of an address, without the address itself, which means nothing to a reader."""
+    """The tool's description of an address, without the address itself, which tells a student nothing."""
     if (near := _NEAREST.search(text)) is not None:
         return f"{near.group(1)} bytes {near.group(2)} the nearest allocation (of {near.group(3)} bytes)"
     return "misaligned" if "misaligned" in text else ""

@@ -1,7 +1,8 @@
-"""Finds the lines behind a finding in a kernel: the early return of threads that are missed later, the
-launch that asked for too little shared memory, what sets the pointer and the block's offset of an access past an end.
+"""Finds source lines that explain a finding in a kernel: the early return of threads that should have written a value,
+the launch with too little shared memory, the lines that set the pointer or the offset of an access past the end of an
+allocation.
 
-It searches text near the finding and does not parse C++."""
+It searches the text near the finding, without parsing C++."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _TOO_SMALL = "past the end of the dynamic shared memory"
 _OUTSIDE = "past the end of"
 _JUST_PAST = "just past the end"
 _MOST_NAMES = 3
-NO_SIZEOF = "cudaMalloc takes bytes, so sizeof is missing"
+NO_SIZEOF = "but cudaMalloc takes bytes: sizeof is missing"
 _ALLOCATED = re.compile(r"allocated at ([^\s:)]+):(\d+)")
 _MALLOC = re.compile(r"\bcudaMalloc\w*\s*\([^,]*,(.*)\)")
 _GRID = re.compile(r"<<<\s*([A-Za-z_]\w*)")
@@ -29,7 +30,7 @@ _SIZE = re.compile(r"<<<[^,]*(?:\([^()]*\)[^,]*)?,[^,]*(?:\([^()]*\)[^,]*)?,\s*(
 
 
 def with_origin(found: Diagnostic, message: str, source_line: Callable[[str, int], str]) -> str:
-    """The `message` of the finding `found`, with the line that caused it if that can be found."""
+    """The `message` of the finding `found`, with the line that explains it if there is one."""
     if not found.line or not any(words in message for words in (_RETURNED, _TOO_SMALL, _OUTSIDE)):
         return message
     file, begin = handed_in_name(found.file or ""), max(1, found.line - _NEARBY_LINES)
@@ -39,7 +40,7 @@ def with_origin(found: Diagnostic, message: str, source_line: Callable[[str, int
     kernel = max((n for n, line in enumerate(lines[:place]) if "__global__" in line.code), default=0)
     if _TOO_SMALL not in message and _OUTSIDE in message:
         if count := _without_sizeof(message, source_line):
-            return f"{message}; {count} asks for a number of values: {NO_SIZEOF}"
+            return f"{message}; {count} asks for a number of values, {NO_SIZEOF}"
         if _JUST_PAST in message and found.thread == (0, 0, 0) and any(found.block or ()):
             return (
                 f"{message}; this is the first thread of its block, so the grid may be too large{_grid(lines, begin)}"
@@ -58,7 +59,8 @@ def with_origin(found: Diagnostic, message: str, source_line: Callable[[str, int
 
 
 def _without_sizeof(message: str, source_line: Callable[[str, int], str]) -> str:
-    """ "line 121" if the allocation that `message` names has a product for its size, and no word for bytes in it."""
+    """ "line 121" if the allocation that `message` names has a product without any word for bytes as its size, else
+    ''."""
     made = _ALLOCATED.search(message)
     call = _MALLOC.search(source_line(made[1], int(made[2]))) if made else None
     counts = call is not None and "*" in call[1] and not re.search(r"sizeof|byte|size|\b[48]\b", call[1], re.IGNORECASE)
@@ -66,7 +68,7 @@ def _without_sizeof(message: str, source_line: Callable[[str, int], str]) -> str
 
 
 def _grid(lines: tuple[Line, ...], begin: int) -> str:
-    """ " (line 164)": where the grid of the first launch is set."""
+    """ " (line 164)": the line that sets the grid of the first launch; '' if it is not found."""
     launch = next((each for line in lines if (each := _GRID.search(line.code))), None)
     sets = re.compile(rf"\b{launch[1]}\s*[=({{]") if launch else None
     set_at = next((n for n, line in enumerate(lines, begin) if sets and sets.search(line.code)), None)
@@ -74,8 +76,8 @@ def _grid(lines: tuple[Line, ...], begin: int) -> str:
 
 
 def _set_at(lines: tuple[Line, ...], begin: int) -> str:
-    """A phrase such as "; line 32 sets `row0`, line 36 `O`", on the lines that set the variables of the last line's
-    array access."""
+    """The lines that set the variables of the last line's array access, as in "; line 32 sets `row0`, line 36 sets
+    `O`"."""
     if not lines:
         return ""
     found: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""Rendering reports for students."""
+"""Renders sanitizer reports for students."""
 
 from __future__ import annotations
 

@@ -50,8 +50,9 @@ def run_check(
     options: Sequence[str] = (),
     wall_s: float = _WALL_S,
 ) -> Report:
-    """Run one tool, with further `options`, on `program ARGUMENTS` for at most `wall_s` seconds. `{output}` among the
-    arguments becomes a path that the program may write to. `kernels` is the number of launches in a plain run."""
+    """Run one tool, with extra `options`, on `program ARGUMENTS` for at most `wall_s` seconds. `{output}` among the
+    arguments becomes a path that the program may write to. `kernels` is the number of launches in a run without a
+    tool."""
     tool = engine.toolkit.tool("compute-sanitizer")
     if tool is None:
         return Report(check, not_run="compute-sanitizer is not installed: install the CUDA toolkit")
@@ -60,7 +61,7 @@ def run_check(
     if kernels == 0:
         return Report(check, not_run="the program launched no kernel")
     if not _finds_its_canary(engine, tool, check):
-        return Report(check, not_run="on this machine it does not find the fault in a program that has one")
+        return Report(check, not_run="on this machine it does not find the known fault of a test program")
     return parse_report(check, _run(engine, tool, check, program, arguments, readable, options, wall_s))
 
 
@@ -74,7 +75,7 @@ def _run(
     more: Sequence[str] = (),
     wall_s: float = _WALL_S,
 ) -> str:
-    """Return what the tool wrote to its stdout, to which the program cannot write (see `grader.profiling.ncu`)."""
+    """Return the tool's stdout, to which the program cannot write (see `grader.profiling.ncu`)."""
     options = ("--target-processes", "all", "--show-backtrace", "device", "--print-limit", str(_PRINTED))
     limits = sandbox.Limits(
         wall_s=wall_s,
@@ -92,7 +93,7 @@ def _run(
 
 
 def _finds_its_canary(engine: CudaEngine, tool: Path, check: Check) -> bool:
-    """Whether the tool finds a known fault on this machine. A success is remembered by tool, driver and GPU; after a
+    """Whether the tool finds a known fault on this machine. A success is cached by tool, driver and GPU; after a
     failure the next call tries again."""
     key = hashlib.sha256(
         _CANARY.read_bytes() + f"{engine.identity()} {engine.gpu.driver} {engine.gpu.uuid} {tool.resolve()}".encode()

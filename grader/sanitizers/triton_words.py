@@ -1,4 +1,4 @@
-"""Translates findings and diagnoses into Triton's words: a program there is a block, and there is one barrier."""
+"""Translates findings and diagnoses into Triton's words: its programs are CUDA's blocks, and it has one barrier."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS = (
 
 
 def in_triton(text: str) -> str:
-    """`text`, about a Python program, in Triton's words."""
+    """Translate `text`, which is about a Python program, into Triton's words."""
     for cuda, triton in _WORDS:
         text = text.replace(cuda, triton)
     return text

@@ -69,7 +69,7 @@ def test_dynamic_parallelism_is_refused_in_one_sentence(tmp_path: Path) -> None:
     (finding,) = caught.value.findings
     assert str(finding).endswith(
         "hw4.cu:2: a kernel that launches a kernel (dynamic parallelism) is not supported by the emulator; "
-        "launch it from the host, in a loop if need be"
+        "launch both from the host, in a loop if necessary"
     )
 
 

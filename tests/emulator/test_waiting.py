@@ -45,7 +45,7 @@ def test_a_call_of_a_function_that_looks_at_memory_of_others_may_wait() -> None:
     body = "call.uni (retval0), try_lock, (param0); ld.param.b32 %r1, [retval0+0]; setp.ne.s32 %p1, %r1, 0;"
     graph = build(kernel(body))
     assert waiting_loops(graph, Callees()) == frozenset()
-    assert waiting_loops(graph, Callees(looking=frozenset({"try_lock"}))) == frozenset(graph.loops)
+    assert waiting_loops(graph, Callees(polling=frozenset({"try_lock"}))) == frozenset(graph.loops)
 
 
 def test_lanes_meet_once_in_a_block_for_each_mask() -> None:

@@ -1,1 +1,2 @@
-"""Analyses that the translator needs before it writes code: control flow, data flow, and which values lanes share."""
+"""Analyses that the translator needs before it writes code: control flow, data flow, and which values are the same in
+all lanes."""

@@ -2,14 +2,13 @@
 
 The execution model (see runtime/warp.h) rests on two properties of the numbering:
 
-* a block has a higher number than all its predecessors except along back edges, and the blocks of a loop are
-  numbered without gaps, its only latch last. Running the lowest-numbered pending block first then makes lanes that
-  diverged at a branch reconverge no later than the branch's immediate post-dominator;
+* a block has a higher number than all its predecessors except along back edges, and the blocks of a loop are numbered
+  without gaps, with its only latch last. Running the lowest-numbered pending block first then makes lanes that diverged
+  at a branch reconverge no later than the branch's immediate post-dominator;
 * a barrier ends its block, so that lanes of a divided warp can wait at it block by block.
 
 A loop with several back edges gets one new latch that they all lead to. A graph that is not reducible (gotos into
-loops) keeps the order of the blocks in the PTX source. Then `reducible` is False, and no value in it may be assumed
-uniform.
+loops) keeps the order of the blocks in the PTX source. Then `reducible` is False, and no value may be assumed uniform.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class Graph:
         return len(self.blocks)
 
     def region(self, number: int) -> set[int]:
-        """Blocks that lanes may run between a branch at the end of a block and its post-dominator."""
+        """The blocks that lanes can run after the end of block `number` and before its post-dominator."""
         beyond = (self.postdominator[number], self.exit)
         seen: set[int] = set()
         work = list(self.blocks[number].successors)
@@ -102,7 +101,7 @@ class Graph:
 
 
 def is_barrier(instr: Instr) -> bool:
-    """Whether threads of a block wait for each other at this instruction."""
+    """Whether threads of a thread block wait for each other at this instruction."""
     return instr.op in ("bar", "barrier") and instr.mods.action in ("sync", "red")
 
 
@@ -125,7 +124,7 @@ def _blocks(function: Function, split: frozenset[int]) -> list[Block]:
     labels: dict[str, int] = {}
     for item in function.body:
         if isinstance(item, Label):
-            if starts[-1] or len(starts) == 1:  # block 0 has no predecessors
+            if starts[-1] or len(starts) == 1:  # a label never begins block 0, which must have no predecessors
                 starts.append([])
             labels[item.name] = len(starts) - 1
             continue
@@ -214,8 +213,7 @@ def _merge_latches(blocks: list[Block]) -> list[Block]:
             if _dominates(dominator, s, b.number):
                 latches.setdefault(s, []).append(b.number)
     for header, sources in latches.items():
-        # A single conditional latch can stay: its branch is the loop's test.
-        if len(sources) == 1:
+        if len(sources) == 1:  # already the loop's only latch
             continue
         latch = len(blocks)
         blocks.append(Block(latch, [], Goto(header)))
@@ -272,7 +270,7 @@ def _postdominators(blocks: list[Block]) -> list[int]:
     n = len(blocks)
     reverse: list[list[int]] = [list(b.successors) or [n] for b in blocks] + [[]]
     forward: list[list[int]] = [list(b.predecessors) for b in blocks] + [[b.number for b in blocks if not b.successors]]
-    # Endless loops do not reach the exit. Add an edge to it from each such block, so that the order below covers all.
+    # Endless loops do not reach the exit: add edges from them to it, until the order covers all blocks.
     order = _reverse_postorder(forward, n)
     while len(order) < n + 1:
         missing = max(set(range(n)) - set(order))
@@ -338,7 +336,8 @@ def _order(blocks: list[Block]) -> tuple[list[int], bool]:
         parent[header] = min(around, key=lambda h: len(loops[h])) if around else -1
 
     def unit_in(node: int, region: int) -> int:
-        """The node itself, or the header of the loop directly in `region` (-1: the function) that holds it."""
+        """The node itself if it is directly in `region` (the header of a loop, or -1 for the function), else the header
+        of the loop directly in `region` that contains the node."""
         loop = inner.get(node, -1)
         if loop == region:
             return node
@@ -360,7 +359,7 @@ def _order(blocks: list[Block]) -> tuple[list[int], bool]:
         ready = [u for u in edges if indegree[u] == 0]
         result: list[int] = []
         while ready:
-            unit = min(ready, key=lambda u: (u in latch, u))  # among ready units, the order of the text
+            unit = min(ready, key=lambda u: (u in latch, u))  # latches last, the others in the order of the PTX
             ready.remove(unit)
             if unit in loops and unit != region:
                 result.extend(arrange(unit, unit))

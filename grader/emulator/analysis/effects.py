@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym, Vec
+from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym, Vec, items_of
 
 # Instructions whose first operand is not a destination.
 _NO_RESULT = {
@@ -47,34 +47,30 @@ def has_result(instr: Instr) -> bool:
 
 
 def keeps_old_values(instr: Instr) -> bool:
-    """Whether registers that the instruction writes may keep their values: under a guard, and the sums of products that
-    have not become complete (in_flight.py)."""
-    return instr.guard is not None or (instr.op == "wgmma" and "wait_group" in instr.mods and len(instr.operands) > 1)
+    """Whether registers that the instruction writes can keep their old values: in lanes that its guard excludes, or
+    after a wgmma.wait_group if their product is incomplete (in_flight.py)."""
+    return instr.guard is not None or (is_wgmma(instr, "wait_group") and len(instr.operands) > 1)
+
+
+def is_wgmma(instr: Instr, action: str) -> bool:
+    """Whether the instruction is wgmma.`action`."""
+    return instr.op == "wgmma" and action in instr.mods
 
 
 CARRY = "%cc"  # the carry flag of extended-precision arithmetic, kept as a predicate register
 
 
 def written(instr: Instr) -> tuple[str, ...]:
-    """Names of the registers the instruction writes, without `_`."""
+    """Names of the registers that the instruction writes, without `_`, which stands for an unused result."""
     if not has_result(instr):
         return ()
-    if "cc" in instr.mods:
-        return (*_written(instr), CARRY)
-    return _written(instr)
-
-
-def _written(instr: Instr) -> tuple[str, ...]:
-    names = []
-    for operand in instr.operands[: 2 if instr.mods.two_results else 1]:
-        for item in operand.items if isinstance(operand, Vec) else (operand,):
-            if isinstance(item, Reg) and item.name != "_":
-                names.append(item.name)
-    return tuple(names)
+    results = instr.operands[: 2 if instr.mods.two_results else 1]
+    names = [item.name for o in results for item in items_of(o) if isinstance(item, Reg) and item.name != "_"]
+    return (*names, CARRY) if "cc" in instr.mods else tuple(names)
 
 
 def read(instr: Instr) -> tuple[str, ...]:
-    """Names of the ordinary registers the instruction reads, its guard included. A write that may keep the old
+    """Names of the ordinary registers that the instruction reads, including its guard. A write that can keep the old
     value also reads it."""
     names: list[str] = []
     for operand in instr.sources if has_result(instr) else instr.operands:

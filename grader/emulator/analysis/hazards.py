@@ -1,12 +1,12 @@
 """Finds registers of a wgmma that other instructions use at the wrong time.
 
-The sums of a product, and its matrix A if that is in registers, must not be touched before its group has been waited
-for; and a wgmma.fence must come between a write of its registers and the wgmma (PTX ISA, "Asynchronous Warpgroup Level
-Matrix Instructions"). Both kinds of misuse are found on all paths through the function. Marks in its body,
-`wgmma.touched` and `wgmma.unfenced`, make the runtime report them where such an instruction is executed.
+Until wgmma.wait_group has waited for a product, no instruction may read or write its sums, or write its matrix A in
+registers. And a wgmma.fence must come between a write of a product's registers and the product (PTX ISA, "Asynchronous
+Warpgroup Level Matrix Instructions"). Both kinds of misuse are found on all paths through the function. Marks in its
+body, `wgmma.touched` and `wgmma.unfenced`, make the runtime report a misuse when it is executed.
 
-Moves count for neither: compilers copy registers and move such copies across fences, which does not affect the machine
-code.
+Moves are exempt from both rules, because compilers copy registers and move the copies across fences without any effect
+on the machine code. A use of a copy counts as a use of the register.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from grader.emulator.analysis.cfg import Block, build
-from grader.emulator.analysis.effects import read, written
+from grader.emulator.analysis.effects import is_wgmma, read, written
 from grader.emulator.ptx import Function, Imm, Instr, Reg, Vec
 from grader.emulator.ptx.model import Label
 from grader.emulator.ptx.modifiers import Modifiers
 
 TOUCHED, UNFENCED = "touched", "unfenced"
 READ_SUMS, WROTE_SUMS, WROTE_A = range(3)
-_GROUPS_MAXIMUM = 8  # more committed groups count as one
+_MAX_GROUPS = 8  # the analysis counts committed groups up to this number
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,10 @@ class _Product:
 class _State:
     """The facts that hold before an instruction, on some path to it.
 
-    `flying`: products in flight by index, with the groups committed since. `copies`: registers into which sums were
-    moved. `written`: registers written since the last fence, with the index of the instruction. `is_fenced`: whether a
-    fence came after the last product; a compiler may place arithmetic from before the fence behind it."""
+    `flying`: the index of each product in flight, with the number of groups committed since. `copies`: registers into
+    which sums were moved. `written`: registers written since the last fence, with the index of the instruction.
+    `is_fenced`: whether a fence came after the last product; later writes are then not recorded, because a compiler can
+    move arithmetic from before a fence to after it."""
 
     flying: Mapping[int, int]
     copies: Mapping[str, frozenset[int]]
@@ -61,7 +62,7 @@ Report = Callable[[Instr, str, int, int], None]
 
 def mark_misused_registers(function: Function) -> None:
     """Put marks into the function's body before instructions that misuse registers of products."""
-    products = {i.index: _product(i) for i in function.body if isinstance(i, Instr) and _is(i, "mma_async")}
+    products = {i.index: _product(i) for i in function.body if isinstance(i, Instr) and is_wgmma(i, "mma_async")}
     if not products:
         return
     marks: dict[int, set[tuple[str, int, int]]] = {}
@@ -78,7 +79,7 @@ def mark_misused_registers(function: Function) -> None:
 
 
 def _with_marks(function: Function, marks: Mapping[int, set[tuple[str, int, int]]]) -> list[Instr | Label]:
-    """The body with its marks, and indices that are places in it."""
+    """The function's body with marks, and with instructions renumbered by their positions in it."""
     body: list[Instr | Label] = []
     moved: dict[int, int] = {}
     for item in function.body:
@@ -97,7 +98,7 @@ def _with_marks(function: Function, marks: Mapping[int, set[tuple[str, int, int]
 
 
 def _states(blocks: list[Block], products: Mapping[int, _Product]) -> list[_State | None]:
-    """The state at the beginning of each block; None where no path leads."""
+    """The state at the beginning of each block; None for a block that cannot be reached."""
     states: list[_State | None] = [None] * len(blocks)
     states[0] = _State({}, {}, {}, False)
     pending = {0}
@@ -128,11 +129,11 @@ def _through(block: Block, state: _State, products: Mapping[int, _Product], repo
                 for register in product.sums:
                     copies.pop(register, None)
                 flying[instr.index], is_fenced = 0, False
-            elif _is(instr, "commit_group"):
-                flying = {p: min(groups + 1, _GROUPS_MAXIMUM) for p, groups in flying.items()}
-            elif _is(instr, "wait_group") and isinstance(kept := instr.operands[-1], Imm):
+            elif is_wgmma(instr, "commit_group"):
+                flying = {p: min(groups + 1, _MAX_GROUPS) for p, groups in flying.items()}
+            elif is_wgmma(instr, "wait_group") and isinstance(kept := instr.operands[-1], Imm):
                 flying = {p: groups for p, groups in flying.items() if groups <= kept.value}
-            elif _is(instr, "fence"):
+            elif is_wgmma(instr, "fence"):
                 dirty, is_fenced = {}, True
             continue
         results = written(instr)
@@ -177,7 +178,3 @@ def _product(instr: Instr) -> _Product:
 def _names(operand: object) -> frozenset[str]:
     items = operand.items if isinstance(operand, Vec) else ()
     return frozenset(item.name for item in items if isinstance(item, Reg))
-
-
-def _is(instr: Instr, action: str) -> bool:
-    return instr.op == "wgmma" and action in instr.mods

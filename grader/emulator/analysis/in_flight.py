@@ -1,7 +1,7 @@
 """Registers that change while their thread waits: the sums of wgmma.mma_async, when wgmma.wait_group returns.
 
-In PTX, the sums are operands of the product alone. For the analyses they become results of each wait_group, which keeps
-the old values of sums of which no product has become complete.
+In PTX, the sums are operands of mma_async only. For the analyses they become results of every wait_group too; the sums
+of an incomplete product keep their old values.
 """
 
 from __future__ import annotations
@@ -9,24 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from grader.emulator.analysis.effects import is_wgmma
 from grader.emulator.ptx import Function, Instr, Operand, Reg, Vec
 
 
 def sums(function: Function) -> tuple[Vec, ...]:
-    """The tuples of registers to which the function's products add; their order numbers them."""
-    return tuple(dict.fromkeys(_sums(i) for i in function.body if isinstance(i, Instr) and _is(i, "mma_async")))
+    """The tuples of registers to which the function's products add. A tuple's position is its number in the runtime."""
+    return tuple(dict.fromkeys(_sums(i) for i in function.body if isinstance(i, Instr) and is_wgmma(i, "mma_async")))
 
 
 def give_waits_their_results(function: Function, sums: Sequence[Vec]) -> None:
     """Add the registers of all sums as the first operand of each wait_group."""
     registers = dict.fromkeys(r for vector in sums for r in vector.items)
     for at, item in enumerate(function.body):
-        if isinstance(item, Instr) and _is(item, "wait_group") and registers:
+        if isinstance(item, Instr) and is_wgmma(item, "wait_group") and registers:
             function.body[at] = replace(item, operands=(Vec(tuple(registers)), *item.operands))
-
-
-def _is(instr: Instr, action: str) -> bool:
-    return instr.op == "wgmma" and action in instr.mods
 
 
 def _sums(instr: Instr) -> Vec:

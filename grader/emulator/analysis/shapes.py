@@ -11,8 +11,8 @@ reconverge is a VECTOR. So is a value that is computed in a loop and used after 
 times.
 
 This holds as long as diverged lanes reconverge before any of them continues. Where they may run apart for longer
-(analysis/waiting.py), lanes at different places share the values that are stored once for all lanes. There a value is
-the same in all lanes only if it is computed once, from values of the same kind.
+(analysis/waiting.py), lanes at different places share the values that are stored once for all lanes. There a value can
+be UNIFORM or AFFINE only if a single instruction computes it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """`stride` of an AFFINE shape is a number known at translation, or None for a uniform value known only at run
-    time. Equal shapes are one object (`affine`), so that they compare quickly."""
+    """`stride` of an AFFINE shape is a number known at translation time, or None for a value known only at run time.
+    Equal shapes are the same object (`affine`), so that they compare quickly."""
 
     kind: Kind
     stride: int | None = 0
@@ -79,14 +79,14 @@ ShapeRule = Callable[[Instr, Callable[[str], Shape | None], str], Shape | None]
 
 @dataclass
 class Values(Webs):
-    """The result of the analysis: for each web its shape, and the blocks whose branch may make lanes diverge."""
+    """The result of the analysis: the shape of each web, and the blocks at whose ends lanes may diverge."""
 
     shape: list[Shape]
     divergent: set[int]
 
 
 def analyse(ssa: Ssa, rule: ShapeRule, *, apart: bool = False) -> Values:
-    """Find the shapes of a function's webs. With `apart`, lanes may be at different places of the function at a
+    """Find the shapes of a function's webs. With `apart`, lanes may be at different places of the function at the same
     time."""
     webs = ssa.webs
     merged: list[Shape | None] = [None] * len(webs.register)
@@ -107,7 +107,7 @@ def _solve(ssa: Ssa, rule: ShapeRule, apart: bool) -> list[Shape | None]:
     shapes: list[Shape | None] = [None] * count
     if not graph.reducible:
         return [VECTOR] * count
-    # The values of a web share one variable, so they all get the shape that any of them needs.
+    # The values of a web share one variable, so they all get the least regular shape among them.
     members: dict[int, list[int]] = {}
     roots = ssa.roots
     for value, root in enumerate(roots):
@@ -122,8 +122,8 @@ def _solve(ssa: Ssa, rule: ShapeRule, apart: bool) -> list[Shape | None]:
             shapes[value] = VECTOR
 
     def operand(value: int) -> Shape | None:
-        """The shape that an instruction sees. nvcc leaves registers unwritten if no bits of them matter, such as half
-        of a pair."""
+        """The shape of an operand. A register that nothing has written counts as UNIFORM: nvcc omits writes of bits
+        that do not matter, such as half of a pair."""
         shape = shapes[value]
         return UNIFORM if shape is None and value in undefined else shape
 
@@ -171,8 +171,9 @@ def _solve(ssa: Ssa, rule: ShapeRule, apart: bool) -> list[Shape | None]:
 def _give_undefined(
     undefined: set[int], shapes: list[Shape | None], update: Callable[[int, Shape | None], None]
 ) -> bool:
-    """Make registers that are read before anything writes them UNIFORM if their web got no shape. True if there were
-    any. This happens last, so that a value undefined on one path keeps the shape that it has on the other."""
+    """Make values that are read before anything writes them UNIFORM if their web has no shape yet. Return whether there
+    was such a value. This happens last, so that a value undefined on one path keeps the shape that it has on the
+    other."""
     left = [value for value in undefined if shapes[value] is None]
     for value in left:
         update(value, UNIFORM)

@@ -1,6 +1,7 @@
-"""The values of a function, numbered as in SSA form without rewriting any code, and the webs that they make up.
+"""The values of a function, numbered as in SSA form without rewriting any code, and the webs that they form.
 
-Values joined by phis came from one PTX register and cannot interfere, so each such web becomes one C variable.
+A web is a set of values joined by phis. They come from one PTX register and never interfere, so each web becomes one C
+variable.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Ssa:
         return len(self.register) - 1
 
     def _current(self, current: dict[str, int], undefined: dict[str, int], name: str) -> int:
-        """The value that a register has here; a new, undefined one for a register that nothing has written."""
+        """The value that a register has here: a new, undefined value if nothing has written the register."""
         value = current.get(name, undefined.get(name))
         if value is None:
             value = undefined[name] = self._new(name, 0)
@@ -156,7 +157,7 @@ class Ssa:
 
 
 def _web_roots(ssa: Ssa) -> list[int]:
-    """One representative for each value of its web, the set of values that must share a variable."""
+    """For each value, the representative of its web, the set of values that must share a variable."""
     parent = list(range(len(ssa.register)))
 
     def find(x: int) -> int:
@@ -172,7 +173,7 @@ def _web_roots(ssa: Ssa) -> list[int]:
         for instr, _, results in block_effects:
             if not keeps_old_values(instr):
                 continue
-            for name in results:  # the old value may stay, so the new one needs the same variable
+            for name in results:  # the old value can stay, so the new value needs the same variable
                 parent[find(ssa.use_of[(instr.index, name)])] = find(ssa.def_of[(instr.index, name)])
     return [find(value) for value in range(len(ssa.register))]
 
@@ -212,8 +213,8 @@ def _webs(graph: Graph, ssa: Ssa) -> Webs:
 
 
 def exposed(steps: Iterable[tuple[Iterable[T], Iterable[T]]]) -> tuple[set[T], set[T]]:
-    """The names that a block reads before it writes them, and those that it writes, from its steps' reads and
-    writes."""
+    """The names that a block reads before it writes them, and the names that it writes. `steps` are the reads and
+    writes of its instructions."""
     first: set[T] = set()
     changed: set[T] = set()
     for reads, writes in steps:
@@ -223,8 +224,8 @@ def exposed(steps: Iterable[tuple[Iterable[T], Iterable[T]]]) -> tuple[set[T], s
 
 
 def live_at_starts(blocks: Sequence[Block], reads: Sequence[set[T]], writes: Sequence[set[T]]) -> list[set[T]]:
-    """The names that are live at the start of each block, from those that each block reads first and those that it
-    writes."""
+    """The names that are live at the start of each block. `reads` are the names that a block reads before it writes
+    them, `writes` the names that it writes."""
     live = [set(each) for each in reads]
     changed = True
     while changed:

@@ -2,8 +2,8 @@
 
 Since compute capability 7.0 every lane of a divided warp eventually makes progress, so a lane may spin until another
 lane of its warp releases a lock or sets a flag (CUDA C++ Programming Guide, "Independent Thread Scheduling"). Whether
-such a loop ends depends on memory that other threads change; runtime/apart.c explains how it runs. All other loops end
-no matter what the other lanes do.
+such a loop ends depends on memory that other threads change; runtime/apart.c explains how the emulator runs it. All
+other loops end regardless of the other lanes.
 
 Lanes meet at barriers, at warp functions and at matrix instructions. The lanes that arrive first stay there until the
 other participants have arrived, or until nothing else can run.
@@ -20,18 +20,17 @@ from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 
 _STRONG = {"volatile", "relaxed", "acquire"}
 _PAUSES = {"nanosleep", "membar", "fence"}
-# Atomics with which programs poll memory. A counter (add, inc, dec, xor) gives each lane a value that no lane waits
-# for.
-_LOOKS = {"cas", "exch", "and", "or", "min", "max"}
+# Atomics with which programs poll memory: not add, inc, dec and xor, because no lane waits for the value of a counter.
+_POLLING_ATOMICS = {"cas", "exch", "and", "or", "min", "max"}
 _EVERY_LANE = Imm(-1)
 
 
 @dataclass(frozen=True, slots=True)
 class Callees:
-    """Names of the functions that, directly or through a call, read memory that other threads change (`looking`), and
-    of those in which lanes meet (`meeting`)."""
+    """Names of the functions that, directly or through a call, poll memory that other threads change (`polling`) or
+    contain an instruction at which lanes meet (`meeting`)."""
 
-    looking: frozenset[str] = frozenset()
+    polling: frozenset[str] = frozenset()
     meeting: frozenset[str] = frozenset()
 
     @staticmethod
@@ -40,7 +39,7 @@ class Callees:
         found = Callees()
         while True:
             more = Callees(
-                frozenset(name for name, body in bodies.items() if any(_look(i, found) for i in body)),
+                frozenset(name for name, body in bodies.items() if any(_polls_memory(i, found) for i in body)),
                 frozenset(name for name, body in bodies.items() if any(meeting_lanes(i, found) for i in body)),
             )
             if more == found:
@@ -49,9 +48,9 @@ class Callees:
 
 
 def waiting_loops(graph: Graph, callees: Callees) -> frozenset[int]:
-    """Headers of the loops in which lanes may wait."""
+    """Headers of the loops in which lanes may wait for other lanes."""
     if not graph.reducible:  # the loops are unknown
-        if not any(_look(i, callees) for b in graph.blocks for i in b.instrs):
+        if not any(_polls_memory(i, callees) for b in graph.blocks for i in b.instrs):
             return frozenset()
         return frozenset(s for b in graph.blocks for s in b.successors if s <= b.number)
     return frozenset(h for h, body in graph.loops.items() if _may_wait([graph.blocks[n] for n in body], callees))
@@ -74,8 +73,8 @@ def meeting_lanes(instr: Instr, callees: Callees) -> Operand | None:
 
 
 def meetings(graph: Graph, callees: Callees) -> frozenset[int]:
-    """Indices of the instructions that must begin a block so that lanes can wait before them: the first of each block
-    for each mask. After it the lanes are together until the end of the block."""
+    """Indices of the instructions that must begin a block so that lanes can wait before them: in each block, the first
+    meeting for each mask. After it the lanes stay together until the end of the block."""
     found = set()
     for block in graph.blocks:
         together: set[Operand] = set()
@@ -106,26 +105,26 @@ def idle_until_meeting(graph: Graph, number: int, callees: Callees) -> bool:
     return False
 
 
-# ---- what a loop reads ------------------------------------------------------------------------------------------
+# ---- loops that poll --------------------------------------------------------------------------------------------
 
 
-def _look(instr: Instr, callees: Callees) -> bool:
+def _polls_memory(instr: Instr, callees: Callees) -> bool:
     """Whether an instruction reads memory that other threads may change."""
     if instr.op == "ld":
         return not _STRONG.isdisjoint(instr.mods)
     if instr.op == "atom":
         amount = instr.operands[2]
-        return not _LOOKS.isdisjoint(instr.mods) or (isinstance(amount, Imm) and amount.value == 0)
+        return not _POLLING_ATOMICS.isdisjoint(instr.mods) or (isinstance(amount, Imm) and amount.value == 0)
     if instr.op == "call":
-        return not isinstance(instr.callee, Sym) or instr.callee.name in callees.looking
+        return not isinstance(instr.callee, Sym) or instr.callee.name in callees.polling
     return instr.op == "mbarrier" and instr.mods.action in ("test_wait", "try_wait")
 
 
 def _may_wait(body: list[Block], callees: Callees) -> bool:
     instrs = [i for b in body for i in b.instrs]
     pauses = any(i.op in _PAUSES for i in instrs)
-    looks = [i for i in instrs if _look(i, callees) or (pauses and i.op == "ld" and i.mods.space != "param")]
-    if not looks:
+    polls = [i for i in instrs if _polls_memory(i, callees) or (pauses and i.op == "ld" and i.mods.space != "param")]
+    if not polls:
         return False
     definitions: dict[str, list[Instr]] = {}
     for instr in instrs:
@@ -135,8 +134,8 @@ def _may_wait(body: list[Block], callees: Callees) -> bool:
     deciding = _sources(ends, definitions)
     decide = {i.index for i in deciding}
     if any(i.op == "ld" and _is_private(i) for i in deciding):
-        return True  # a local variable or a parameter can hold any value
-    return any(i.index in decide and not _follows_memory(i, definitions) for i in looks)
+        return True  # a polled value may have been stored there before
+    return any(i.index in decide and not _expects_current_value(i, definitions) for i in polls)
 
 
 def _is_private(instr: Instr) -> bool:
@@ -157,9 +156,9 @@ def _sources(names: set[str], definitions: dict[str, list[Instr]]) -> list[Instr
     return list(found.values())
 
 
-def _follows_memory(instr: Instr, definitions: dict[str, list[Instr]]) -> bool:
-    """Whether a compare-and-swap expects what memory held a moment ago. It then fails only if another thread's
-    succeeded, so no lane waits for a lane that cannot run."""
+def _expects_current_value(instr: Instr, definitions: dict[str, list[Instr]]) -> bool:
+    """Whether a compare-and-swap expects a value that the loop has just read from memory. It then fails only if another
+    thread's compare-and-swap succeeded meanwhile, so no lane waits for a lane that cannot run."""
     if instr.op != "atom" or "cas" not in instr.mods:
         return False
     expected = instr.operands[2]

@@ -67,7 +67,7 @@ def items_of(operand: Operand) -> tuple[Operand, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Instr:
-    """One instruction. `op` is the first word, `mods` the dotted rest, as in ld | (global, v4, f32). `index` is its
+    """One instruction. In ld.global.v4.f32, `op` is ld and `mods` is (global, v4, f32). `index` is the instruction's
     position in the function's body, by which the analyses identify it."""
 
     op: str
@@ -78,7 +78,7 @@ class Instr:
     index: int = field(compare=False)
     results: tuple[Operand, ...] = ()  # calls only: the variables that receive return values
     callee: Operand | None = None  # calls only
-    targets: tuple[str, ...] = ()  # brx.idx and indirect calls: the names listed
+    targets: tuple[str, ...] = ()  # the labels of a brx.idx, or the prototype or list of targets of an indirect call
 
     @property
     def type(self) -> str:
@@ -86,7 +86,7 @@ class Instr:
 
     @property
     def sources(self) -> tuple[Operand, ...]:
-        """The operands after the result (or the two results) of an instruction that has one."""
+        """The operands after the one or two results. Only for instructions that have a result."""
         return self.operands[2 if self.mods.two_results else 1 :]
 
     @property

@@ -1,4 +1,4 @@
-"""Parses the modifiers of an instruction, the words after its first: in ld.global.v4.f32 the space, v4 and the type."""
+"""Parses the modifiers of an instruction, the words after its first: in ld.global.v4.f32 global, v4 and f32."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 
 
 class Modifiers(tuple[str, ...]):
-    """The modifiers as words, with `__` for `::`, and what they mean.
+    """The modifiers as words, with `__` for `::`, and their meanings.
 
     `types`: the types of results and operands, in the order written; `type` is the last one, "" if there is none.
-    `action`: the first word other than `cta`: what bar, mbarrier, wmma and cp do, what setp and testp test.
+    `action`: the first word other than `cta`: what bar, mbarrier, wmma and cp do, and what setp and testp test.
     `space`: the address space, "generic" if none is named.
     `rounding`: rn, rni, …; "" if none is named.
     `operation`: of atom, red, redux, vote and shfl, and how setp combines its last operand; "" if there is none.

@@ -1,4 +1,4 @@
-"""Parse PTX operands and numeric literals. The same texts occur many times, so the results are memoised."""
+"""Parse PTX operands and numeric literals. The same operands occur many times, so parsed operands are memoised."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class PtxSyntaxError(Exception):
     """PTX that this parser does not understand; the message quotes the text."""
 
 
-NAME = r"[A-Za-z_$%][\w$]*"  # an identifier; .x, .y or .z may follow that of a special register
+NAME = r"[A-Za-z_$%][\w$]*"  # an identifier, without the .x, .y or .z of a special register
 _NAME = re.compile(r"[A-Za-z_$%][\w$]*(?:\.[\w$]+)*$")
 _SIGNED = re.compile(r"([-+]?)\s*([\w.]+(?:[eE][-+]\d+)?)$")
 _LITERAL = re.compile(r"0[xX][0-9a-fA-F]+U?|0[bB][01]+U?|0[0-7]*U?|[1-9]\d*U?")
@@ -97,8 +97,8 @@ def integer(text: str) -> int:
 
 
 def initial(text: str, kind: str, size: int, dims: list[int]) -> tuple[Initial, ...]:
-    """The initial values of an array of dimensions `dims` with elements of `size` bytes. The first dimension may be 0,
-    which leaves it open."""
+    """The initial values of an array of dimensions `dims` with elements of `size` bytes. A first dimension of 0 is
+    open."""
     found: list[Initial] = []
     text = text.strip()
     if text.startswith("{") and not dims:

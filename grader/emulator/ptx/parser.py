@@ -1,7 +1,7 @@
 """A parser for the PTX of nvcc and of inline assembly, which may have white space, comments and line breaks anywhere.
 
-The parser takes statements, labels, brackets and directives off the text one after the other. Parsing of operands is
-memoised (operands.py), because the same ones occur many times: a 5000-instruction kernel parses in well under 0.2 s.
+The parser takes statements, labels, brackets and directives off the text one after the other. Operands are memoised
+(operands.py): a 5000-instruction kernel parses in well under 0.2 s.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from grader.emulator.ptx.operands import NAME, PtxSyntaxError, initial, integer,
 TYPE_BYTES = {name: -(-bits // 8) for name, bits in BITS.items()}
 MAX_REGISTERS = 1 << 20  # per declaration, so that a mistyped number cannot fill the memory
 
-_COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*|/\*.*?\*/', re.S)  # or a string, which may hold a path with //
+_COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*|/\*.*?\*/', re.S)  # matches strings too, which can contain //
 _SPACE = re.compile(r"\s+")
 _STATEMENT = re.compile(r'(?:"[^"]*"|[^;"])*;')
 _LABEL = re.compile(rf"({NAME})\s*:(?!:)\s*(?=(\.\w+)?)")
@@ -75,12 +75,12 @@ def parse(text: str, *, first_file: int = 0) -> Module:
         AssertionError,
         RecursionError,
     ) as error:
-        # Inline assembly can put any text into PTX: half a statement must not crash the grader.
+        # Inline assembly can put any text into PTX, and half a statement must not crash the grader.
         raise PtxSyntaxError(f"an incomplete statement ({type(error).__name__})") from error
 
 
 def link_modules(modules: list[Module]) -> Module:
-    """Merge modules that were compiled to be linked: definitions replace declarations."""
+    """Merge modules compiled with -rdc=true: definitions replace declarations."""
     result = Module(modules[0].version, modules[0].target)
     for module in modules:
         result.files.update(module.files)
@@ -104,7 +104,7 @@ class _Parser:
         self.wide: set[str] = set()  # .b128 registers, each stored as two of .b64
         self.rename: dict[str, str] = {}
         text = _COMMENT.sub(lambda found: found[1] or " ", text)
-        for found in _FILE.finditer(text):  # nvcc writes them last, but .loc needs them earlier
+        for found in _FILE.finditer(text):  # in advance: nvcc writes .file last, but parsing .loc needs the names
             self.module.files[int(found[1]) + first_file] = os.path.normpath(found[2])
         self._run(_SPACE.sub(" ", text).strip())
 
@@ -182,12 +182,12 @@ class _Parser:
         return 0
 
     def _loc(self, found: re.Match[str]) -> None:
-        if int(found[2]) == 0:  # nvcc gives its own code line 0: keep the last real line
+        if int(found[2]) == 0:  # code that nvcc adds has line 0: keep the last real line
             return
         file, number = int(found[1]) + self.first_file, int(found[2])
         if found[3] and not self._own(file) and self._own(int(found[3]) + self.first_file):
             file, number = int(found[3]) + self.first_file, int(found[4])
-        elif not self._own(file) and self.loc.line:  # in a header: a line of the student's code is more useful
+        elif not self._own(file) and self.loc.line:  # in a library's header: keep the last line of the student's code
             return
         self.loc = Loc(file, number)
 
@@ -201,7 +201,7 @@ class _Parser:
         self.scopes.append(self.rename)
         self.rename = dict(self.rename)
         self.scope_count += 1
-        for name in _labels_inside(text, at):  # labels are local to their { } and used before they appear
+        for name in _labels_inside(text, at):  # labels are local to their { }, and branches can precede them
             self.rename[name] = f"{name}.{self.scope_count}"
 
     def _close(self) -> None:
@@ -267,7 +267,7 @@ class _Parser:
 
     def _label_directive(self, label: str, directive: str, text: str) -> None:
         assert self.function is not None
-        if directive != ".callprototype":  # whose facts are in the call too
+        if directive != ".callprototype":  # a call itself has all that its prototype says
             self.function.branch_targets[self._label(label)] = tuple(self._label(n.strip()) for n in text.split(","))
 
     def _statement(self, text: str) -> None:
@@ -297,7 +297,7 @@ class _Parser:
     def _register(self, name: str, kind: str) -> None:
         assert self.function is not None
         unique = name
-        if self.scopes:  # names are local to a { }, as inline assembly and calls have it
+        if self.scopes:  # names are local to their { }, which inline assembly and calls use
             unique = f"{name}.{self.scope_count}"
             self.rename[name] = unique
         if kind == "b128":
@@ -392,8 +392,8 @@ class _Parser:
         )
 
     def _renamed(self, given: Operand) -> Operand:
-        """The operand with the names of this { }. A symbol that names a register becomes a register, because inline
-        assembly need not write the %."""
+        """The operand with the renamings of the current { }. A symbol that names a register becomes a register, because
+        names of registers in inline assembly need no %."""
         if isinstance(given, Reg | Sym):
             assert self.function is not None
             name = self.rename.get(given.name, given.name)
@@ -415,8 +415,8 @@ class _Parser:
 
 
 def _halves(mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[tuple[tuple[Operand, ...], tuple[str, ...]]]:
-    """Rewrite an instruction on .b128 registers, each stored as two of .b64: as two instructions (mov), or as one with
-    .v2."""
+    """Rewrite an instruction on .b128 registers, each of which is stored as two .b64 registers: a mov becomes two
+    instructions, any other instruction one with .v2."""
     if mods[-1:] != ("b128",):
         return [(operands, mods)]
     vectors = [o for o in operands if isinstance(o, Vec) and len(o.items) == 2]
@@ -426,8 +426,8 @@ def _halves(mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[tuple[
 
 
 def _parts_chosen(operands: list[str]) -> tuple[list[str], list[str]]:
-    """The operands of a video instruction without signs and selectors, and these as modifiers: -a.b0 becomes a, a_neg
-    and a_b0."""
+    """Turn the signs and selectors of a video instruction's operands into modifiers: if its second operand is -x.b0,
+    the operand becomes x, and the modifiers are a_neg and a_b0."""
     plain, chosen = [], []
     for name, text in zip("dabc", operands, strict=False):
         found = _PART.match(text)

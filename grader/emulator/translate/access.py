@@ -1,4 +1,5 @@
-"""Emits loads and stores: quick accesses, accesses to local memory and parameters, and calls of the runtime."""
+"""Emits loads and stores: accesses in C after a quick bounds check, rows of local memory and parameters, and calls of
+the runtime."""
 
 from __future__ import annotations
 
@@ -75,11 +76,11 @@ class Access:
 
     @property
     def is_row(self) -> bool:
-        """Whether the lanes' elements lie side by side, as in a C vector."""
+        """Whether the lanes' elements are adjacent in memory, as in a C vector."""
         return self.kind is Kind.AFFINE and self.stride == self.size == self.total and self.bits >= 32
 
     def is_whole(self, instr: Instr) -> bool:
-        """Whether other threads must see a vector access as one (runtime/whole.c)."""
+        """Whether other threads must see a vector access as a single access (runtime/whole.c)."""
         shared_by_workers = self.space in ("generic", "global") and not self.w.layout.watched
         return shared_by_workers and self.count > 1 and self.total in (8, 16) and bool(order_of(instr) & STRONG)
 
@@ -142,9 +143,8 @@ def local_row(access: Access) -> None:
 
 
 def pointer(access: Access) -> None:
-    """Declare `u8 *p`: the host address of lane 0's access, or for VECTOR addresses the origin of their offsets. It is
-    NULL if the quick check fails. VECTOR addresses also declare their offsets, o0… (VU in shared memory, VQ elsewhere).
-    """
+    """Declare `u8 *p`: the host address of lane 0's access, or the origin of VECTOR addresses. It is NULL if the quick
+    check fails. For VECTOR addresses also declare their offsets o0… (VU in shared memory, VQ elsewhere)."""
     w, mem, space, site, total = access.w, access.mem, access.space, access.site, access.total
     if access.kind is not Kind.VECTOR:
         if space == "shared":
@@ -173,7 +173,8 @@ def from_origin(access: Access) -> None:
 
 def lanes_of_piece(access: Access, i: int, *, everywhere: bool = False) -> tuple[str, str, str]:
     """The suffix of the gather or scatter for piece `i` of an element's row, its offsets from `p`, and its lane masks.
-    Words can use offsets of 32 bits; otherwise offsets have 64 bits, in two pieces for elements below 64 bits."""
+    `everywhere`: for all lanes, active or not. 32-bit elements can use 32-bit offsets; otherwise offsets have 64 bits,
+    in two pieces for elements of fewer bits."""
     w, bits = access.w, access.bits
     narrow = bits == 32 and (access.kind is Kind.AFFINE or access.space == "shared")
     pieces = [i] if narrow or bits == 64 else [2 * i, 2 * i + 1]
@@ -208,8 +209,8 @@ def cold_load(access: Access, raw: Raw, *, whole: bool = False, words: bool = Fa
 
 
 def row_load(access: Access, names: Sequence[str], p: str, relative: str) -> None:
-    """Write the load of an element from rows (local memory or .param variables). `p` is the row of the access's first
-    word; `relative` is the byte offset from it."""
+    """Write the load of an element from rows, as in local memory and .param variables. `p` is the row of the access's
+    first word; `relative` is the byte offset from it."""
     w, bits = access.w, access.bits
     for i, name in enumerate(names):
         at = f"({relative}) >> 2) * 128u + "

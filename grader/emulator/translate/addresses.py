@@ -1,4 +1,4 @@
-"""Addresses: their spaces, and the C text of those that an instruction uses."""
+"""C text of the addresses that instructions use, by address space."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def lane_addresses(w: Writer, mem: Mem, name: str, space: str) -> None:
 
 
 def address_arguments(w: Writer, mem: Mem, space: str, *, whole: bool = False, row: bool = False) -> tuple[str, str]:
-    """The suffix of the rt_load or rt_store for this address, and its arguments. Writes a row of addresses if it needs
-    one."""
+    """The suffix of the rt_load_… or rt_store_… function for an address, and its arguments for the address. If the
+    function takes a row of addresses, write code that fills one."""
     if whole:
         lane_addresses(w, mem, "aa", space)
         return "whole", "aa"

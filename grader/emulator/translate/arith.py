@@ -53,7 +53,7 @@ def add_sub(w: Writer, instr: Instr) -> None:
 
 @handles("addc", "subc", "madc")
 def carry(w: Writer, instr: Instr) -> None:
-    """Extended precision. Results are computed in a type with 64 more bits; the carry flag is a predicate register."""
+    """Arithmetic with a carry flag, which is stored as a predicate register."""
     t = instr.type
     operands = instr.operands[1:]
     takes = instr.op in ("addc", "subc", "madc")
@@ -155,7 +155,7 @@ def wide(w: Writer, instr: Instr, t: str, a: Operand, b: Operand, c: Operand | N
     if w.result_shape(d).kind is Kind.AFFINE:
         if w.uniform(a):
             a, b = b, a
-        # A guard at the start of this block has checked that no lane wraps around.
+        # The check at the start of this block (_guard_entry in control.py) ensures that no lane wraps around.
         kind = FORMS[q].scalar
         base = f"(u64)(({kind}){w.base(a, t)} * ({kind}){w.s(b, t)})"
         stride = "0" if w.uniform(a) else f"{w.stride(a)} * (i64){w.s(b, t)}"

@@ -6,7 +6,7 @@ from grader.emulator.analysis.effects import has_result
 from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg
 from grader.emulator.translate.access import OBJECT
 from grader.emulator.translate.addresses import SPACE_CODES, lane_addresses
-from grader.emulator.translate.rows import declare, register_rows, rows, rows_from, value_lanes
+from grader.emulator.translate.rows import declare, first_lane, rows, rows_from, value_lanes
 from grader.emulator.translate.writer import Writer, handles
 
 
@@ -15,22 +15,15 @@ def barrier_operands(w: Writer, instr: Instr) -> tuple[str, str]:
     operands = list(instr.operands)
     if "red" in instr.mods:
         operands = operands[1:-1]
-    number = _uniform(w, operands[0]) if operands else "0"
-    threads = _uniform(w, operands[1]) if len(operands) > 1 else "0"
+    number = first_lane(w, operands[0]) if operands else "0"
+    threads = first_lane(w, operands[1]) if len(operands) > 1 else "0"
     return number, threads
-
-
-def _uniform(w: Writer, operand: Operand) -> str:
-    if w.uniform(operand):
-        return w.s(operand, "u32")
-    # All lanes of a warp must pass the same barrier number, so one computed from threadIdx is read from the first lane.
-    return f"{register_rows(w, operand, 'b')}[lowest_lane({w.mask})]"
 
 
 @handles("bar", "barrier")
 def barrier(w: Writer, instr: Instr) -> None:
     mods = instr.mods
-    if mods.action == "warp":  # bar.warp.sync: lanes already run in step
+    if mods.action == "warp":  # bar.warp.sync
         sync_warp(w, instr.operands[0], always_whole=not w.slow and instr.guard is None)
         return
     if mods.action == "cluster":
@@ -144,4 +137,4 @@ def move_registers(w: Writer, instr: Instr) -> None:
 
 @handles("pmevent")
 def ignored(w: Writer, instr: Instr) -> None:
-    """Translate a hint for the hardware to nothing."""
+    """Write nothing: a performance monitor event changes no result."""

@@ -1,4 +1,4 @@
-"""Bulk copies: cp.async.bulk and cp.reduce.async.bulk, with tensor maps and without. runtime/bulk.c makes them arrive."""
+"""Bulk copies: cp.async.bulk and cp.reduce.async.bulk, with tensor maps and without. runtime/bulk.c executes them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def _reduction(instr: Instr) -> str:
 
 
 def _sites(w: Writer, instr: Instr, *, into_shared: bool) -> str:
-    """The sites of the load and of the store. A reduction of single elements is atomic (PTX ISA, cp.reduce.async.bulk)."""
+    """The sites of the load and of the store. A reduction updates each element atomically (PTX ISA,
+    cp.reduce.async.bulk)."""
     store = "ATOMIC" if "reduce" in instr.mods else "COPY" if into_shared else "STORE"
     return f"{w.site('LOAD', 16, ASYNC)}, {w.site(store, 16, ASYNC)}"
 
@@ -51,7 +52,8 @@ def _addresses(w: Writer, operand: Operand, name: str, space: str) -> None:
 
 
 def _completion(w: Writer, instr: Instr, rest: Sequence[Operand]) -> str:
-    """The barrier object at which a copy completes, or NULL for a copy of a bulk group; and the blocks of a multicast, or NULL."""
+    """C arguments: the barrier object at which a copy completes, NULL for a copy of a bulk group; and the blocks of a
+    multicast, NULL for other copies."""
     if "bulk_group" in instr.mods or not rest:
         return "NULL, NULL"
     _addresses(w, rest[0], "oa", "shared")
@@ -62,7 +64,8 @@ def _completion(w: Writer, instr: Instr, rest: Sequence[Operand]) -> str:
 
 
 def _bytes(w: Writer, instr: Instr) -> None:
-    """The address spaces of target and source are the first two that the instruction names."""
+    """Write a copy without a tensor map. The first two address spaces that the instruction names are those of the
+    target and the source."""
     spaces = [word.split("__")[0] for word in instr.mods if word.split("__")[0] in ("shared", "global")]
     to, source, size, *rest = instr.operands
     _addresses(w, to, "ta", spaces[0])
@@ -78,8 +81,8 @@ def _bytes(w: Writer, instr: Instr) -> None:
 
 
 def _tensor(w: Writer, instr: Instr) -> None:
-    """[shared], [map, {coordinates}], [object], or [map, {coordinates}], [shared] in the other direction. With im2col, the
-    offsets of a load follow its object."""
+    """Write a copy with a tensor map. A load has the operands [shared], [map, {coordinates}], [barrier object], and with
+    im2col its offsets; a store has [map, {coordinates}], [shared]."""
     first, second, *rest = instr.operands
     box, shared = (first, second) if isinstance(first, Vec) else (second, first)
     if not (isinstance(box, Vec) and len(box.items) == 2 and isinstance(box.items[1], Vec)):

@@ -22,12 +22,12 @@ from grader.emulator.translate.writer import Writer
 
 
 class FormWriter(Writer):
-    """A `Writer` that also emits the control flow around instructions. It returns a `Way` for each block; `lines` collects the
-    cases of the blocks that are C."""
+    """A `Writer` that also emits the control flow around instructions. `write_block` returns the `Way` of a block;
+    `lines` collects the switch cases of the blocks that contain C code."""
 
     def __init__(self, *args: Any, compiled: Collection[int] = ()) -> None:
         super().__init__(*args)
-        self.compiled = compiled  # blocks with registers in variables
+        self.compiled = compiled  # numbers of the blocks that gcc compiles, with registers in C variables
         self.targets: list[int] = []  # the targets of all switches
 
     def write_block(self, block: Block) -> Way:
@@ -76,8 +76,8 @@ class FormWriter(Writer):
         )
 
     def _in_rows(self, block: Block) -> Way | None:
-        """Write a block's instructions as threaded code. Returns the way from its end if it ends with a barrier in the
-        slow form."""
+        """Write a block's instructions as threaded code. Return the way from its end if the block ends with a barrier
+        and this is the slow form."""
         counting = self.layout.counting
         if counting:
             self.as_row(lambda: counting.enter(self, block))
@@ -121,7 +121,7 @@ class FormWriter(Writer):
         self.lines += [f"{f} = {v};" for web in stored for v, f in self._copies(web)] + ["}"]
 
     def _copies(self, web: int) -> Iterator[tuple[str, str]]:
-        """Pairs of a variable and its cell in the frame."""
+        """The C variables of a web, each with its cell in the frame."""
         kept, shape, place = self.declared(self.values.register[web]), self.web_shape(web), self.places[web]
         parts = [""]
         if kept != "pred" and shape.kind is Kind.VECTOR:
@@ -141,8 +141,8 @@ class FormWriter(Writer):
         return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.is_dynamic else "")
 
     def _hold(self, block: Block) -> int:
-        """At a place where lanes meet, hold the lanes until participants that waited elsewhere arrive. Return the mask
-        of the participants if it is known, else 0."""
+        """Hold lanes at a meeting until the participants that have waited elsewhere arrive. If the mask of the
+        participants is a literal, return it for the runtime; otherwise write code and return 0."""
         self.instr = block.instrs[0]
         mask = meeting_lanes(self.instr, self.layout.callees_do)
         assert mask is not None
@@ -154,7 +154,7 @@ class FormWriter(Writer):
         return 0
 
     def _gather(self, block: Block) -> Gather:
-        """Write code that makes lanes wait for those that their masks name."""
+        """Write code that makes lanes wait for the lanes that their masks name."""
         instr = self.instr = block.instrs[0]
         members = meeting_lanes(instr, self.layout.callees_do)
         assert members is not None
@@ -163,7 +163,7 @@ class FormWriter(Writer):
         return Gather(begin, end, call_number(instr), self.layout.site(instr.loc, "OTHER", 0, 0))
 
     def _guard_entry(self, block: Block) -> None:
-        """Leave the linear form for good if an affine index would wrap around in 32 bits."""
+        """Write a check that leaves the linear form for good if an affine index would wrap around in 32 bits."""
         instr = block.instrs[0]
         self.instr = instr
         d = instr.operands[0]
@@ -205,9 +205,8 @@ class FormWriter(Writer):
         kept = self.declared(self.values.register[web])
         general, shape = self.frame.general.shape[web], self.web_shape(web)
         dynamic = shape.is_dynamic
-        if (
-            kept == "pred" and shape.kind is Kind.UNIFORM and general.kind is Kind.VECTOR
-        ):  # lanes that have left keep their values
+        if kept == "pred" and shape.kind is Kind.UNIFORM and general.kind is Kind.VECTOR:
+            # Lanes that have left keep their bits, so only those of m count.
             self.line(f"{self.cell(web)} = -(u32)(({self.frame_cell(web)} & m) != 0);")
         elif kept == "pred" or general.kind is Kind.UNIFORM:
             self.line(f"{self.cell(web)} = {self.frame_cell(web)};")
@@ -240,8 +239,8 @@ class FormWriter(Writer):
         after = self.values.live_in[stop] if meet else set()
         changed = {self.values.of_write(i, name) for b in region for i in b.instrs for name in written(i)}
         needed = live | after
-        # A barrier, or lanes that wait for others, may keep the warp in the slow form to the end. Otherwise the slow
-        # form reads only the registers that its region names.
+        # A barrier, or lanes that wait for others, can keep the warp in the slow form to the function's end. Otherwise
+        # the slow form reads only the registers that occur in the region.
         stays = any(is_barrier(i) for b in region for i in b.instrs)
         if not stays and not any(b.number in self.layout.waiting for b in region):
             reads = {self.values.of_read(i, name) for b in region for i in b.instrs for name in read(i)}
@@ -273,7 +272,7 @@ class FormWriter(Writer):
         return f"(~{name})" if end.condition.negated else name
 
     def _way_on(self, block: Block) -> Way:
-        """The way that lanes go from the end of a block."""
+        """The way that lanes take from the end of a block."""
         end = block.end
         if isinstance(end, Leave):
             return Way(kind="EXIT" if end.exits else "RETURN")
@@ -298,7 +297,7 @@ class FormWriter(Writer):
         )
 
     def _leaving_side(self, end: Branch) -> int:
-        """1 if the lanes that take a branch only leave, 2 if the other lanes do, else 0."""
+        """1 if the lanes that take a branch leave the function at once, 2 if the other lanes do, else 0."""
         for side, number in enumerate((end.taken, end.fallthrough), 1):
             block = self.graph.blocks[number]
             if isinstance(block.end, Leave) and not block.instrs and (self.function.entry or not block.end.exits):
@@ -348,7 +347,7 @@ class FormWriter(Writer):
         self.line(f"goto B{target}; }}")
 
     def _slow_barrier(self, instr: Instr, block: Block) -> Way | None:
-        """Write the arrival of a divided warp's lanes at a barrier, where they wait until the others arrive or
+        """Write the arrival of a divided warp's lanes at a barrier, where they wait until the other lanes arrive or
         leave."""
         self.instr = instr
         end = block.end
@@ -356,7 +355,7 @@ class FormWriter(Writer):
         if "red" in instr.mods:
             self.line(
                 f"if (m != w->live) rt_fault(w, {self.site('BARRIER')}, lowest_lane(m), 719, "
-                '"a barrier with a reduction (__syncthreads_count and its like) that only some threads of a warp reach");'
+                '"a barrier with a reduction, such as __syncthreads_count, that only some threads of a warp reach");'
             )
             self.write(instr)
             return None

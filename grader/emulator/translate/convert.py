@@ -109,7 +109,7 @@ def _integer(w: Writer, instr: Instr, dt: str, st: str) -> None:
 
 
 def _resized(text: Callable[[int], str], st: str, dt: str, i: int) -> str:
-    """Piece `i`, as wide as `dt`, of an integer whose pieces of type `st` are given by `text`."""
+    """Piece `i` of an integer resized from type `st` to the width of `dt`. `text` returns the pieces of type `st`."""
     if FORMS[dt].wide == FORMS[st].wide:
         return text(i)
     if FORMS[dt].wide:
@@ -161,8 +161,8 @@ def _cut(text: str, t: str) -> str:
 
 
 # Conversions to or from floats, by kind: C functions to apply in turn, each with the type of its result. {s} and {d}
-# are the two types, {i} is how a float becomes an integer, {r} how a number is rounded. f32 holds every half and every
-# 16-bit integer exactly, and f64 every 32-bit integer, so only the last step rounds.
+# are the two types, {i} is the rounding to an integer, {r} any other rounding. f32 holds every half and every 16-bit
+# integer exactly, and f64 every 32-bit integer, so only the last step rounds.
 _STEPS = {
     ("half", "half"): "{s}_to_f32:f32 round_{i}_f32:f32 f32_to_{d}:{d}",
     ("half", "f32"): "{s}_to_f32:f32",
@@ -264,7 +264,7 @@ _BYTE_FLOATS = ("e4m3x2", "e5m2x2")
 
 
 def _byte_floats(w: Writer, instr: Instr) -> None:
-    """Pairs of 8-bit floats, from two f32, from or to two halves (runtime/fp8.h.inc)."""
+    """Convert two f32 or two halves to a pair of 8-bit floats, or such a pair to two halves (runtime/fp8.h.inc)."""
     dt, st = instr.mods.types
     if not (dt == "f16x2" or (dt in _BYTE_FLOATS and st in ("f32", "f16x2"))):
         raise w.refuse()

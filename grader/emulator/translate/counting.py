@@ -1,4 +1,4 @@
-"""Write the code that counts, in programs built with `count`; runtime/counters.h describes the method.
+"""Write the code for counters, in programs built with `count`; runtime/counters.h describes the method.
 
 There are three hooks: where a block is entered, before an instruction, and where lanes diverge. All forms of a function
 share the numbers of its slots, accesses and branches, so the counts do not depend on which form a warp runs.
@@ -52,8 +52,8 @@ AccessKind = Literal["LOAD", "STORE", "ATOMIC", "REDUCTION", "COPY_FROM", "COPY_
 
 
 def instruction_class(instr: Instr) -> str | None:
-    """One of CLASSES, or None if a GPU executes no instruction for it: it reads kernel parameters as operands and
-    passes arguments of calls in registers."""
+    """One of CLASSES. None for loads and stores of parameters, for which a GPU executes no instruction: kernel
+    parameters are operands there, and arguments of calls are in registers."""
     op, mods = instr.op, instr.mods
     if op in ("ld", "st") and mods.space == "param":
         return None
@@ -75,7 +75,7 @@ def lane_operations(instr: Instr) -> tuple[str, str, int] | None:
 
 
 def may_compute_floats(instr: Instr) -> bool:
-    """Whether an instruction computes with floating-point numbers, or calls a function that may."""
+    """Whether an instruction computes with floating-point numbers, or calls a function that might."""
     adds = instr.op in ("atom", "red", "cp", "max", "min") and instr.type in _FLOATS
     return adds or instr.op == "call" or instruction_class(instr) == "tensor" or lane_operations(instr) is not None
 
@@ -193,7 +193,8 @@ class FunctionCounting:
         self._count(w, self._starts(block)[0], mask)
 
     def instruction(self, w: Writer, block: Block, index: int) -> None:
-        """Write the hook between two instructions of a block: lanes may have left in a call."""
+        """Write the hook before instruction `index` of a block if a call precedes it, because lanes may have left in
+        the call."""
         slot = self._starts(block).get(index) if index else None
         if slot is not None:
             self._count(w, slot, "m")
@@ -221,11 +222,11 @@ class FunctionCounting:
         return fused is not None and fused.leader is not instr
 
     def parting(self, w: Writer, block: Block, condition: str) -> None:
-        """Write the hook where those lanes of m that are in `condition` take a branch."""
+        """Write the hook for a branch that the lanes of `condition` & m take."""
         w.line(f"COUNT_BRANCH(w, {w.number(self._branch(block))}, {condition} & m, m);")
 
     def switch(self, w: Writer, block: Block) -> None:
-        """Emit the counting hook for a switch; `index[32]` holds each lane's target at that point."""
+        """Write the hook for a switch; `index[32]` holds each lane's target at that point."""
         w.line(f"rt_count_switch(w, {self._branch(block)}, t->index, m);")
 
     def _count(self, w: Writer, slot: int, mask: str) -> None:
@@ -279,7 +280,7 @@ class FunctionCounting:
         w.line("}")
 
     def _copy(self, w: Writer, instr: Instr) -> None:
-        """Write the hook for an asynchronous copy: how many sectors it reads depends on both of its addresses."""
+        """Write the hook for an asynchronous copy: the number of sectors that it reads depends on both its addresses."""
         requests = list(_accesses(instr, self._used))
         if not requests:
             return

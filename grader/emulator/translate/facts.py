@@ -1,4 +1,4 @@
-"""The places of a module's variables, and the C names of its variables and functions."""
+"""The offsets of a module's variables, and the C names of its variables and functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 from grader.emulator.ptx import Function, Instr, Module, Sym, Variable
 
 SYSTEM_SHARED_BYTES = 1024
-"""Shared memory of the system, before a block's own from sm_90 on: SHARED_START of runtime/device.h."""
+"""From sm_90 on, a block's own shared memory begins after that of the system: SHARED_START of runtime/device.h."""
 
 
 def aligned(offset: int, align: int) -> int:
@@ -63,8 +63,8 @@ class Facts:
         return list(seen.values())
 
     def shared(self, function: Function) -> tuple[dict[str, int], int]:
-        """Offsets of a function's shared variables, and where its static ones end. Module-level variables come first, at
-        the same place for all functions of the module; each function's own variables follow; dynamic memory is last."""
+        """Offsets of a function's shared variables, and the end of the static ones. Module-level variables come first, at
+        the same offsets for all functions of the module; each function's own variables follow; dynamic memory is last."""
         module = [v for v in self.module.variables.values() if v.space == "shared"]
         owners = self.reached(function) if function.entry else [function]
         static = [v for v in module if v.size and v.name in self._shared_used]
@@ -118,7 +118,7 @@ class Facts:
         return offsets, aligned(at, 16)
 
     def stack_bytes(self, kernel: Function) -> int:
-        """The most local memory that a kernel and its callees can declare, in bytes."""
+        """An upper bound on the local memory of a kernel and its callees, in bytes."""
         return sum(self._stack_bytes(f) for f in self.reached(kernel))
 
     def _stack_bytes(self, f: Function) -> int:

@@ -66,8 +66,8 @@ def testp(w: Writer, instr: Instr) -> None:
 
 
 def half(w: Writer, instr: Instr, t: str) -> None:
-    """fp16 and bf16 arithmetic: each value is widened to f32, and the result is rounded once. For add, sub and mul this
-    rounds correctly (f32 has more than 2p+2 bits for p = 11 or 8); fma goes through f64."""
+    """fp16 and bf16 arithmetic: operands are widened to f32, and the f32 result is rounded. For add, sub and mul this
+    rounds correctly, because the 24 bits of f32 are at least 2p + 2 for p = 11 and p = 8; fma goes through f64."""
     base = t[:-2] if t.endswith("x2") else t
     op = instr.op
     operands = list(instr.operands[1:])

@@ -19,15 +19,15 @@ from grader.emulator.translate.template import Code, Templates
 from grader.emulator.translate.types import storage
 from grader.emulator.translate.ways import ABSENT, form_text
 
-# A kernel whose blocks are rows of threads rarely needs the general form, since a row's length is usually a multiple of
-# 32. With up to this many instructions in inner loops gcc optimises that form too: an attention kernel with rows of 100
-# threads then takes half the time.
+# A kernel with one-dimensional blocks rarely needs the general form, since their size is usually a multiple of 32. If it
+# has at most this many instructions in inner loops, gcc compiles them for that form too: an attention kernel with blocks
+# of 100 threads then takes half the time.
 COMPILED_TWICE = 400
 
 
 def write_forms(layout: Layout, templates: Templates, table: str, *, budget: int) -> tuple[list[str], int]:
-    """Write the C text of each form of a function, and of its entry. `table` is the C name of `templates`. gcc
-    optimises up to `budget` instructions of inner loops block by block; the second result is how many there are."""
+    """Return the C texts of a function's forms and entry, and the number of instructions for gcc to compile: those of
+    inner loops, up to `budget`. `table` is the C name of `templates`."""
     text = _FunctionText(layout, templates, table, budget)
     return text.parts(), text.spent
 
@@ -88,8 +88,8 @@ class _FunctionText:
         return [*texts.values(), self._entry(graph, needed, list(texts))]
 
     def _inner_blocks(self, graph: Graph) -> set[int]:
-        """The blocks worth gcc's time: those in loops, the deepest first, and among these those with most arithmetic
-        on floats, until the budget is used up."""
+        """The blocks for gcc to compile: blocks in loops, the deepest first, and at the same depth those with the
+        largest share of f32 instructions, up to the budget."""
         depth = {b.number: sum(b.number in body for body in graph.loops.values()) for b in graph.blocks}
 
         def worth(block: Block) -> tuple[int, float, int]:
@@ -106,15 +106,15 @@ class _FunctionText:
         return chosen
 
     def _is_2d(self) -> bool:
-        """Whether launches are likely to need the general form, for rows of threads whose length is not a multiple of
-        32."""
+        """Whether blockDim.x is often no multiple of 32: for a kernel that reads threadIdx.y, and for a function that
+        is not a kernel."""
         items = self.function.body
         return not self.function.entry or any(
             isinstance(o, Reg) and o.name == "%tid.y" for i in items if isinstance(i, Instr) for o in i.operands
         )
 
     def _is_of_whole_warps(self) -> bool:
-        """Whether launches are likely to have blocks of whole warps, judging by __launch_bounds__."""
+        """Whether __launch_bounds__ suggests blocks of whole warps."""
         threads, *_ = self.function.required_threads or self.function.max_threads or (1,)
         return threads % 32 == 0
 
@@ -125,7 +125,7 @@ class _FunctionText:
         everything = {b.number for b in graph.blocks}
         if guards or self.layout.waiting or not graph.reducible:
             return everything
-        # Take every region in full, even where regions overlap: an inner one may end before the outer one.
+        # Take every region in full, even where regions overlap: an inner region can end before the outer region.
         needed = set().union(*(graph.region(number) for number in general.divergent | linear.divergent))
         if any(is_barrier(i) for n in needed for i in graph.blocks[n].instrs):
             return everything
@@ -154,14 +154,14 @@ class _FunctionText:
 
 
 def _waits_alone(instr: Instr) -> bool:
-    """Whether lanes can wait one by one at an instruction. At a predicated one they cannot, because other lanes pass
-    it."""
+    """Whether lanes can wait one by one at an instruction. At a predicated instruction they cannot, because other lanes
+    skip it."""
     return instr.guard is None and (instr.op in ("shfl", "vote", "match", "redux") or instr.mods.action == "warp")
 
 
 def _gathers(divided: list[Block], meet: frozenset[int]) -> frozenset[int]:
-    """Indices of the warp functions at which lanes may arrive separately: the first of a block for each mask, and those
-    that lanes may also call elsewhere."""
+    """Indices of the warp functions at which lanes may arrive separately: those in `meet`, and those that several of
+    the blocks call."""
     places: dict[str, set[int]] = {}
     for block in divided:
         for instr in block.instrs:
@@ -172,7 +172,7 @@ def _gathers(divided: list[Block], meet: frozenset[int]) -> frozenset[int]:
 
 
 def _divided(graph: Graph, values: Values) -> set[int]:
-    """The blocks that a divided warp may run."""
+    """The blocks that a divided warp can run."""
     if not graph.reducible:
         return {b.number for b in graph.blocks}
     return set().union(*(graph.region(number) for number in values.divergent))

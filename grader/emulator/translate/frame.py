@@ -1,10 +1,10 @@
 """The layout of a function's frame, the memory for registers that its forms share.
 
 The first word holds `local_base`, the second (FORMALS) the address of the function's arguments and results. Arguments
-and results of its calls follow. Every register that is live across blocks has a slot large enough for its general
-shape; the slow form reads it there. In threaded forms all registers are in the frame. Those that have the same shape as
-in the general form share its slot, those whose shape is more regular in this form have a second slot, and those used in
-a single block reuse each other's places.
+and results of its calls follow. Every register that is live across blocks has a place large enough for its general
+shape, where the slow form reads it. In threaded forms all registers are in the frame: a register with the same shape as
+in the general form uses that place, a register with a more regular shape has a second place, and registers used in a
+single block reuse each other's places.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ FORMALS = 8  # offset in the frame
 
 
 class Frame:
-    """The place of each web. `kept` returns the type in which a register is stored; `arguments` are variables of
-    calls."""
+    """The place of each web. `kept` returns the type in which a register is stored; `arguments` are the .param variables
+    of calls."""
 
     def __init__(self, ssa: Ssa, general: Values, kept: Callable[[str], str], arguments: Iterable[Variable]) -> None:
         self.ssa, self.general, self.kept = ssa, general, kept
@@ -71,7 +71,7 @@ class Frame:
         return places | {web: begin[size] + size * index for web, (size, index) in turns.items()}
 
     def _turns(self, values: Values) -> dict[int, tuple[int, int]]:
-        """For each web of a single block, the size class and index of a place that no other web uses meanwhile."""
+        """For each web used in a single block, the size and index of a place that no other web uses at the same time."""
         turns: dict[int, tuple[int, int]] = {}
         for block in self.ssa.graph.blocks:
             last: dict[int, int] = {}
@@ -96,7 +96,7 @@ class Frame:
                     else:
                         index = used[size] = used.get(size, -1) + 1
                     turns[web] = (size, index)
-                for web in webs:  # free places last: a result must not take the place of an operand
+                for web in webs:  # places are freed last, because a result must not take the place of an operand
                     if last[web] == at:
                         size, index = turns[web]
                         free.setdefault(size, []).append(index)

@@ -6,8 +6,8 @@ alignment of shared memory, but not that of a kernel's pointers, unless a vector
 implies it. If the last elements of a vector load are unused, ptxas makes the load narrower. (Seen in SASS and in ncu's
 requests and wavefronts on an H200, CUDA 13.0, for three model solutions and synthetic kernels: docs/counters.md.)
 
-This module is a model of ptxas: within a basic block, words of one base register that together fill an aligned piece
-are fused unless an instruction between them may touch the same memory.
+This module is a model of ptxas: within a basic block, accesses to words through the same base register are fused if the
+words fill an aligned piece and no instruction between them may touch the same memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from grader.emulator.translate.types import BITS
 
 _PIECES = (16, 8)  # bytes per lane, the widest first
 _SPACES = ("shared", "global")
-_UNKNOWN = 64  # trailing zero bits of a number that is not known yet
+_UNKNOWN = 64  # trailing zero bits of a value that is zero or not known yet
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class _Word:
 
 
 class _Run(NamedTuple):
-    """The properties that fused words share: ld or st, the space, and one value of one base register."""
+    """The properties that fused words share: ld or st, the space, the base register, and the version of its value."""
 
     op: str
     space: str
@@ -52,8 +52,8 @@ class _Run(NamedTuple):
 
 
 def fuse(instrs: list[Instr], zeros: Mapping[str, int], shared: Mapping[str, int]) -> dict[int, Fused]:
-    """The fused accesses of a block, by index of each instruction that is part of one. `zeros` are the registers' known
-    trailing zero bits, `shared` the offsets of shared variables."""
+    """The fused accesses of a block, by the index of each instruction that is part of a fused access. `zeros` are the
+    registers' known trailing zero bits, `shared` the offsets of shared variables."""
     runs = _Runs(zeros, shared, _alignment_by_vectors(instrs))
     versions: dict[str, int] = {}
     for instr in instrs:
@@ -73,7 +73,7 @@ def fuse(instrs: list[Instr], zeros: Mapping[str, int], shared: Mapping[str, int
 
 
 class _Runs:
-    """Words that may still be fused with later ones."""
+    """Words that may still be fused with later words."""
 
     def __init__(
         self, zeros: Mapping[str, int], shared: Mapping[str, int], multiples: Mapping[tuple[str, int], int]
@@ -144,7 +144,8 @@ def _alignment_by_vectors(instrs: list[Instr]) -> dict[tuple[str, int], int]:
 
 
 def _word(instr: Instr) -> _Word | None:
-    """The instruction as an access to whole words of shared or global memory; None if it is any other instruction, or has a guard."""
+    """The instruction as an access to whole words of shared or global memory; None for any other instruction, and for
+    an instruction with a guard."""
     if instr.op not in ("ld", "st") or instr.guard is not None:
         return None
     space = instr.mods.space
@@ -184,12 +185,11 @@ def used_bytes(instr: Instr, used: Collection[str]) -> int:
     return width * len(items)
 
 
-# ---- known alignment
-# --------------------------------------------------------------------------------------------------
+# ---- known alignment ------------------------------------------------------------------------------------------------
 
 
 def trailing_zeros(function: Function, shared: Mapping[str, int]) -> dict[str, int]:
-    """The number of lowest bits of each register that are zero for every input. The assembler knows no more about
+    """The number of lowest bits of each register that are zero for every input: all that the assembler knows about
     alignment."""
     instrs = [item for item in function.body if isinstance(item, Instr)]
     zeros = {name: _UNKNOWN for instr in instrs for name in written(instr)}
@@ -215,9 +215,7 @@ def _zeros_of_result(instr: Instr, zeros: Mapping[str, int], shared: Mapping[str
     op, sources = instr.op, instr.operands[1:]
     if op in ("mov", "cvta") or (op == "cvt" and all(m[:1] in "us" for m in instr.mods)):
         return of(sources[0])
-    if op in ("add", "sub", "or", "xor", "min", "max"):
-        return min(of(sources[0]), of(sources[1]))
-    if op == "selp":
+    if op in ("add", "sub", "or", "xor", "min", "max", "selp"):
         return min(of(sources[0]), of(sources[1]))
     if op == "and":
         return max(of(sources[0]), of(sources[1]))

@@ -1,7 +1,7 @@
 """Features of PTX and of CUDA's libraries that the emulator lacks, in a student's words, with advice on alternatives.
 
-Refusals take their text from here, and so does docs/emulator.md (tools/emulator_table.py). Functions of the runtime API
-that return cudaErrorNotSupported are in runtime/absent.inc.
+Refusals and docs/emulator.md (tools/emulator_table.py) take their text from here. Functions of the runtime API that
+return cudaErrorNotSupported are in runtime/absent.inc.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Lacking:
 
 
 DYNAMIC_PARALLELISM = Lacking(
-    "a kernel that launches a kernel (dynamic parallelism)", "launch it from the host, in a loop if need be"
+    "a kernel that launches a kernel (dynamic parallelism)", "launch both from the host, in a loop if necessary"
 )
 _HOPPER = "run on a Hopper GPU (--engine cuda)"
 _BLACKWELL = "run on a Blackwell GPU (--engine cuda)"
 
-# By the first words of an instruction; the longest match counts.
+# By the first words of the instruction; the longest match counts.
 INSTRUCTIONS = {
     "tex.cube": Lacking("a cube map", "use a layered texture with six layers"),
     "tex.acube": Lacking("a cube map", "use a layered texture with six layers"),
@@ -34,7 +34,7 @@ INSTRUCTIONS = {
     "sured": Lacking("a reduction on a surface", "use atomics on memory of cudaMalloc"),
     "suld.p": Lacking("a formatted surface read", "read the bytes with surf2Dread"),
     "sust.p": Lacking("a formatted surface write", "write the bytes with surf2Dwrite"),
-    "istypep": Lacking("a test whether a handle is a texture", "pass textures and surfaces in separate parameters"),
+    "istypep": Lacking("a test of a handle's type", "pass textures and surfaces in separate parameters"),
     "wgmma.mma_async.sp": Lacking("a product of a sparse matrix (wgmma)", f"use wgmma with both matrices dense, or {_HOPPER}"),
     "tcgen05": Lacking("Blackwell's matrix instructions (tcgen05)", f"use mma or wmma, or {_BLACKWELL}"),
     "cp.async.bulk": Lacking("this form of a bulk copy (TMA)", f"copy whole tiles without a mask, or {_HOPPER}"),
@@ -56,13 +56,13 @@ FUNCTIONS = {
     "cuMemMap": Lacking("virtual memory management", "allocate with cudaMalloc or cudaMallocAsync"),
     "cuModule": Lacking("device code loaded at run time", "compile the kernels into the program"),
     "cuLibrary": Lacking("device code loaded at run time", "compile the kernels into the program"),
-    "cuda": Lacking("a function of the CUDA runtime", "do without it or run on a GPU (--engine cuda)"),
+    "cuda": Lacking("a function of the CUDA runtime", "replace it or run on a GPU (--engine cuda)"),
     "cu": Lacking("the driver API", "use the runtime API (cuda… functions)"),
 }
 
 
 def lacking_instruction(text: str) -> Lacking | None:
-    """The missing feature behind an instruction such as "wgmma.fence.sync.aligned"; None if the table has none."""
+    """The missing feature behind an instruction such as "tex.cube.v4.f32.f32"; None if INSTRUCTIONS has none."""
     words = text.split(".")
     for n in range(len(words), 0, -1):
         if (found := INSTRUCTIONS.get(".".join(words[:n]).replace("__", "::"))) is not None:
@@ -71,7 +71,7 @@ def lacking_instruction(text: str) -> Lacking | None:
 
 
 def lacking_function(name: str) -> Lacking:
-    """The missing feature behind a function cu… or cuda… that the linker does not find."""
+    """The missing feature behind a function, cu… or cuda…, that the linker does not find."""
     found = FUNCTIONS[max((prefix for prefix in FUNCTIONS if name.startswith(prefix)), key=len)]
     return Lacking(f"{name} ({found.what})", found.advice)
 

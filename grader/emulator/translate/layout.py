@@ -25,21 +25,21 @@ class Hooks(Protocol):
 @dataclass
 class Layout:
     function: Function
-    symbol: str  # C name stem
+    symbol: str  # stem of its C names
     shared: dict[str, int]  # shared variable → offset in the block's shared memory
     local: dict[str, int]  # local variable → offset in the frame's local memory
     local_bytes: int
     params: dict[str, int]  # formal parameter → byte offset (entries) or index (functions)
-    callees: dict[str, str]  # PTX function name → C name stem
+    callees: dict[str, str]  # PTX function → stem of its C names
     globals: dict[str, str]  # module variable or function → C expression of its address
     site: Callable[[Loc, str, int, int], int]
     warp_lanes: int  # W of runtime/vectors.h
     architecture: int  # 80 for sm_80
     counting: Hooks | None = None
-    watched: bool = False  # every access to shared and global memory goes through the runtime, which watches it
-    guards: set[int] = field(default_factory=set)
+    watched: bool = False  # for race and init: every access to shared and global memory goes through the runtime
+    guards: set[int] = field(default_factory=set)  # instructions with a check for wrap-around (FormWriter._guard_entry)
     callees_do: Callees = field(default_factory=Callees)
     waiting: frozenset[int] = frozenset()  # headers of loops in which lanes may wait for others of their warp
-    meetings: frozenset[int] = frozenset()  # where diverged lanes reconverge
-    gathers: frozenset[int] = frozenset()  # of these, warp functions whose lanes may arrive separately (gather.c)
+    meetings: frozenset[int] = frozenset()  # instructions at which lanes wait for each other
+    gathers: frozenset[int] = frozenset()  # those meetings that are warp functions with separate arrivals (gather.c)
     sums: tuple[Vec, ...] = ()  # of products of warpgroups (in_flight.py)

@@ -146,7 +146,7 @@ def prmt(w: Writer, instr: Instr) -> None:
         w.op(instr, "b32", [(o, "b32") for o in instr.sources], lambda s, a, b, c: f"prmt_{s}({a}, {b}, {c})")
 
 
-# The selectors of each mode of prmt, for the four values of c's lowest bits (PTX ISA, prmt).
+# The selectors of each mode of prmt, for the four values of the lowest two bits of c (PTX ISA, prmt).
 _PRMT_MODES = {
     "f4e": (0x3210, 0x4321, 0x5432, 0x6543), "b4e": (0x5670, 0x6701, 0x7012, 0x0123),
     "rc8": (0x0000, 0x1111, 0x2222, 0x3333), "ecl": (0x3210, 0x3211, 0x3222, 0x3333),
@@ -183,5 +183,5 @@ def find_nth_set(w: Writer, instr: Instr) -> None:
 
 @handles("createpolicy")
 def cache_policy(w: Writer, instr: Instr) -> None:
-    """Translate a hint for the cache to nothing: it changes no result."""
+    """A cache policy changes no result, so it is 0."""
     w.op(instr, "b64", [], lambda s: "0")

@@ -1,14 +1,14 @@
-"""ld and st. The shape of an address decides how its access is translated, and so what it costs:
+"""ld and st. The shape of an address decides how an access is translated, and so how fast it is:
 
-    uniform             one scalar access, broadcast
-    evenly spaced by    one plain vector access
-    the element size
-    evenly spaced       a gather with constant offsets, one bounds check for all lanes
-    vector              a gather with a vector bounds check
-    float4; vector      runtime/words.c, for words of 32 bits
-    of global addresses
+    UNIFORM                     one scalar access, broadcast
+    AFFINE, by the element's    one plain vector access
+    size
+    AFFINE                      a gather with constant offsets, one bounds check for all lanes
+    VECTOR                      a gather with a vector bounds check
 
-An access that fails its quick check goes to rt_load or rt_store, which run lane by lane and report faults.
+runtime/words.c loads 32-bit words from VECTOR addresses outside shared memory, and four words per lane from addresses
+that are not UNIFORM. An access that fails its quick check goes to rt_load_… or rt_store_…, which run lane by lane and
+report faults.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def load(w: Writer, instr: Instr) -> None:
     count = len(items)
     access = Access(w, mem, space, bits, count, w.site("LOAD", bits // 8 * count, order_of(instr)))
     kind = access.kind
-    # One address stands for different memory in each lane in the local space, and possibly in the generic one.
+    # In the local space, and possibly in the generic space, each lane has different memory at the same address.
     raw = Raw.declare(w, count, bits, uniform=kind is Kind.UNIFORM and space not in ("local", "generic"))
     whole = access.is_whole(instr)
     quick = not (w.slow or w.layout.watched or whole)  # divided warps are rare: keep their code small
@@ -162,7 +162,7 @@ def store(w: Writer, instr: Instr) -> None:
 
 @handles("prefetch", "prefetchu", "discard", "applypriority")
 def prefetch(w: Writer, instr: Instr) -> None:
-    """Translate a prefetch, which is a hint, to nothing."""
+    """Write nothing: these instructions are hints."""
 
 
 @handles("alloca")
@@ -192,7 +192,7 @@ def restore_stack(w: Writer, instr: Instr) -> None:
 
 @handles("getctarank")
 def rank_of_address(w: Writer, instr: Instr) -> None:
-    """The rank of the block that a shared memory address is in."""
+    """The rank in its cluster of the block that a shared memory address belongs to."""
     address, t = instr.sources[0], "u32" if BITS[instr.type] == 32 else "u64"
     own = {"s": "w->cluster_rank", "v": f"{FORMS[t].broadcast}(w->cluster_rank)"}
     w.op(instr, "u32", [(address, t)], lambda s, a: f"rank_of_{t}_{s}({a}, {own[s]})")

@@ -40,11 +40,11 @@ from grader.emulator.translate.refusal import Finding, Refused
 from grader.emulator.translate.tables import Sites, Tables
 from grader.emulator.translate.template import Template, Templates
 
-# The most PTX instructions in a module's inner loops that gcc optimises block by block; the rest is threaded code. gcc
-# takes about 0.5 ms per instruction. The classic tiled attention kernel has 450 such instructions and runs twice as
-# fast this way; both products of each of flash2.cu's three kernels have 1,700.
+# The most PTX instructions of a module's inner loops that gcc compiles, block by block; the rest is threaded code. gcc
+# takes about 0.5 ms per instruction. The inner loops of the classic tiled attention kernel have 450 instructions, and
+# compiling them makes it twice as fast; those of both products in flash2.cu's three kernels have 1,700.
 COMPILED_INSTRUCTIONS = 2000
-_FAMILIES = (
+_FAMILIES = (  # importing these modules registers their handlers
     arith, atomics, barriers, calls, convert, floats, logic, memory, selection, stores, tensor, textures, video, warp_ops,
     wgmma,
 )  # fmt: skip
@@ -52,8 +52,8 @@ _FAMILIES = (
 
 @dataclass(frozen=True)
 class Translation:
-    """`header` includes the runtime's headers, which templates and parts need; `common` has the parts' other
-    declarations; `tables`, which the runtime reads, are a separate file. Parts and templates compile independently."""
+    """`header` includes the runtime's headers, which templates and parts need; `common` has further declarations for
+    parts; `tables`, which the runtime reads, are a separate file. Each part and each template compiles on its own."""
 
     header: str
     common: str
@@ -71,9 +71,9 @@ def translate_module(
     sanitize: frozenset[str] = frozenset(),
     count: bool = False,
 ) -> tuple[Translation, list[Finding]]:
-    """Translate all functions. `prefix` keeps the C names of several modules apart; `lanes` is W of vectors.h; `registers`
-    returns each kernel's registers per thread and is called last, because ptxas takes a while. With `count` the program
-    counts what counters.h describes. If there are findings, the translation must not be used."""
+    """Translate all functions of `module`. `prefix` keeps the C names of several modules apart; `lanes` is W of
+    vectors.h; `registers` returns each kernel's registers per thread and is called last, because ptxas takes a while.
+    With `count` the program has the counters of counters.h. If there are findings, the translation must not be used."""
     return _ModuleWriter(module, prefix, lanes, registers, sanitize, Counting() if count else None).run()
 
 
@@ -102,7 +102,7 @@ class _ModuleWriter:
         budget = COMPILED_INSTRUCTIONS
         for i, function in enumerate(defined):
             try:
-                share = budget // (len(defined) - i)  # larger functions share what this one leaves
+                share = budget // (len(defined) - i)  # the larger functions share what this function does not use
                 written, spent = self._function(function, share)
                 parts += written
                 budget -= spent

@@ -1,4 +1,4 @@
-"""The text of one form while it is written: its registers' places, and its instructions' operands."""
+"""The C text of one form while it is written: the places of its registers, and the operands of its instructions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from grader.emulator.translate.types import BITS, FORMS, narrowed, storage
 
 
 class Operands:
-    """The text of one form and the operands of the current instruction.
+    """The C text of one form and the operands of the current instruction.
 
-    Registers are in the frame, and instructions become rows of `code`. In a compiled block, registers are C variables,
-    and gcc optimises the block's text as a whole.
+    In a threaded block, registers are in the frame, and instructions become rows of `code`. In a compiled block,
+    registers are C variables, and gcc optimises the block's text as a whole.
     """
 
     def __init__(self, layout: Layout, graph: Graph, values: Values, form: str, frame: Frame, code: Code) -> None:
@@ -38,9 +38,9 @@ class Operands:
             for register, shape, local in zip(values.register, values.shape, values.local, strict=True)
         ]
         self.in_row = False  # the text being written becomes a row
-        self.pinned = False  # the text names something that only this form has
+        self.pinned = False  # the text is specific to this form: no row
         self.in_variables = False  # the current block is compiled
-        self.used: set[int] = set()  # registers that the block uses
+        self.used: set[int] = set()  # webs that the current compiled block uses
         self.lines: list[str] = []
         self.mask = "m"  # lanes for memory operations of the current instruction
         self.blend: str | None = None  # lanes whose registers change, or None for all
@@ -65,12 +65,12 @@ class Operands:
             self.lines.append(call)
 
     def pin(self) -> None:
-        """Mark the current instruction as using something that only this form has, such as its arguments or a variable
-        of its module."""
+        """Mark the current text as specific to this form, because it names, for example, a variable of the module. It
+        cannot be a template."""
         self.pinned = True
 
     def number(self, value: int) -> str:
-        """C expression of type int for a number that gcc need not know."""
+        """C expression of type int for a number. In a row of threaded code it becomes a hole of the template."""
         if not self.in_row or not -(1 << 31) <= value < 1 << 32:
             return f"({value})"
         return f"((i32){number_hole(value)})"
@@ -88,7 +88,7 @@ class Operands:
         return self.number(self.layout.site(self.instr.loc, kind, size, order))
 
     def lanes_meet(self) -> None:
-        """Count a step in a watched program, because the warp's lanes wait for each other at this instruction."""
+        """Write code that counts a step in a watched program: the warp's lanes wait for each other here."""
         if self.layout.watched:
             self.line("w->step++;")
 
@@ -108,14 +108,14 @@ class Operands:
         return storage(kind)
 
     def cell(self, web: int, part: str = "") -> str:
-        """C text for a register: its only value or its base (""), its stride ("_s") or a piece of it ("_0", …)."""
+        """C text for a web. `part` is "" for a single value or a base, "_s" for a stride, "_0", … for a piece."""
         if not self.in_variables:
             return self._in_frame(web, self.places[web], part)
         self.used.add(web)
         return f"{self.name(web)}{part}"
 
     def frame_cell(self, web: int, part: str = "") -> str:
-        """C text for the place where the slow form looks for a register."""
+        """C text for the place from which the slow form reads a web."""
         return self._in_frame(web, self.frame.places[web], part)
 
     def name(self, web: int) -> str:
@@ -265,7 +265,7 @@ class Operands:
 
     def _special(self, register: Reg, text: str | None) -> str:
         if text is None:
-            raise self.refuse(f"the special register {register.name}", "do without it or run on a GPU (--engine cuda)")
+            raise self.refuse(f"the special register {register.name}", "avoid it or run on a GPU (--engine cuda)")
         return text
 
     def piece(self, operand: Reg, i: int) -> str:

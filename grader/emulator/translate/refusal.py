@@ -1,4 +1,4 @@
-"""Refusals of what the translator cannot translate. It never guesses."""
+"""Refusals of instructions and functions that the translator cannot translate. It never guesses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.emulator.translate.lacking import ON_A_GPU
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A feature that the emulator lacks: the instruction or function, where the student's code uses it, and advice."""
+    """A feature that the emulator lacks: its name, where the student's code uses it, and advice."""
 
     what: str
     file: str | None
@@ -23,7 +23,7 @@ class Finding:
 
 
 class Refused(Exception):
-    """Raised for one instruction; `translate_module` collects them."""
+    """The refusal of one instruction. `translate_module` turns it into a `Finding`."""
 
     def __init__(self, what: str, loc: Loc, advice: str = ON_A_GPU) -> None:
         super().__init__(what)

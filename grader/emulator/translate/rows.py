@@ -1,4 +1,5 @@
-"""Rows: arrays in the generated C with one value per lane, in which the runtime takes and returns registers."""
+"""Rows: arrays in the generated C with one value per lane. Through them, registers are passed to the runtime and
+back."""
 
 from __future__ import annotations
 
@@ -59,6 +60,13 @@ def register_rows(w: Writer, operand: Operand, stem: str, t: str = "u32") -> str
     for k, item in enumerate(items):
         fill(w, name, item, t, at=32 * k)
     return name
+
+
+def first_lane(w: Writer, operand: Operand, t: str = "u32") -> str:
+    """C expression for an operand that all lanes of a warp must agree on: the value of the first active lane."""
+    if w.uniform(operand):
+        return w.s(operand, t)
+    return f"{register_rows(w, operand, 'same', t)}[lowest_lane({w.mask})]"
 
 
 def rows_from(w: Writer, operand: Operand, name: str, t: str = "u32") -> None:

@@ -10,7 +10,7 @@ from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym
 
 ShapeOf = Callable[[str], Shape | None]
 
-# Results that depend on more than the operands: memory that others write, other lanes, time.
+# Instructions whose results depend on more than their operands: on memory that others write, other lanes or time.
 _IMPURE = {
     "atom", "shfl", "vote", "match", "activemask", "redux", "mma", "ldmatrix", "movmatrix", "wmma", "call", "clock",
     "bar", "barrier", "mbarrier", "alloca", "stacksave", "elect", "tex", "tld4", "suld", "txq", "suq",
@@ -33,7 +33,7 @@ def wrapped(stride: int, bits: int) -> int:
 
 
 def special_shape(name: str, *, linear: bool) -> Shape:
-    """The shape of a special register, in the linear form or in another."""
+    """The shape of a special register in the linear form, or in the other forms."""
     base = name.split(".")[0]
     if base == "%laneid":
         return affine(1)
@@ -44,9 +44,10 @@ def special_shape(name: str, *, linear: bool) -> Shape:
 
 class ShapeRules:
     """The rules for one form. `linear`: blockDim.x is a multiple of 32. `per_lane_params`: names of the function's own
-    .param variables that hold values per lane. `guards`: widening an affine value may assume that no lane wraps (checked at run time). `floats`:
-    registers that hold floats; they never get an affine shape, even if their bits come from an affine integer. `apart`:
-    lanes may execute one load at different times, with a store in between."""
+    .param variables that hold values per lane. `guards`: a rule for a widening can assume that no lane wraps around,
+    because a check at run time leaves the form otherwise. `floats`: registers that hold floats; they never get an affine
+    shape, even if their bits come from an affine integer. `apart`: lanes may execute a load at different times, with a
+    store in between."""
 
     def __init__(
         self,
@@ -165,7 +166,7 @@ class ShapeRules:
 
 
 def is_widening_guard(instr: Instr) -> bool:
-    """Whether an affine result of this instruction requires that no lane wraps around in 32 bits."""
+    """Whether the instruction widens 32 bits to 64: its result is affine only if no lane wraps around in 32 bits."""
     if instr.op == "cvt":
         to = instr.mods.types[:1]
         return len(instr.mods) == 2 and to in (("u64",), ("s64",), ("b64",)) and instr.type in ("s32", "u32")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def special_scalar(name: str) -> str | None:
-    """C text of a special register that is the same in all lanes, or of lane 0's value; None if there is none."""
+    """C text of a special register that is the same in all lanes, or of %tid in lane 0; None for other registers."""
     head, _, axis = name.partition(".")
     index = "xyz".find(axis) if axis else 0
     simple = {
@@ -25,7 +25,7 @@ def special_scalar(name: str) -> str | None:
 
 
 def special_vector(name: str, i: int, *, linear: bool, lanes: int) -> str | None:
-    """C text of piece `i` of a special register, of `lanes` lanes; None if there is none."""
+    """C text of piece `i`, of `lanes` lanes, of a special register that differs between lanes; None for others."""
     head, _, axis = name.partition(".")
     if name == "%laneid":
         return f"IOTA({i})"

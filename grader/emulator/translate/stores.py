@@ -1,4 +1,4 @@
-"""Stores and reductions in memory, asynchronous ones in a cluster's shared memory included."""
+"""Stores and reductions in memory, including asynchronous ones in the shared memory of a cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def any_reduction(w: Writer, instr: Instr) -> None:
 
 
 def _send(w: Writer, instr: Instr) -> None:
-    """st.async and red.async [target], value, [object] (runtime/bulk.c)."""
+    """st.async and red.async [target], value, [barrier object] (runtime/bulk.c)."""
     if "mbarrier__complete_tx__bytes" not in instr.mods:
         raise w.refuse()
     target, value, completion = instr.operands

@@ -29,7 +29,7 @@ class Sites:
         self._known: dict[tuple[Loc, str, int], int] = {}
 
     def add(self, loc: Loc, kind: str, size: int, order: int) -> int:
-        if kind not in ("LOAD", "STORE", "ATOMIC"):  # each of these remembers an allocation
+        if kind not in ("LOAD", "STORE", "ATOMIC"):  # the runtime remembers an allocation for each of these sites
             known = self._known.setdefault((loc, kind, size), len(self.rows))
             if known < len(self.rows):
                 return known
@@ -38,7 +38,7 @@ class Sites:
 
 
 class Tables:
-    """Write the tables; what they cannot express is added to `findings`."""
+    """Write the tables. Initial values that cannot be expressed in them are added to `findings`."""
 
     def __init__(self, facts: Facts, sites: Sites, templates: Sequence[Template], findings: list[Finding]) -> None:
         self.facts, self.sites, self.templates, self.findings = facts, sites, templates, findings
@@ -113,8 +113,8 @@ class Tables:
         yield _array("static const struct variable_info variable_table", [*rows, "{0}"], ",\n    ")
 
     def _initial(self, v: Variable) -> tuple[bytearray, list[str]]:
-        """A variable's initial bytes without trailing zeros, which C adds, and the relocations for addresses in
-        them."""
+        """A variable's initial bytes, without trailing zeros, which C adds; and the relocations for addresses in the
+        bytes."""
         image = bytearray(max((item.offset + item.size for item in v.init), default=0))
         moves = []
         for item in v.init:

@@ -1,9 +1,9 @@
 """Threaded code: C functions for instructions, each written once, and rows of numbers that name their registers.
 
-If gcc compiled all of a large kernel it would take minutes: unrolled loops contain the same few instructions thousands
-of times. So all but small functions run as threaded code (Bell, "Threaded Code", 1973). The C text of an instruction
-with its registers, sites and literals taken out is a template; instructions that differ in nothing else share it. A
-block is then a table of rows: which template, how many times in a row, and the numbers for each.
+gcc would take minutes to compile all of a large kernel, although unrolled loops contain the same few instructions
+thousands of times. So everything except inner loops runs as threaded code (Bell, "Threaded Code", 1973). The C text of
+an instruction with its registers, sites and literals taken out is a template; instructions that differ in nothing else
+share it. A block is then a table of rows: each names a template and has the numbers for its holes.
 
 A template depends only on the instruction, not on the program, so its object code is cached between builds.
 """
@@ -26,12 +26,12 @@ _LOCAL = re.compile(r"\blocal_base\b")
 
 
 def offset_hole(offset: int) -> str:
-    """The mark in a text for a register's offset in the frame."""
+    """The mark for a register's offset in the frame."""
     return f"@o{offset}@"
 
 
 def number_hole(value: int) -> str:
-    """The mark in a text for a number of 32 bits."""
+    """The mark for a number of 32 bits."""
     return f"@n{value}@"
 
 
@@ -42,7 +42,7 @@ def fill(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The C text of a function that runs rows of `operands` numbers each."""
+    """The C text of a function that runs consecutive rows of `operands` numbers each."""
 
     name: str
     text: str
@@ -51,8 +51,8 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A way to make a row without writing its text again: a template and the contents of its holes, each the place of the
-    instruction's nth register ("o") or a number ("n")."""
+    """A way to make a row without writing its text again: a template and the contents of its holes. A hole ("o", n) gets
+    the place of the instruction's nth register, a hole ("n", value) the number."""
 
     template: int
     holes: tuple[Hole, ...]
@@ -76,7 +76,7 @@ class Templates:
     facts: dict[object, int] = field(default_factory=dict)
 
     def numbered(self, fact: object) -> int:
-        """A number that stands for a fact about a register, so that signatures are quick to compare."""
+        """A number that stands for a fact about a register. Signatures of numbers are quick to compare."""
         return self.facts.setdefault(fact, len(self.facts))
 
     def row(self, text: str) -> tuple[int, list[Hole]]:
@@ -97,8 +97,8 @@ class Templates:
 def _template(body: str, operands: int) -> Template:
     name = f"template_{hashlib.sha256(body.encode()).hexdigest()[:24]}"
     before = ""
-    # Read once, since gcc cannot know that writes to registers do not change them: flash2.cu went from 14 to 16
-    # GFLOP/s.
+    # Each number is read once per row, because gcc must assume that writes to registers change it: flash2.cu went from
+    # 14 to 16 GFLOP/s.
     numbers = ", ".join(f"k{i} = k[{i}]" for i in range(operands))
     if _SHARED.search(body):
         before += "u8 *const sh = w->shared; const u32 shn = w->shared_size;\n"
@@ -113,14 +113,14 @@ def _template(body: str, operands: int) -> Template:
 
 @dataclass(slots=True)
 class Code:
-    """The rows of one form of a function, as a C table holds them: for each run of one template the template's number,
-    the length of the run in words, and its rows' numbers."""
+    """The rows of one form of a function, as words of a C table. For each run of rows with the same template, they are
+    the template's number, the length of the run in words, and the numbers of its rows."""
 
     templates: Templates
-    templates_name: str  # C names of the table of templates, and of this one
-    name: str
+    templates_name: str  # C name of the table of templates
+    name: str  # C name of this table
     words: list[int] = field(default_factory=list)
-    start: int = 0  # of the rows not yet run
+    start: int = 0  # of the rows added since the last `take`
     last: int = -1  # the start of the latest run, or -1
 
     def add(self, number: int, operands: Sequence[int]) -> None:
@@ -138,7 +138,7 @@ class Code:
         return taken
 
     def flush(self) -> str | None:
-        """The call that runs the rows added since the last call; None when there are none."""
+        """C text that runs the rows added since the last call; None if there are none."""
         begin, end = self.take()
         if begin == end:
             return None

@@ -1,4 +1,5 @@
-"""Matrix instructions and asynchronous copies. runtime/tensor*.c executes them; registers are passed as rows."""
+"""Matrix instructions and asynchronous copies. runtime/tensor*.c and copies.c execute them; registers are passed as
+rows."""
 
 from __future__ import annotations
 
@@ -96,7 +97,7 @@ def wmma(w: Writer, instr: Instr) -> None:
     what = instr.mods.action
     if what == "mma":
         types = instr.mods.types
-        if len(types) == 2:  # with halves, only the types of D and C vary
+        if len(types) == 2:  # for half precision, the instruction names only the types of D and C
             types = (types[0], "f16", "f16", types[1])
         _multiply(w, instr, types)
         return
@@ -164,8 +165,8 @@ def copy_async(w: Writer, instr: Instr) -> None:
 
 
 def arrive_with_copies(w: Writer, instr: Instr) -> None:
-    """cp.async.mbarrier.arrive: an arrival at a barrier object when the thread's copies have arrived. Without `noinc` the
-    object first expects one more arrival, so the two cancel and nothing is written."""
+    """cp.async.mbarrier.arrive: an arrival at a barrier object when the thread's copies have arrived. Without `noinc`,
+    the object also expects one more arrival; the two cancel, so nothing is written."""
     (mem,) = instr.operands
     if not isinstance(mem, Mem):
         raise w.refuse()
@@ -180,8 +181,8 @@ def arrive_with_copies(w: Writer, instr: Instr) -> None:
 
 
 def _source_bytes(w: Writer, size: int, rest: Sequence[Operand], piece: int) -> str:
-    """The number of bytes of a cp.async that come from the source: all, `src-size`, or none with `ignore-src`. The rest
-    are zeros."""
+    """C text of the number of bytes that a cp.async reads from its source: all, `src-size`, or none with `ignore-src`.
+    The other bytes become zero."""
     if not rest:
         return f"BU({size}u)"
     operand = rest[0]

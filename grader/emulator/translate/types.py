@@ -12,7 +12,7 @@ __all__ = ["BITS", "FORMS", "HALVES", "Form", "half_of", "is_float", "is_signed"
 @dataclass(frozen=True, slots=True)
 class Form:
     """The C types of a PTX type: of a scalar, and of one piece of a vector. Rows of a `wide` type have twice as many
-    pieces."""
+    pieces. `broadcast` is the macro that makes a piece from a scalar."""
 
     scalar: str
     vector: str

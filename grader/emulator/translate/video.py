@@ -1,4 +1,5 @@
-"""Video instructions: scalar ones, which select a part of each operand, and those on two half-words or four bytes."""
+"""Video instructions: scalar ones, which select a part of each operand, and vector ones, on two half-words or four
+bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _PARTS = {"b0": (0, 8), "b1": (8, 8), "b2": (16, 8), "b3": (24, 8), "h0": (0, 16
 def video(w: Writer, instr: Instr) -> None:
     parts = int(instr.op[-1]) if instr.op[-1].isdigit() else 1
     what = instr.op[1:].rstrip("24")
-    chosen = dict(m.split("_", 1) for m in instr.mods if "_" in m)  # d_h0, a_b1 and so on, from the parser
+    chosen = dict(m.split("_", 1) for m in instr.mods if "_" in m)  # the parser's modifiers d_h0, a_b1, …
     negated = [name.removesuffix("_neg") for name in instr.mods if name.endswith("_neg")]
     types = ("u32", *instr.mods.types) if what == "set" else instr.mods.types  # a comparison's result is unsigned
     second = instr.mods.operation

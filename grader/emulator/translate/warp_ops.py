@@ -10,7 +10,7 @@ from grader.emulator.translate.writer import Writer, handles
 
 
 def check_members(w: Writer, members: Operand) -> None:
-    """Emit a check for lanes that a mask names but that are not active, and for lanes whose mask does not name them."""
+    """Emit a check that reports lanes that a mask names but that are not active, and lanes missing in their own mask."""
     w.lanes_meet()
     site = w.site("OTHER")
     if w.uniform(members):
@@ -26,7 +26,7 @@ def call_number(instr: Instr) -> int:
 
 
 def ask(w: Writer, instr: Instr, members: Operand) -> None:
-    """Write code that stores the values of a divided warp's lanes for a warp function, and the lanes' masks."""
+    """Write code that stores the values and the masks with which lanes of a divided warp call a warp function."""
     w.line("struct gathering *const g = TRIP->gathering;")
     fill(w, "g->asked", members)
     if instr.op == "vote":
@@ -36,7 +36,8 @@ def ask(w: Writer, instr: Instr, members: Operand) -> None:
 
 
 def together(w: Writer, instr: Instr, members: Operand, value: Operand) -> str:
-    """C pointer to the values that lanes see: those of the lanes that have met, otherwise those of the active lanes."""
+    """C pointer to the values that lanes see: at an instruction where lanes gather, those of the lanes that have met,
+    elsewhere those of the active lanes."""
     if instr.index in w.gathered:
         w.lanes_meet()
         return "&TRIP->gathering->together"
@@ -126,7 +127,7 @@ def activemask(w: Writer, instr: Instr) -> None:
 
 @handles("elect")
 def elect(w: Writer, instr: Instr) -> None:
-    """The leader is the lowest lane of the mask; PTX leaves open which one it is."""
+    """Elect the lowest lane of the mask; PTX leaves open which lane is the leader."""
     (members,) = instr.sources
     check_members(w, members)
     rows(w, "chosen", members)

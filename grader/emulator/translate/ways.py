@@ -1,4 +1,5 @@
-"""Control flow as data: for each block of a form, its rows of threaded code and where lanes go from it (runtime/ways.c)."""
+"""Control flow as data: for each block of a form, its rows of threaded code and where lanes go at its end
+(runtime/ways.c)."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 NOWHERE = 0xFFFFFFFF
-"""The meeting place of lanes that never meet again."""
+"""`Way.stop` of a branch after which lanes never reconverge."""
 
 
 @dataclass(frozen=True, slots=True)

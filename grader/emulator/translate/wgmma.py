@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from grader.emulator.analysis.hazards import TOUCHED, UNFENCED
-from grader.emulator.ptx import Imm, Instr, Operand, Vec
+from grader.emulator.ptx import Imm, Instr, Vec
 from grader.emulator.translate.access import ASYNC
-from grader.emulator.translate.rows import fill, register_rows, rows_from
+from grader.emulator.translate.rows import fill, first_lane, register_rows, rows_from
 from grader.emulator.translate.tensor import element
 from grader.emulator.translate.writer import Writer, handles
-
-
-def _first_lane(w: Writer, operand: Operand, t: str) -> str:
-    """C expression for an operand that all lanes of a warp must agree on."""
-    if w.uniform(operand):
-        return w.s(operand, t)
-    name = register_rows(w, operand, "same", t)
-    return f"{name}[lowest_lane({w.mask})]"
 
 
 @handles("wgmma")
@@ -36,7 +28,7 @@ def wgmma(w: Writer, instr: Instr) -> None:
 
 
 def _misuse(w: Writer, instr: Instr) -> None:
-    """Report a misuse that hazards.py found: the first operand is the place of the other instruction."""
+    """Report a misuse that hazards.py found. The first operand is the index of the other instruction."""
     place, how = (o.value for o in instr.operands if isinstance(o, Imm))
     other = w.function.body[place]
     assert isinstance(other, Instr)
@@ -45,8 +37,8 @@ def _misuse(w: Writer, instr: Instr) -> None:
 
 
 def _multiply(w: Writer, instr: Instr) -> None:
-    """D = A B + D, or D = A B if scale-d is false. Then follow imm-scale-a and -b, and imm-trans for each operand in shared
-    memory that may be read by columns (16-bit elements)."""
+    """D = A B + D, or D = A B if scale-d is false. The operands after scale-d are imm-scale-a and imm-scale-b, and for
+    16-bit elements an imm-trans for each matrix in shared memory."""
     shape, mods = instr.mods.shape, instr.mods
     if shape is None or len(mods.types) != 3 or "sp" in mods:
         raise w.refuse()
@@ -75,7 +67,7 @@ def _multiply(w: Writer, instr: Instr) -> None:
     w.line("}")
     added = f"({w.pred(adds)} & {w.mask} ? WGMMA_ADDS : 0)"
     from_registers = register_rows(w, a, "ra") if in_registers else "NULL"
-    descriptors = f"{'0' if in_registers else _first_lane(w, a, 'u64')}, {_first_lane(w, b, 'u64')}"
+    descriptors = f"{'0' if in_registers else first_lane(w, a, 'u64')}, {first_lane(w, b, 'u64')}"
     w.line(
         f"rt_wgmma(w, {w.site('LOAD', 0, ASYNC)}, how, {number}, "
         f"(struct wgmma_operands){{{descriptors}, {from_registers}, {' | '.join([*how, added])}}});"

@@ -42,7 +42,8 @@ class Row:
     """An instruction that one C function implements: the function's name without its _s or _v suffix, and the types of
     the result and the operands.
 
-    `{t}` stands for the instruction's type, `{0}` and `{1}` for its modifiers, `{a}` and `{b}` for u or s of its types."""
+    `{t}` stands for the instruction's type, `{0}` and `{1}` for its first two modifiers, `{a}` and `{b}` for the first
+    letters, u or s, of its first two types."""
 
     function: str
     result: str
@@ -61,8 +62,8 @@ def write_row(w: Writer, instr: Instr, row: Row) -> None:
 
 
 class Writer(Operands):
-    """Writes results and whole instructions. The instruction families are functions of a writer, found through
-    HANDLERS."""
+    """Writes results and whole instructions. Each family of instructions has functions that take a writer; HANDLERS
+    lists them."""
 
     # ---- writing results --------------------------------------------------------------------------------------------
 
@@ -138,8 +139,8 @@ class Writer(Operands):
             for i, name in enumerate(temps):
                 self._put_piece(web, kept, i, _trimmed(name, t))
             return
-        # A piece may read the register that it replaces (add r, r, 1). It reads only the same piece, so writing in
-        # place is safe; an instruction that mixes pieces uses temporaries.
+        # A piece's text may read the register that it replaces (add r, r, 1). It reads only the same piece, so writing
+        # in place is safe; handlers of instructions that mix pieces use temporaries.
         for i in self.pieces(t):
             self._put_piece(web, kept, i, _trimmed(piece(i), t))
 
@@ -166,7 +167,7 @@ class Writer(Operands):
     def op(self, instr: Instr, result_type: str, operands: Sequence[tuple[Operand, str]], make: Expression) -> None:
         """Write an instruction whose result depends lane by lane on its operands. `make(suffix, *texts)` returns the C
         expression, with scalars for suffix "s" and vectors for "v". If one of the types is wide, the others are
-        widened, and the result is narrowed."""
+        widened, and a narrow result is narrowed again."""
         d = instr.operands[0]
         if isinstance(d, Reg) and d.name == "_":
             return
@@ -208,8 +209,8 @@ class Writer(Operands):
             recipes[signature] = Recipe.of(*made, places)
 
     def as_row(self, write: Callable[[], None]) -> tuple[int, list[Hole]] | None:
-        """Make the text that `write` writes a row, and return its template and the contents of its holes. If the text
-        names something that only this form has, keep it as text and return None."""
+        """Turn the text that `write` writes into a row, and return its template and the contents of its holes. Return
+        None if there is no text, or if it is specific to this form (`pin`) and so stays text."""
         start, self.temp, self.in_row, self.pinned = len(self.lines), 0, True, False
         write()
         text = "\n".join(self.lines[start:])
@@ -225,8 +226,8 @@ class Writer(Operands):
         return template, holes
 
     def _signature(self, instr: Instr) -> tuple[Signature, list[int]]:
-        """The signature of arithmetic on registers and literals, and its registers' places; () for other instructions,
-        whose text may depend on more."""
+        """The signature of arithmetic on registers and literals, and the places of its registers; () for other
+        instructions, whose text may depend on more."""
         if instr.op not in _ARITHMETIC or "cc" in instr.mods or (self.layout.counting and instr.guard is not None):
             return (), []
         places: list[int] = []
