@@ -56,7 +56,7 @@ def test_a_script_next_to_a_cuda_program_does_not_make_it_a_python_submission(tm
         ("softmax", {"softmax.py": PROGRAM, "softmax.cu": "int main() {}"}, "in CUDA and in Python"),
         ("softmax", {"a.py": PROGRAM, "b.py": PROGRAM}, "none is called softmax.py"),
         ("softmax", {"softmax.py": " \n"}, "is empty"),
-        ("hw4", {"hw4.py": PROGRAM}, "expected hw4.cu .* is in Python, which hw4 does not take"),
+        ("hw4", {"hw4.py": PROGRAM}, "expected hw4.cu .* is in Python, which hw4 does not accept"),
         ("softmax", {"notes.txt": ""}, "no .cu or .py file: expected softmax.cu or softmax.py"),
     ],
 )

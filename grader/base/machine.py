@@ -9,7 +9,8 @@ from pathlib import Path
 
 @cache
 def cpu_features() -> str:
-    """The processor and its features from /proc/cpuinfo, which code for -march=native may use."""
+    """The processor's architecture, name and features (/proc/cpuinfo). A program built with -march=native depends on
+    them."""
     return f"{platform.machine()} {cpu_model()} {_cpuinfo('flags', 'Features')}"
 
 

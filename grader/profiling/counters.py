@@ -1,7 +1,8 @@
 """The emulator's counters, under Nsight Compute's names.
 
-The emulator runs PTX; a GPU runs the assembler's output. Requests, sectors, wavefronts and conflicts belong to memory
-and are comparable. Instruction counts differ by what the assembler adds and leaves out (docs/counters.md).
+The emulator runs PTX; a GPU runs the instructions that the assembler makes of it. Requests, sectors, wavefronts and
+bank conflicts depend on the addresses alone, so they are comparable. Instruction counts differ, because the assembler
+adds and removes instructions (docs/counters.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Theoretical occupancy of a launch: how many of its warps an SM can hold at once, and which resource limits them.
+"""Theoretical occupancy of a launch: how many of its warps an SM can hold at once, and which resource limits that
+number.
 
 The formulas are NVIDIA's (cuda_occupancy.h of the toolkit, see occupancy.cpp), compiled once into the cache. They need
 no GPU, because the limits of an architecture come from `grader.gpu.facts`.

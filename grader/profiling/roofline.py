@@ -1,8 +1,9 @@
 """The roofline model: how much arithmetic a device can do for every byte that it moves (Williams, Waterman and
 Patterson, Communications of the ACM 52(4), 2009).
 
-A kernel that does I floating-point operations per byte of device memory traffic reaches at most min(peak,
-I × bandwidth). A submission's page computes I from the least possible traffic of a testcase, from the record alone.
+A kernel that does I floating-point operations per byte of device memory traffic reaches at most min(peak, I ×
+bandwidth). On a submission's page, I is a testcase's operations divided by its least possible traffic, both from the
+record.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> s
 
 
 def _forbidden_library(name: str, assignment: Assignment) -> str:
-    """The forbidden library that a function or header belongs to by its name; '' if to none."""
+    """The forbidden library that a function or header belongs to, judged by its name; '' if there is none."""
     for prefix, library in _LIBRARY_PREFIXES.items():
         if name.lower().startswith(prefix.lower()) and prefix in assignment.build.forbidden_libraries:
             return library

@@ -61,8 +61,8 @@ def calls(output: str) -> list[Call]:
 
 
 def program_calls(every: Sequence[Call], wanted: str) -> list[Call]:
-    """The calls that make one CUDA program: the first that has the source `wanted`, or else the first of all. All calls
-    of nvcc if there is no such program."""
+    """The calls that make one CUDA program: the first program that has the source `wanted`, or else the first of all.
+    If no calls link a CUDA program, all calls of nvcc."""
     programs = [_behind(call, every) for call in every if call.links]
     with_cuda = [calls for calls in programs if any(call.is_nvcc and _sources(call) for call in calls)]
     with_wanted = [calls for calls in with_cuda if any(wanted in call.inputs for call in calls)]
@@ -70,7 +70,7 @@ def program_calls(every: Sequence[Call], wanted: str) -> list[Call]:
 
 
 def _begins(word: str) -> bool:
-    """Whether `word` may stand before the compiler in a command line, as in `@ccache` or `time -p`."""
+    """Whether `word` can precede the compiler in a command line, as in `@ccache` or `time -p`."""
     return Path(word.lstrip("@-")).name in _LAUNCHERS or re.fullmatch(r"-\w", word) is not None
 
 

@@ -1,8 +1,9 @@
 """The drivers through which Triton launches kernels: on the emulator, on a GPU, and in the build step, which launches
 none.
 
-Triton asks a driver for its target, its device and streams, for a launcher for each kernel, and for ways to time one.
-There is one device. Times on the emulator say nothing about a GPU, so timing runs a function once there.
+Triton asks a driver for its target, its device and streams, for a launcher for each kernel, and for ways to time a
+kernel. There is one device. Times on the emulator say nothing about a GPU, so autotune runs each configuration only
+once there.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _CACHE_BYTES = 256 << 20
 """More than any GPU's second-level cache."""
 _SHARED_OPTIN_BYTES = {80: 163 << 10, 89: 99 << 10, 90: 227 << 10}
 """The most shared memory of a block, by architecture."""
-_PROPERTIES = {  # of an A100, whatever the architecture
+_PROPERTIES = {  # those of an A100, for every architecture
     "max_num_regs": 65536,
     "multiprocessor_count": 108,
     "warpSize": _WARP,
@@ -51,7 +52,7 @@ class Utilities:
         return kernel, kernel, 0, 0, 1024
 
     def unload_module(self, module: Any) -> None:
-        """Keep the kernels, since other launches may be under way."""
+        """Keep the kernels, since they may still be running."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         return {"max_shared_mem": self._most_shared, **_PROPERTIES}
@@ -77,7 +78,8 @@ class Event:
 
 
 _NO_TIME_MS = 1e3
-"""The time that do_bench sees for every run, long enough that it stops after a few."""
+"""The time of every run on the emulator, as reported to do_bench; it is so long that do_bench stops after a few
+runs."""
 
 
 class DeviceInterface:
@@ -104,9 +106,9 @@ def _warn_once(text: str) -> None:
 
 
 def try_once(kernel_call: Callable[[], Any], quantiles: Sequence[float] | None = None, **options: Any) -> Any:
-    """Triton's benchmarker: run each configuration once, for its errors and the checks. All get the same time, so
-    autotune takes the first."""
-    _warn_once("autotune tries each configuration once here and takes the first: times on the emulator mean nothing")
+    """Triton's benchmarker on the emulator: run a configuration once, to find its errors. All configurations get the
+    same time, so autotune takes the first."""
+    _warn_once("on the emulator, autotune runs each configuration once and takes the first, because times mean nothing")
     kernel_call()
     library.synchronize()
     return [_NO_TIME_MS] * len(quantiles) if quantiles else _NO_TIME_MS
@@ -162,7 +164,7 @@ class EmulatorDriver(Driver):
         return try_once
 
     def get_empty_cache_for_benchmark(self) -> Array:
-        _warn_once("do_bench runs a function a few times here and reports no real time")
+        _warn_once("on the emulator, do_bench runs a function a few times and reports no real time")
         return zeros((1,), "int32")
 
     def clear_cache(self, cache: Array) -> None:
@@ -200,7 +202,7 @@ class GpuUtilities:
         return kernel, kernel, kernel.registers, kernel.spills, kernel.max_threads
 
     def unload_module(self, module: Any) -> None:
-        """Keep the kernels, since launches may be under way."""
+        """Keep the kernels, since they may still be running."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         return gpu.properties()
@@ -221,8 +223,8 @@ class GpuInterface:
 
 
 def time_briefly(kernel_call: Callable[[], Any], quantiles: Sequence[float] | None = None, **options: Any) -> Any:
-    """The benchmarker of autotune: a few runs of each configuration, since all of them count as the program's GPU
-    time."""
+    """Triton's benchmarker on a GPU. It runs a configuration only a few times, since all runs count as the program's
+    GPU time."""
     kernel_call()
     times = []
     for _ in range(_BRIEF_RUNS):

@@ -177,11 +177,11 @@ def union_ns(intervals: Iterable[Interval]) -> int:
 class Trace:
     """The content of a trace file. The traced program's own process wrote it, so it is evidence, not proof.
 
-    Events are in the file's order. `dropped` counts events that the tracer knows it lost, `malformed_lines` lines
-    that no tracer writes, and `unknown_lines` objects of a kind that this reader does not know. `truncated` is set if
-    the file goes on beyond the reader's limits. `starts` counts the processes that began a trace, `ends`
-    those that finished one. `computed_floats`: whether a kernel ran that may compute with floating-point numbers; None
-    if the tracer does not say.
+    Events are in the file's order. `dropped` counts events that the tracer knows it lost, `malformed_lines` lines that
+    no tracer writes, and `unknown_lines` objects of a kind that this reader does not know. `truncated` is set if the
+    file continues beyond the reader's limits. `starts` counts the processes that began a trace, `ends` those that
+    finished one. `computed_floats`: whether a kernel ran that may compute with floating-point numbers; None if the
+    tracer does not say.
     """
 
     kernels: tuple[KernelEvent, ...] = ()
