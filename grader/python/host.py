@@ -98,7 +98,7 @@ def _relocate(cache: Path) -> None:
 
 def _take_over(engine: str) -> None:
     """Replace Triton's driver for NVIDIA GPUs, and on the emulator its compiler too, by ours."""
-    cache.triton_key = lambda: triton.__version__  # Triton's key hashes all its files, which takes longer than most runs
+    cache.triton_key = lambda: triton.__version__  # Triton's key is a hash of its files: longer to make than most runs
     kind, _, architecture = engine.partition(":")
     if kind != "cuda" and not architecture:
         backends["nvidia"] = Backend(EmulatorBackend, EmulatorDriver)
