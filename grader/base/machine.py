@@ -21,7 +21,7 @@ def cpu_model() -> str:
 
 
 def _cpuinfo(*names: str) -> str:
-    """The first value with one of these names; '' if there is none."""
+    """The first value in /proc/cpuinfo with one of these names; '' if there is none."""
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     except OSError:

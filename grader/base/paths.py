@@ -69,7 +69,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def shown(path: Path) -> str:
-    """A path as a person would type it: relative to the working directory if the file is below that."""
+    """A path as a person would type it: relative to the working directory if it is inside."""
     try:
         return printable_name(str(path.resolve().relative_to(Path.cwd())))
     except (OSError, ValueError, RuntimeError):  # outside the working directory, or a link to itself

@@ -1,4 +1,4 @@
-"""A Python process that calls the grader's functions for this process, one call after another.
+"""A Python process that runs the grader's functions for its parent process, one call at a time.
 
 Calls and answers are pickled and sent over a socket pair that only these two processes hold. The process runs this
 module (`python -m grader.base.remote`) and ends when its parent's end of the socket pair closes, so it never outlives

@@ -24,7 +24,7 @@ def never_drop_a_signal() -> None:
 
 
 def end_at_last(code: int, after_s: float = _UNWINDING_S) -> None:
-    """End the process with `code` if it still runs after `after_s` seconds. The sandbox's watchdog then kills the
+    """End the process with `code` if it still runs after `after_s` seconds. The sandbox's watcher then kills the
     programs that still run and removes their folders, as after SIGKILL."""
     timer = threading.Timer(after_s, os._exit, (code,))
     timer.daemon = True

@@ -18,7 +18,7 @@ from grader.base.remote import Lost, Remote
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Work = Callable[[Task], Result]
-"""A module-level function. Its result, for example the number of bytes done, is handed to `done`."""
+"""A module-level function. `run_tasks` passes its result, for example the number of bytes done, to `done`."""
 
 
 def cores() -> int:

@@ -156,8 +156,8 @@ def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tu
 
 
 def _place_in_file(location: Location, content: Any, model: type[BaseModel]) -> tuple[list[int | str], list[str]]:
-    """The keys and numbers in pydantic's `location`, without its names for members of unions, and the keys that are
-    allowed in place of the last one."""
+    """(keys, allowed): the keys and indices in pydantic's `location`, without its names for members of unions, and the
+    keys that are allowed in place of the last one."""
     keys: list[int | str] = []
     allowed: list[str] = []
     value, annotation = content, model

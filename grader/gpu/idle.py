@@ -24,7 +24,7 @@ from grader.gpu.nvml import nvml_device
 PATIENCE_S = 30.0
 POLL_S = 0.1
 DRAWING_PERCENT = 5
-"""Utilisation, in per cent, that an idle desktop on the same GPU causes."""
+"""The highest utilisation, in per cent, that counts as idle: drawing an idle desktop causes that much."""
 EMPTY_BYTES = 256 << 20
 """A GPU with less memory in use than this, not counting the driver's reserve, is assumed to hold no context."""
 
@@ -48,7 +48,7 @@ class Use:
     @property
     def others(self) -> str:
         """A phrase that names the GPU's users; '' if there are none. Read it while no program of the grader runs, since
-        it cannot tell them apart."""
+        it would name those too."""
         if self.processes:
             return f"process {', '.join(map(str, self.processes))}"
         if self.memory_bytes is not None and self.memory_bytes >= EMPTY_BYTES:

@@ -83,7 +83,7 @@ class Watch:
         self.ended = threading.Event()
 
     def stop(self) -> None:
-        """Stop sampling, before the block ends if the watched process has ended."""
+        """Stop sampling. For a process that ends before the block does."""
         self.ended.set()
 
     @property

@@ -29,7 +29,7 @@ Named = Callable[[str], str]
 
 
 def advice(trace: Trace, kernel: str, named: Named) -> tuple[str, ...]:
-    """Sentences about one kernel, the costliest problem first; none if nothing is poor or nothing was counted."""
+    """Sentences about one kernel, the costliest problem first; none if there is no problem or nothing was counted."""
     accesses = [access for access in trace.accesses if access.kernel == kernel]
     branches = [branch for branch in trace.branches if branch.kernel == kernel]
     events = [event for event in trace.kernels if event.name == kernel]

@@ -166,8 +166,8 @@ def parse_csv(text: str) -> tuple[Launch, ...]:
 
 
 def _readable(name: str) -> str:
-    """Demangle a name like the tracer and its reader, so that equal names are the same kernel. (ncu's own demangler
-    writes `<unnamed>` and `(bool)0` where the C++ library writes `(anonymous namespace)` and `false`.)"""
+    """Demangle a name in the same way as the trace's reader, so that equal names are the same kernel. (ncu's own
+    demangler writes `<unnamed>` and `(bool)0` where the C++ library writes `(anonymous namespace)` and `false`.)"""
     return spelled_out(demangle(name)[:MAX_TEXT])
 
 
@@ -185,7 +185,7 @@ def _triple(cell: str) -> tuple[int, int, int]:
 
 
 def _known_words(stderr: str) -> str:
-    """Keep only known sentences of ncu from stderr, to which the program can print too."""
+    """The known sentences of ncu in stderr. All other text is dropped, since the program prints there too."""
     return "".join(f"\n{found}" for found in dict.fromkeys(_KNOWN.findall(stderr)))
 
 

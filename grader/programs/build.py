@@ -141,8 +141,8 @@ def _compile_sources(
 
 
 def _pack(submission: Submission, assignment: Assignment, engine: Engine, sources: Path, output: Path) -> Compiled:
-    """Pack a Python program with its compiled kernels for the shapes of the testcases: on a GPU of all, on the emulator
-    of the public ones."""
+    """Pack a Python program with its kernels, compiled for the shapes of the testcases (on the emulator: the public
+    ones)."""
     inputs: list[Path] = []
     for case in suite_of(assignment).cases.values():
         if case.input_bytes <= _MOST_INPUT_BYTES and (engine.measures_time or not case.hidden):
@@ -224,8 +224,8 @@ def _read_cached(folder: Path, key: str) -> Build | None:
 
 
 def _flags(submission: Submission, assignment: Assignment) -> tuple[str, ...]:
-    """nvcc's flags: the submission's, and one that leaves out the library for launching kernels from kernels if the
-    assignment forbids that."""
+    """nvcc's flags: the submission's and, if the assignment forbids launching kernels from kernels, one that leaves out
+    the library for it."""
     return submission.flags if assignment.build.dynamic_parallelism else (*submission.flags, "--cudadevrt=none")
 
 

@@ -27,8 +27,8 @@ _HOST_ONLY = re.compile(r"-(std=|c$|M|L|Wl,|g|pipe|static|shared|rdynamic|o.|Ofa
 
 _MAX_CALLS = 300
 _MAX_INPUTS = 300
-"""Limit for one call. The time to follow calls back grows with calls and inputs, and a hostile Makefile may print a
-million of either."""
+"""Limit on the inputs of one call. The time to follow calls back grows with calls and inputs, and a hostile Makefile
+may print a million of either."""
 
 
 @dataclass(frozen=True)

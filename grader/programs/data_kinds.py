@@ -1,4 +1,4 @@
-"""Kinds of values in a Python program: whether its text lets a value contain whole arrays of data.
+"""Kinds of values in a Python program, which say whether a value can contain whole arrays of data.
 
 host_arithmetic.py uses these kinds to follow data through a submission. Kinds are ordered. A value that can come from
 several places has the highest of their kinds.

@@ -1,13 +1,13 @@
-"""Finds arithmetic on a program's data that numpy's operators do on the processor.
+"""Finds operators that compute with a Python program's data in numpy, and so on the processor.
 
 The rules of python_rules.py find numpy's functions by their names, but an operator such as `*` has no name. So this
 module follows whole arrays through the program's text: from the calls that read them (`np.fromfile`, `np.frombuffer`,
 `to_numpy`), through assignments, containers, attributes, and the functions and classes of the file, until nothing new
-is found. A variable belongs to one function. The order of statements is ignored.
+is found. Each function has its own variables. The order of statements is ignored.
 
 A read of a few numbers or of integers yields no data, because programs compute with the sizes in a header. Arithmetic
 inside `print(…)` or before `.max()` is allowed, as in `abs(y - right).max()`: a program may compare its results, and
-only one number comes of it.
+the outcome is only one number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_ARRAY = frozenset(
     {"data_ptr", "dtype", "flags", "itemsize", "nbytes", "ndim", "numel", "shape", "size", "stride", "strides"}
 )
 _SINGLE = frozenset({"all", "any", "bool", "int", "item", "len", "max", "min", "print", "str"})
-"""Functions and methods that return no array. `max` and `min` return none as methods without arguments."""
+"""Functions and methods that return no array. `max` and `min` count only as methods without arguments."""
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 _COMPUTES = re.compile(
     r"add|cbrt|cum(?:prod|sum)|cumulative_\w+|(?:true_|floor_)?divide|divmod|f?mod|geomspace|logspace|mul|multiply|pow|"

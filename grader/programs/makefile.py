@@ -173,7 +173,7 @@ def _include(value: str, folder: Path) -> tuple[str | None, str | None]:
     """(flag to keep, note) for one -I. The path is checked as written, without following links: make may have put links
     into `folder`, and their targets may change later."""
     whole = Path(os.path.normpath(folder / value))
-    if "," in value:  # nvcc reads a list
+    if "," in value:  # nvcc would read several folders
         return None, f"-I{_shortened(value)} is left out: write one -I for each folder"
     for own in (folder, folder.resolve()):
         if whole.is_relative_to(own):

@@ -98,7 +98,7 @@ def broken_rules(source: bytes, allowed: Collection[str], *, inline_assembly: bo
     kernels = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.decorator_list}
     found = [broken for node in ast.walk(tree) for broken in _judged(node, imported, kernels, MODULES | set(allowed))]
     found += [(line, what, _NOT_OF_ARRAYS) for line, what in host_arithmetic(tree)]
-    found += _handed_on(tree, _module_names(tree, MODULES | set(allowed)))
+    found += _modules_as_values(tree, _module_names(tree, MODULES | set(allowed)))
     if not inline_assembly:
         found += [
             (node.lineno, "has inline assembly", "kernels must be written in Triton")
@@ -135,13 +135,13 @@ def _module_names(tree: ast.AST, allowed: Collection[str]) -> set[str]:
     return names
 
 
-def _handed_on(tree: ast.AST, modules: Collection[str]) -> list[Broken]:
+def _modules_as_values(tree: ast.AST, modules: Collection[str]) -> list[Broken]:
     """The lines that use a module as a value, because other code could look into it under another name."""
     bases = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-    handed_on = (node for node in names if node.id in modules and id(node) not in bases)
+    values = (node for node in names if node.id in modules and id(node) not in bases)
     why = "a module may be used only as in module.name"
-    return [(node.lineno, f"uses the module {node.id} as a value", why) for node in handed_on]
+    return [(node.lineno, f"uses the module {node.id} as a value", why) for node in values]
 
 
 def _judged(

@@ -87,7 +87,7 @@ class Violation:
     why: str
     refused: bool
     unexamined: bool = False
-    """The source could not be examined; irrelevant if it does not compile."""
+    """The source could not be examined, which does not matter if it does not compile."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} {self.what}, which this assignment forbids: {self.why}."
@@ -346,7 +346,7 @@ def _blank_literal(match: re.Match[str]) -> str:
 
 
 def _incbin(rule: SourceRule, lines: Sequence[Line]) -> Iterator[Violation]:
-    """Find `.incbin` in a string, even if the string is pieced together."""
+    """Find `.incbin` in a string, even if the string consists of several literals or has escape sequences."""
     for first in range(len(lines)):
         if '"' not in lines[first].text:
             continue

@@ -57,7 +57,9 @@ class Submission:
 
     @property
     def is_python(self) -> bool:
-        return bool(self.sources) and self.sources[0].endswith(SUFFIX)  # files that cannot be read have no sources
+        return bool(self.sources) and self.sources[0].endswith(
+            SUFFIX
+        )  # a submission that cannot be read has no sources
 
     def line(self, file: str, number: int) -> str:
         """The text of line `number` of `file`, both as a compiler names them; '' if there is no such line."""
@@ -75,7 +77,7 @@ class Submission:
 def read_submission(
     path: Path, assignment: Assignment, *, shared_folder: bool = False, any_name: bool = False
 ) -> Submission:
-    """Read the submission at `path`: a file, a folder or an archive. If it has a Makefile, make reports its flags.
+    """Read the submission at `path`: a file, a folder or an archive. Its flags come from its Makefile, if it has one.
     `shared_folder`: the folder of a single file also holds other students' files, which are not part of the submission.
     `any_name`: the program may have another name than the handout asks for. Raises UsageError if there is nothing to
     grade."""
@@ -301,7 +303,7 @@ def _with_local_headers(
                         notes.append(f"{printable_name(name)} is left out: it {refused}.")
                     continue
                 a_program = PurePosixPath(name).suffix in SOURCES and _MAIN.search(content.decode(errors="replace"))
-                if name not in names and not a_program:  # a program may be another student's
+                if name not in names and not a_program:  # another program may be another student's
                     names.add(name)
                     waiting.append(name)
                 break

@@ -28,7 +28,7 @@ _OTHER_NAMES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float
 
 
 class Storage:
-    """Device memory that is freed with its last array."""
+    """Device memory that is freed when no array uses it any more."""
 
     def __init__(self, size_bytes: int) -> None:
         self.address: int = _memory.allocate(size_bytes)

@@ -25,9 +25,9 @@ from grader.python.launcher import EmulatorLauncher, GpuLauncher, Launcher, NoLa
 _WARP = 32
 _BRIEF_RUNS = 3
 _CACHE_BYTES = 256 << 20
-"""More than any GPU's second-level cache."""
+"""Clearing so much memory evicts all other data from any GPU's L2 cache."""
 _SHARED_OPTIN_BYTES = {80: 163 << 10, 89: 99 << 10, 90: 227 << 10}
-"""The most shared memory of a block, by architecture."""
+"""The most shared memory that a block can have, by architecture."""
 _PROPERTIES = {  # those of an A100, for every architecture
     "max_num_regs": 65536,
     "multiprocessor_count": 108,

@@ -20,7 +20,7 @@ _SCALARS: dict[str, Any] = {
 
 
 class Launcher:
-    """Launches one compiled kernel. Engines differ in `_launch`."""
+    """Launches one compiled kernel. Each engine's subclass defines `_launch`."""
 
     def __init__(self, source: Any, metadata: Any) -> None:
         self._types = tuple(source.signature.values())

@@ -26,7 +26,7 @@ _TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3
 
 
 class CudaError(RuntimeError):
-    """A call of the CUDA runtime failed, or a kernel before it did."""
+    """A call of the CUDA runtime failed, or reported that an earlier kernel had failed."""
 
 
 class _Dim3(ctypes.Structure):
@@ -144,7 +144,7 @@ _LIBRARIES = tuple(
 
 
 def program_line() -> tuple[str, int]:
-    """The file and line of the innermost call in the program's own files; ("", 0) outside them."""
+    """The file and line of the innermost call in the program's own files; ("", 0) if there is none."""
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename

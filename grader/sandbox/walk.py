@@ -12,7 +12,7 @@ MOST_ENTRIES = 100_000
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files below `folder` by name, a folder's own files before those of its subfolders. Skips hidden
+    """Yield the files below `folder` sorted by name, a folder's own files before those of its subfolders. Skips hidden
     folders, links to folders, and everything that cannot be read or is too deep."""
     seen = 0
     waiting = [(str(folder), 0)]

@@ -57,7 +57,7 @@ class MemsetEvent:
 
 @dataclass(frozen=True, slots=True)
 class ApiError:
-    """A CUDA call that failed: cudaMalloc, 2, cudaErrorMemoryAllocation."""
+    """A CUDA call that failed, for example (cudaMalloc, 2, cudaErrorMemoryAllocation)."""
 
     function: str
     code: int
@@ -100,8 +100,8 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class AccessEvent:
-    """The cost of one load, store or atomic in the source, over all launches of a kernel. Only the emulator writes it,
-    when it counts.
+    """The cost of one load, store or atomic in the source, over all launches of a kernel. Only the emulator writes this
+    event, for programs that are built to count.
 
     `bytes` is per lane. `requests` counts the warps that executed the access, `lanes` their active lanes in total.
     `units` counts 32-byte sectors, or wavefronts for shared memory. `excess` counts the units beyond those that the
@@ -145,7 +145,7 @@ class TracerError:
 
 @dataclass(frozen=True, slots=True)
 class KernelSummary:
-    """All launches of the kernels of one name. `share`, 0..1, is relative to the sum over all kernels."""
+    """All launches of kernels with one name. `share`, 0..1, is relative to the sum over all kernels."""
 
     name: str
     launches: int
