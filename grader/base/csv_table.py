@@ -43,9 +43,8 @@ def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:
 def _safe(cell: object) -> object:
     if not isinstance(cell, str):
         return cell
-    text = cell.replace("\r\n", "\n").replace(
-        "\r", "\n"
-    )  # a lone CR would end the row: Python's writer does not quote it
+    # A lone CR would end the row: Python's writer does not quote it.
+    text = cell.replace("\r\n", "\n").replace("\r", "\n")
     return f"'{text}" if _FORMULA.match(text) else text
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 @cache
 def cpu_features() -> str:
-    """The processor's architecture, name and features (/proc/cpuinfo). A program built with -march=native depends on
-    them."""
+    """The processor's architecture, name and features, on which a program built with -march=native depends."""
     return f"{platform.machine()} {cpu_model()} {_cpuinfo('flags', 'Features')}"
 
 

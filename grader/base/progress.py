@@ -20,8 +20,7 @@ class Progress:
         """`done` steps of the stage are finished."""
 
     def step(self, name: str, ended: str = "") -> None:
-        """Without `ended`, the step `name` of the stage begins. With it, the step has ended, in the way that `ended`
-        says."""
+        """Without `ended`, the step `name` begins. With it, the step has ended, as `ended` says."""
 
     def line(self, text: str) -> None:
         """Report `text` on a separate line."""

@@ -2,8 +2,7 @@
 
 Calls and answers are pickled and sent over a socket pair that only these two processes hold. The process runs this
 module (`python -m grader.base.remote`) and ends when its parent's end of the socket pair closes, so it never outlives
-its parent. Processes of multiprocessing are no substitute: they are forked from a parent that has threads, or import
-the caller's main module again.
+its parent. (Processes of multiprocessing are forked from a parent that has threads, or import its main module again.)
 """
 
 from __future__ import annotations

@@ -146,9 +146,8 @@ def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tu
         text = "this key is missing; add it."
     else:
         expected = _EXPECTED.get(first["type"]) or _decapitalised(first["msg"])
-        whole = first["type"] == "value_error" and isinstance(
-            found, dict | BaseModel
-        )  # the message already says what it found
+        # An error of a whole model already says what it found.
+        whole = first["type"] == "value_error" and isinstance(found, dict | BaseModel)
         text = f"{expected}." if whole else f"{expected}, found {_described(found)}."
     places = {tuple(_place_in_file(problem["loc"], content, model)[0]) for problem in problems}
     more = len(places) - 1

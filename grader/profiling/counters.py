@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from grader.course.metrics import EMULATOR, METRICS
 from grader.profiling.ncu import Launch
-from grader.programs.trace import KernelEvent, Trace
+from grader.programs.trace import Trace
 
 _SECTOR_BYTES = 32
 _WAVEFRONT_BYTES = 128
@@ -39,11 +39,8 @@ _RATIOS = {
 
 def counted_launches(trace: Trace) -> tuple[Launch, ...]:
     """The launches of a program that was built to count, with their counters under ncu's names; otherwise none."""
-    return tuple(_launch(kernel) for kernel in trace.kernels if kernel.counters)
-
-
-def _launch(kernel: KernelEvent) -> Launch:
-    return Launch(kernel.name, kernel.grid, kernel.block, _values(kernel.counters))
+    counted = (kernel for kernel in trace.kernels if kernel.counters)
+    return tuple(Launch(kernel.name, kernel.grid, kernel.block, _values(kernel.counters)) for kernel in counted)
 
 
 def _values(counters: Mapping[str, float]) -> dict[str, float]:

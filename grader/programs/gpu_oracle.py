@@ -115,9 +115,8 @@ class CudaOracle:
         """The compiled kernels, from the cache if possible."""
         defines = [f"-D{name}={value}" for name, value in sorted(kernel.defines.items())]
         text = kernel.source.read_bytes()
-        key = hashlib.sha256(text + f"{defines} {self._gpu.architecture} {self._toolkit.version}".encode()).hexdigest()[
-            :16
-        ]
+        made_for = f"{defines} {self._gpu.architecture} {self._toolkit.version}".encode()
+        key = hashlib.sha256(text + made_for).hexdigest()[:16]
 
         def make(folder: Path) -> Path:
             (folder / kernel.source.name).write_bytes(text)

@@ -79,6 +79,8 @@ _LIBRARY_KERNEL = re.compile(
 """Names of libraries' kernels. If a submission defined a function with such a name, the library's kernel would pass for
 the submission's own."""
 _NUMPY_LOADERS = frozenset({"allow_pickle", "load", "fromfunction"})
+_PRIVATE = re.compile(r"(?!_experimental|__.*__$)_.*")
+"""Names that are internal to a module. `_is_dunder` finds those like `__dict__`."""
 
 Broken = tuple[int, str, str]
 """A line number, what the line does, and why that is forbidden."""
@@ -185,8 +187,8 @@ def _judged(
                 yield node.lineno, f"uses numpy's {name}", _ON_THE_GPU
             elif name == "dot" and _root(value) not in imported:
                 yield node.lineno, "multiplies matrices", _ON_THE_GPU
-            if name.startswith("_") and not name.startswith("_experimental") and _root(value) in imported:
-                yield from _inside(node.lineno, name)
+            if _PRIVATE.fullmatch(name) and _root(value) in imported:
+                yield node.lineno, f"uses {name}", "it is internal to a module"
         case ast.MatchClass(kwd_attrs=names):
             for name in names:
                 yield from _attribute(node.cls.lineno, "", name)
@@ -216,11 +218,6 @@ def _attribute(line: int, module: str, name: str) -> Iterator[Broken]:
         yield line, f"uses {name}", "it gives access to Python's internals"
     elif name in _ATTRIBUTES and not (name in _NUMPY_LOADERS and module not in ("np", "numpy")):
         yield line, f"uses {name}", f"it {_ATTRIBUTES[name]}"
-
-
-def _inside(line: int, name: str) -> Iterator[Broken]:
-    if not (name.startswith("__") and name.endswith("__")):  # `_attribute` reports names with double underscores
-        yield line, f"uses {name}", "it is internal to a module"
 
 
 def _is_dunder(name: str) -> bool:

@@ -152,7 +152,7 @@ def _read(path: Path, assignment: Assignment, shared_folder: bool) -> Submission
             _check_names(path, names)
     else:
         main = assignment.submission.main
-        if _is_foreign(path.name):
+        if path.name.lower().endswith(archive.FOREIGN_SUFFIXES):
             raise UsageError(f"{shown(path)} is an archive that cannot be opened: hand in a zip, or {main}.")
         raise UsageError(f"{shown(path)} is not a .cu file: rename it to {main} if it is your program.")
 
@@ -229,16 +229,13 @@ def _found_instead(folder: Path, assignment: Assignment) -> str:
         if path.suffix == SUFFIX:
             return f" {name} is in Python, which {assignment.name} does not accept."
         if ".cu." in lower or lower.startswith(f"{Path(main).stem}.") or path.suffix in SOURCES:
-            said = "is an archive that cannot be opened: hand in a zip, or" if _is_foreign(lower) else "must be called"
+            foreign = lower.endswith(archive.FOREIGN_SUFFIXES)
+            said = "is an archive that cannot be opened: hand in a zip, or" if foreign else "must be called"
             return f" {name} {said} {main}."
     if not found:
         return " It is empty."
     names = ", ".join(printable_name(path.relative_to(folder).as_posix()) for path in found[:_MAX_NOTES])
     return f" It holds {names}{f' and {len(found) - _MAX_NOTES} more' if len(found) > _MAX_NOTES else ''}."
-
-
-def _is_foreign(name: str) -> bool:
-    return name.lower().endswith(archive.FOREIGN_SUFFIXES)
 
 
 def _chosen_sources(

@@ -76,8 +76,7 @@ class Array:
         return Array(self.storage, self.dtype, shape, strides, self.offset)
 
     def reshape(self, *shape: int) -> Array:
-        """A view of the same elements in another shape. This array must be contiguous. One length may be -1: it follows
-        from the others."""
+        """A view in another shape of the same size. This array must be contiguous. One length may be -1 (inferred)."""
         known = math.prod(length for length in shape if length != -1)
         whole = tuple(self.numel() // known if length == -1 else length for length in shape)
         if math.prod(whole) != self.numel() or not self.is_contiguous():
@@ -117,10 +116,8 @@ class Array:
     def copy_(self, source: Array | np.ndarray[Any, Any]) -> Array:
         """Copy an array of the same shape into this array, which must be contiguous. Returns this array."""
         if tuple(source.shape) != self.shape or not self.is_contiguous():
-            raise ValueError(
-                f"cannot copy an array of shape {tuple(source.shape)} into one of shape {self.shape} and strides "
-                f"{self.strides}: expected the same shape and a contiguous target"
-            )
+            found = f"{tuple(source.shape)} into {self.shape} with strides {self.strides}"
+            raise ValueError(f"cannot copy {found}: expected equal shapes and a contiguous target")
         size_bytes = self.numel() * self.element_size()
         if isinstance(source, Array) and source.dtype == self.dtype and source.is_contiguous():
             _memory.copy_on_device(self.data_ptr(), source.data_ptr(), size_bytes)

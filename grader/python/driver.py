@@ -38,16 +38,17 @@ _PROPERTIES = {  # those of an A100, for every architecture
 }
 
 
+Loaded = tuple[Any, Any, int, int, int]
+"""(module, function, registers, spills, most threads) of a kernel. Triton passes the function to the launcher."""
+
+
 class Utilities:
     """The `utils` of a driver, with the methods that Triton calls."""
 
     def __init__(self, architecture: int = ARCHITECTURE) -> None:
         self._most_shared = _SHARED_OPTIN_BYTES.get(architecture, max(_SHARED_OPTIN_BYTES.values()))
 
-    def load_binary(
-        self, name: str, binary: bytes, shared: int, device: int
-    ) -> tuple[Any, library.Kernel, int, int, int]:
-        """(module, function, registers, spills, most threads) of a kernel that backend.py compiled."""
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
         kernel = library.load(library_of(binary), name, shared)
         return kernel, kernel, 0, 0, 1024
 
@@ -78,8 +79,7 @@ class Event:
 
 
 _NO_TIME_MS = 1e3
-"""The time of every run on the emulator, as reported to do_bench; it is so long that do_bench stops after a few
-runs."""
+"""The time of every run, as reported to do_bench; it is so long that do_bench stops after a few runs."""
 
 
 class DeviceInterface:
@@ -172,9 +172,7 @@ class EmulatorDriver(Driver):
 
 
 class _Unloaded(Utilities):
-    def load_binary(
-        self, name: str, binary: bytes, shared: int, device: int
-    ) -> tuple[Any, library.Kernel, int, int, int]:
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
         kernel = library.Kernel(name)
         return kernel, kernel, 0, 0, 1024
 
@@ -196,8 +194,7 @@ class CompilingDriver(EmulatorDriver):
 class GpuUtilities:
     """The `utils` of a driver for a GPU, with the methods that Triton calls."""
 
-    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, gpu.Kernel, int, int, int]:
-        """(module, function, registers, spills, most threads) of a kernel in machine code."""
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
         kernel = gpu.load(binary, name, shared)
         return kernel, kernel, kernel.registers, kernel.spills, kernel.max_threads
 
@@ -211,20 +208,13 @@ class GpuUtilities:
         gpu.set_printf_bytes(size_bytes)
 
 
-class GpuInterface:
-    """The part of torch.cuda that triton.testing uses."""
-
-    Event = gpu.Event
+class GpuInterface(DeviceInterface):
+    Event = gpu.Event  # type: ignore[assignment]
     synchronize = staticmethod(gpu.synchronize)
-
-    @staticmethod
-    def current_device() -> int:
-        return 0
 
 
 def time_briefly(kernel_call: Callable[[], Any], quantiles: Sequence[float] | None = None, **options: Any) -> Any:
-    """Triton's benchmarker on a GPU. It runs a configuration only a few times, since all runs count as the program's
-    GPU time."""
+    """Triton's benchmarker on a GPU: a few runs of a configuration, since all of them count as GPU time."""
     kernel_call()
     times = []
     for _ in range(_BRIEF_RUNS):

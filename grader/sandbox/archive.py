@@ -114,8 +114,7 @@ def _taken(members: Iterable[_Member], wanted: Wanted) -> list[tuple[str, bytes]
             continue
         same = taken.get(name.casefold())
         if same is not None:
-            other = f"and {printable_name(same[0])}, which are the same name on many systems"
-            other = "twice" if same[0] == name else other
+            other = "twice" if same[0] == name else f"and {printable_name(same[0])}, the same name on many systems"
             raise Refused(f"holds {printable_name(name)} {other}")
         if len(taken) >= wanted.max_files:
             raise Refused(f"holds more than {wanted.max_files} source files")

@@ -100,7 +100,7 @@ class EmulatorEngine:
         return python_program.Emulated(self.toolkit, self.target, self._checks)
 
     def compiling(self, package: Path) -> Launch:
-        return python_program.compiling_for_emulator(package, self._for_packages)
+        return python_program.emulated(package, (), self._for_packages, engine="compile")
 
     def finish(self, package: Path, run: Runner) -> Compiled:
         return python_program.add_emulated_kernels(package, self._for_packages, run)

@@ -227,14 +227,9 @@ class Emulated:
         return {layout.TARGET_VARIABLE: self.target, "GRADER_TRITON_CHECKS": ",".join(sorted(self.checks))}
 
 
-def emulated(program: Path, arguments: Sequence[str], on: Emulated) -> Launch:
-    """The launch of a package on the emulator."""
-    return _with_runtime(program, arguments, on.toolkit, {layout.ENGINE_VARIABLE: "emulator", **on.environment})
-
-
-def compiling_for_emulator(program: Path, on: Emulated) -> Launch:
-    """The launch of a package that compiles its kernels for the emulator, and runs none."""
-    return _with_runtime(program, (), on.toolkit, {layout.ENGINE_VARIABLE: "compile", **on.environment})
+def emulated(program: Path, arguments: Sequence[str], on: Emulated, engine: str = "emulator") -> Launch:
+    """The launch of a package on the emulator. With the engine `compile` it compiles its kernels, and runs none."""
+    return _with_runtime(program, arguments, on.toolkit, {layout.ENGINE_VARIABLE: engine, **on.environment})
 
 
 def compiling_for_gpu(program: Path, toolkit: Toolkit, architecture: str) -> Launch:

@@ -75,22 +75,6 @@ class _Malformed(Exception):
 
 def read_received(file: IO[bytes], *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
     """The trace in `file`, which holds what the grader received and is positioned at its beginning."""
-    return _read(file, max_bytes)
-
-
-def read_trace(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
-    """The trace in the file at `path`, or an empty, incomplete trace if that is not a regular file.
-
-    This function follows no links, and a FIFO in the file's place does not block it.
-    """
-    try:
-        with quarantine.open_file(path.parent, path.name, _MAX_INT) as file:
-            return _read(file, max_bytes)
-    except quarantine.Refused:
-        return Trace()
-
-
-def _read(file: IO[bytes], max_bytes: int) -> Trace:
     building = _Building()
     left = max_bytes
     while left > 0 and building.wants_more and (line := file.readline(min(MAX_LINE_BYTES, left))):
@@ -103,6 +87,18 @@ def _read(file: IO[bytes], max_bytes: int) -> Trace:
             line = file.readline(min(MAX_LINE_BYTES, left))
             left -= len(line)
     return building.trace(truncated=file.read(1) != b"")
+
+
+def read_trace(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
+    """The trace in the file at `path`, or an empty, incomplete trace if that is not a regular file.
+
+    This function follows no links, and a FIFO in the file's place does not block it.
+    """
+    try:
+        with quarantine.open_file(path.parent, path.name, _MAX_INT) as file:
+            return read_received(file, max_bytes=max_bytes)
+    except quarantine.Refused:
+        return Trace()
 
 
 _KINDS: dict[str, tuple[str, type[Any]]] = {
