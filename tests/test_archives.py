@@ -74,7 +74,7 @@ def test_an_archive_is_opened_alone_or_in_a_folder(
     for path, student in ((tmp_path / name, "alice"), (tmp_path / "bob", "bob")):
         submission = read(path, rules)
         assert submission.files == (("hw4.cu", SOURCE),)
-        assert (submission.id, submission.path, submission.notes) == (student, path, (f"{name} was opened.",))
+        assert (submission.id, submission.path, submission.notes) == (student, path, (f"{name} was unpacked.",))
 
 
 def test_a_makefile_in_an_archive_gives_its_flags(tmp_path: Path, rules: Assignment) -> None:
@@ -161,7 +161,7 @@ def test_a_class_may_hand_in_archives(tmp_path: Path, rules: Assignment) -> None
 @pytest.mark.parametrize("name", ["attention.cu", "HW4.cu", "hw4_final.cu"])
 def test_another_name_is_graded_with_a_note(name: str, tmp_path: Path, rules: Assignment) -> None:
     (tmp_path / name).write_bytes(SOURCE)
-    note = f"{name} is graded as hw4.cu, which the handout asks for: give it that name."
+    note = f"{name} is graded, but the handout asks for hw4.cu: rename it."
     for path in (tmp_path, tmp_path / name):
         assert read(path, rules).notes == (note,)
     assert read_submission(tmp_path / name, rules, any_name=True).notes == ()

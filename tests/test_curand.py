@@ -169,8 +169,8 @@ def test_without_the_header_one_sentence_says_where_to_get_it(
     else:
         assert made.fault is Fault.MACHINE
         assert made.reason == (
-            "Its kernels call curand_init of cuRAND, and the CUDA toolkit here has no curand_kernel.h: install it with "
-            "`pip install nvidia-curand`, or take a full toolkit (NVCC=…/bin/nvcc)."
+            "Its kernels call curand_init of cuRAND, but this machine's CUDA toolkit has no curand_kernel.h: install "
+            "it with `pip install nvidia-curand`, or use a full toolkit (NVCC=…/bin/nvcc)."
         )
 
 

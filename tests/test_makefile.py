@@ -47,7 +47,7 @@ def test_dropped_flags_are_named_with_the_reason() -> None:
     assert notes_of("nvcc -lineinfo -lm a.cu") == ""
     notes = notes_of("nvcc -lcublas -I/etc -I../peer --made-up -Xcompiler=-fplugin=evil.so hw4.cu")
     assert "-lcublas is left out: libraries are not linked" in notes
-    assert "-I/etc is left out: it lies outside the submission" in notes
+    assert "-I/etc is left out: it is outside the submission" in notes
     assert "-I../peer is left out" in notes
     assert "--made-up is left out" in notes
     assert "-fplugin=evil.so is left out" in notes

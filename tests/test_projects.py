@@ -90,7 +90,7 @@ def test_folders_outside_are_named_and_where_the_flags_come_from(tmp_path: Path,
     submission = read(project(tmp_path, FILES | {"CMakeLists.txt": CMAKE}), rules)
     assert submission.flags == ("-Iinclude",)
     assert submission.flags_from == "the submission's CMakeLists.txt"
-    assert submission.notes == ("CMakeLists.txt: -I../../common is left out: it lies outside the submission.",)
+    assert submission.notes == ("CMakeLists.txt: -I../../common is left out: it is outside the submission.",)
 
 
 @pytest.mark.parametrize("name", ["cuda", "emulator"])
@@ -173,5 +173,5 @@ def test_what_a_makefile_asks_for_in_vain_is_said_once(tmp_path: Path) -> None:
     first = grader("run", ".", "--engine", "emulator", cwd=tmp_path)
     again = grader("run", ".", "--engine", "emulator", cwd=tmp_path)
     assert first.out == again.out == "42 from src/main.cpp\n"
-    assert first.err == "grader: CMakeLists.txt: -I../../common is left out: it lies outside the submission.\n"
+    assert first.err == "grader: CMakeLists.txt: -I../../common is left out: it is outside the submission.\n"
     assert again.err == ""

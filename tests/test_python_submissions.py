@@ -53,10 +53,10 @@ def test_a_script_next_to_a_cuda_program_does_not_make_it_a_python_submission(tm
 @pytest.mark.parametrize(
     ("assignment", "files", "says"),
     [
-        ("softmax", {"softmax.py": PROGRAM, "softmax.cu": "int main() {}"}, "in CUDA and in Python"),
+        ("softmax", {"softmax.py": PROGRAM, "softmax.cu": "int main() {}"}, "a CUDA program and a Python program"),
         ("softmax", {"a.py": PROGRAM, "b.py": PROGRAM}, "none is called softmax.py"),
         ("softmax", {"softmax.py": " \n"}, "is empty"),
-        ("hw4", {"hw4.py": PROGRAM}, "expected hw4.cu .* is in Python, which hw4 does not take"),
+        ("hw4", {"hw4.py": PROGRAM}, "expected hw4.cu .* is in Python, which hw4 does not accept"),
         ("softmax", {"notes.txt": ""}, "no .cu or .py file: expected softmax.cu or softmax.py"),
     ],
 )
@@ -204,7 +204,7 @@ def test_text_that_is_not_python_is_reported_with_file_and_line() -> None:
     ("content", "says"),
     [
         (b"x = 1\nreturn x\n", "softmax.py:2: error: 'return' outside function"),
-        ("x = 1\n".encode("utf-16"), "save it as UTF-8"),
+        ("x = 1\n".encode("utf-16"), "save the file as UTF-8"),
     ],
 )
 def test_errors_that_only_pythons_compiler_finds_are_reported(content: bytes, says: str) -> None:

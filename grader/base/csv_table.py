@@ -1,4 +1,4 @@
-"""Reads CSV files as people write them (rosters, points), and writes them so that a spreadsheet runs no formula.
+"""Reads the CSV files that people write (rosters, points), and writes CSV in which a spreadsheet runs no formulas.
 
 Excel writes semicolons where the comma is the decimal sign, a byte order mark, CRLF, and line breaks inside quotes. The
 reader accepts all of that, and refuses ambiguous files, for example those with a repeated column.
@@ -33,7 +33,7 @@ class Row:
 
 
 def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:
-    """`rows` as CSV. Cells that a spreadsheet would run as a formula get a quote in front, so that they stay text
+    """`rows` as CSV. A cell that a spreadsheet would run as a formula gets an apostrophe in front, which makes it text
     (OWASP, CSV Injection)."""
     out = io.StringIO()
     csv.writer(out, lineterminator=line_end).writerows([[_safe(cell) for cell in row] for row in rows])
@@ -43,9 +43,8 @@ def csv_text(rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:
 def _safe(cell: object) -> object:
     if not isinstance(cell, str):
         return cell
-    text = cell.replace("\r\n", "\n").replace(
-        "\r", "\n"
-    )  # a lone CR would end the row: Python's writer does not quote it
+    # A lone CR would end the row: Python's writer does not quote it.
+    text = cell.replace("\r\n", "\n").replace("\r", "\n")
     return f"'{text}" if _FORMULA.match(text) else text
 
 

@@ -13,9 +13,9 @@ _MAX_DEMANGLER_BYTES = 48 << 20
 
 @lru_cache(maxsize=4096)
 def demangle(name: str) -> str:
-    """The readable form of a C++ name, as `abi::__cxa_demangle` would return it. Where c++filt is missing or would
-    write too much, return the name itself: 200 mangled characters can stand for many gigabytes, since each part can
-    refer to the parts before it."""
+    """The readable form of a C++ name, as `abi::__cxa_demangle` would return it. Returns the name itself if c++filt is
+    missing or exceeds its limits: each part of a mangled name can refer to earlier parts, so 200 characters can stand
+    for many gigabytes."""
     tool = shutil.which("c++filt")
     if not tool or not name.startswith("_Z") or len(name) > _MAX_NAME:
         return name

@@ -9,7 +9,7 @@ from pathlib import Path
 
 @cache
 def cpu_features() -> str:
-    """The processor and its features from /proc/cpuinfo, which code for -march=native may use."""
+    """The processor's architecture, name and features, on which a program built with -march=native depends."""
     return f"{platform.machine()} {cpu_model()} {_cpuinfo('flags', 'Features')}"
 
 
@@ -20,7 +20,7 @@ def cpu_model() -> str:
 
 
 def _cpuinfo(*names: str) -> str:
-    """The first value with one of these names; '' if there is none."""
+    """The first value in /proc/cpuinfo with one of these names; '' if there is none."""
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
     except OSError:

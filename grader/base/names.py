@@ -23,8 +23,8 @@ def printable_name(text: str) -> str:
 
 
 def student_id(text: str) -> str:
-    """The student's id in a name, a cell or an argument, on one line and with normalised accents (macOS decomposes
-    accented letters, rosters do not)."""
+    """`text` as a student's id: on one line, with composed accents (macOS decomposes accented letters, rosters do
+    not)."""
     return unicodedata.normalize("NFC", printable_name(text.strip()))
 
 

@@ -20,7 +20,7 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 
 def packed(content: Mapping[str, bytes]) -> bytes:
-    """A zip of these files, in which scripts are executable."""
+    """A zip of these files. Scripts, the files that begin with #!, are executable in it."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as bundle:
         for name, data in sorted(content.items()):

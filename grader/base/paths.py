@@ -1,4 +1,4 @@
-"""Knows where the course's folders (assignment/, reference/, …) and the cache are; no other module guesses.
+"""Finds the course's folders (assignment/, reference/, …) and the cache, for all other modules.
 
 Also writes files atomically: at any moment a file is complete or absent.
 """
@@ -69,8 +69,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def shown(path: Path) -> str:
-    """A path as a person would type it: relative to the working directory if it is below it."""
+    """A path as a person would type it: relative to the working directory if it is inside."""
     try:
         return printable_name(str(path.resolve().relative_to(Path.cwd())))
-    except (OSError, ValueError, RuntimeError):  # outside of it, or a link to itself
+    except (OSError, ValueError, RuntimeError):  # outside the working directory, or a link to itself
         return printable_name(str(path))

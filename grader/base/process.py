@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Completed:
-    """A finished command. `output` is stdout and stderr together, decoded with replacement."""
+    """A finished command. `output` is stdout and stderr together, with a replacement for bytes that are not UTF-8."""
 
     exit_code: int
     output: str

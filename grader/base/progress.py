@@ -20,7 +20,7 @@ class Progress:
         """`done` steps of the stage are finished."""
 
     def step(self, name: str, ended: str = "") -> None:
-        """A named step of the stage begins. With `ended`, which says how, it has ended."""
+        """Without `ended`, the step `name` begins. With it, the step has ended, as `ended` says."""
 
     def line(self, text: str) -> None:
         """Report `text` on a separate line."""

@@ -1,8 +1,8 @@
-"""A Python process that calls the grader's functions for this process, one call after another.
+"""A Python process that runs the grader's functions for its parent process, one call at a time.
 
-Calls and answers are pickled and sent over a socket pair that only these two processes hold. The process ends when its
-parent's end closes, so it never outlives its parent. (The processes of multiprocessing are forked from a parent with
-threads, or import the caller's main module again.) It runs `python -m grader.base.remote`.
+Calls and answers are pickled and sent over a socket pair that only these two processes hold. The process runs this
+module (`python -m grader.base.remote`) and ends when its parent's end of the socket pair closes, so it never outlives
+its parent. (Processes of multiprocessing are forked from a parent that has threads, or import its main module again.)
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Lost(Exception):
 
 
 class Remote:
-    """Such a process, started when this object is created. `memory_bytes` limits its address space and hides its
-    stderr; `own_session` keeps a terminal's Ctrl-C away from it."""
+    """A process that runs calls, started when this object is created. `memory_bytes` limits its address space and hides
+    its stderr; `own_session` keeps a terminal's Ctrl-C away from it."""
 
     def __init__(self, *, memory_bytes: int | None = None, own_session: bool = False) -> None:
         self._ours, theirs = Pipe()
         package = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join([package, *filter(None, sys.path)])  # it can import what this process can
+        path = os.pathsep.join([package, *filter(None, sys.path)])  # both processes can import the same modules
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "grader.base.remote", str(theirs.fileno()), str(memory_bytes or "")],
@@ -54,14 +54,15 @@ class Remote:
 
     def begin(self, function: Callable[..., object], *arguments: object, **named: object) -> None:
         """Start a call of a module-level function; `answer` waits for its end."""
-        with contextlib.suppress(OSError):  # it has ended, which `answer` reports
+        with contextlib.suppress(OSError):  # the process has ended, which `answer` reports
             self._ours.send((function, arguments, named))
 
     def answer(self, wall_s: float | None = None) -> Any:
-        """Return what the function returned, or raise what it raised. Raises Lost, and TimeoutError after `wall_s`."""
+        """Return what the function returned, or raise what it raised. Raises Lost if the process ended first, and
+        TimeoutError after `wall_s` seconds."""
         try:
-            in_time = self._ours.poll(wall_s)
-            works, result = self._ours.recv() if in_time else (False, TimeoutError())
+            answered = self._ours.poll(wall_s)
+            works, result = self._ours.recv() if answered else (False, TimeoutError())
         except (EOFError, OSError):
             code = self._process.wait()
             raise Lost(signal.Signals(-code).name if code < 0 else f"exit code {code}") from None
@@ -110,7 +111,7 @@ def _sendable(error: Exception) -> Exception:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches the whole group; the parent decides
+    signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches this process too, but its parent decides
     if sys.argv[2]:
         resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
     with contextlib.suppress(OSError):  # the parent has ended, so no answer is needed

@@ -1,9 +1,8 @@
-"""Makes a request to end reliable, whatever Python is doing at that moment.
+"""Makes sure that the grader ends on Ctrl-C or SIGTERM, whatever Python is doing when the signal arrives.
 
-A signal's exception may be raised in a callback that swallows exceptions: a destructor, or a hook that runs around a
-fork (logging has one). Python then prints a traceback and drops the exception, and with it the request to end.
-
-An exception in the main thread also waits for threads that run compilers, which may take minutes.
+Two things can get in the way. A signal's exception (KeyboardInterrupt, SystemExit) may be raised in a callback that
+swallows exceptions: a destructor, or a hook that runs around a fork (logging has one). Python then prints a traceback
+and drops the exception. And before Python ends, it waits for threads that run compilers, which can take minutes.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import threading
 
 _SOON_S = 0.02
 _UNWINDING_S = 20.0
-"""Ending the workers of a class, or cancelling jobs of a cluster, takes a few seconds."""
+"""The time for an orderly end: ending the workers of a class, or cancelling jobs of a cluster, takes a few seconds."""
 _SIGNALS = {KeyboardInterrupt: signal.SIGINT, SystemExit: signal.SIGTERM}
 
 
@@ -25,8 +24,8 @@ def never_drop_a_signal() -> None:
 
 
 def end_at_last(code: int, after_s: float = _UNWINDING_S) -> None:
-    """End the process with `code` after this time, unless it has ended by then. The sandbox's watchdog then kills what
-    still runs and removes its folders, as after SIGKILL."""
+    """End the process with `code` if it still runs after `after_s` seconds. The sandbox's watcher then kills the
+    programs that still run and removes their folders, as after SIGKILL."""
     timer = threading.Timer(after_s, os._exit, (code,))
     timer.daemon = True
     timer.start()

@@ -1,5 +1,6 @@
 """Processes for heavy numpy work, with one core each.
- numpy's BLAS starts as many threads as there are cores, and they slow each other down on the small tiles of an oracle.
+
+numpy's BLAS starts as many threads as there are cores, and they slow each other down on the small tiles of an oracle.
 So processes with one BLAS thread each (`grader.ONE_BLAS_THREAD`) do the work, one small task at a time. Tasks write
 their results into files, each at its offset, and return little: a number, a few sums.
 """
@@ -17,7 +18,7 @@ from grader.base.remote import Lost, Remote
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Work = Callable[[Task], Result]
-"""A module-level function. Its result, for example the number of bytes done, is handed to `done`."""
+"""A module-level function. `run_tasks` passes its result, for example the number of bytes done, to `done`."""
 
 
 def cores() -> int:
@@ -31,7 +32,7 @@ def run_tasks(
     processes: int,
     done: Callable[[Result], None] = lambda result: None,
 ) -> None:
-    """Run every task in `processes` processes, or in this one if that is 0.
+    """Run every task in `processes` processes, or in this process if `processes` is 0.
 
     The first error of a task ends the others and is raised here. Ctrl-C ends them too. Raises MachineFault when a
     process ends before its task is done.

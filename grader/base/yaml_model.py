@@ -15,7 +15,7 @@ from grader.base.paths import shown
 from grader.base.yaml_text import Location, line_of, read_yaml
 
 _LARGEST_WHOLE = 2**53
-"""Larger whole numbers are typing errors, and some of them overflow system calls."""
+"""A larger whole number is a typo, and could overflow a system call."""
 _SHOWN_CHARACTERS = 60
 
 
@@ -47,9 +47,9 @@ def read_yaml_model(path: Path, model: type[Model]) -> Model:
 
 
 def _mistaken(value: Any, annotation: Any, location: tuple[int | str, ...] = ()) -> Iterator[tuple[Location, str, Any]]:
-    """(location, expected, found) where pydantic would accept a boolean as a number, a number as a boolean or a time,
-    or a whole number above the limit. Its strict mode would refuse these too, but also a list for a tuple, 1e3 for a
-    whole number and a time in quotes."""
+    """Yield (location, expected, found) of every value that pydantic would wrongly accept: a boolean as a number, a
+    number as a boolean or a time, and a whole number above the limit. Its strict mode refuses them, but it also refuses
+    values that are fine in YAML: a list for a tuple, 1e3 for a whole number, and a time in quotes."""
     if isinstance(value, list):
         for number, one in enumerate(value):
             yield from _mistaken(one, annotation, (*location, number))
@@ -75,7 +75,7 @@ def _annotation_at(key: int | str, value: dict[str, Any], annotation: Any) -> An
 
 
 def _fields_of(annotation: Any, kind: Any) -> dict[str, Any]:
-    """The fields of the model in `annotation`; if it has several models, of the one for this `kind`."""
+    """The fields of the model in `annotation`. If that is a union of models, `kind` selects one of them."""
     models = _models(annotation)
     fitting = [model for model in models if len(models) == 1 or kind in _leaves_of_kind(model)]
     return dict(fitting[0].model_fields) if fitting else {}
@@ -102,7 +102,7 @@ def _leaves(annotation: Any) -> Iterator[Any]:
 
 
 def place(path: Path, location: Location) -> str:
-    """`file, line 12: rubric[1].tests`: the place of a value in a YAML file that was read before."""
+    """The place of a value in a YAML file, for messages, as in `file, line 12: rubric[1].tests`."""
     root, _ = read_yaml(path)
     return f"{shown(path)}, line {line_of(root, location)}: {_dotted(location)}"
 
@@ -124,13 +124,13 @@ _EXPECTED = {
     "datetime_parsing": "expected a time, like 2026-12-01T23:59:00+01:00",
     "datetime_from_date_parsing": "expected a time, like 2026-12-01T23:59:00+01:00",
 }
-"""Pydantic's messages in Python terms, translated to terms of YAML."""
+"""Messages in terms of YAML for pydantic's types of errors, whose own messages use terms of Python."""
 
 
 def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tuple[Location, str]:
     """The location of the first problem, and a sentence about it."""
-    # Unknown keys come first, since a misspelled key also makes the right one "missing". A value that is neither `int`
-    # nor `float` is a problem for both members of that union; the second one describes it better.
+    # Unknown keys come first, since a misspelled key also makes the right one "missing". A value that fits neither
+    # member of `int | float` causes an error for each of them; the one for `float` is the better description.
     problems = sorted(
         error.errors(), key=lambda each: (each["type"] != "extra_forbidden", each["loc"][-1:] == ("int",))
     )
@@ -146,9 +146,8 @@ def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tu
         text = "this key is missing; add it."
     else:
         expected = _EXPECTED.get(first["type"]) or _decapitalised(first["msg"])
-        whole = first["type"] == "value_error" and isinstance(
-            found, dict | BaseModel
-        )  # the message already says what it found
+        # An error of a whole model already says what it found.
+        whole = first["type"] == "value_error" and isinstance(found, dict | BaseModel)
         text = f"{expected}." if whole else f"{expected}, found {_described(found)}."
     places = {tuple(_place_in_file(problem["loc"], content, model)[0]) for problem in problems}
     more = len(places) - 1
@@ -156,8 +155,8 @@ def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tu
 
 
 def _place_in_file(location: Location, content: Any, model: type[BaseModel]) -> tuple[list[int | str], list[str]]:
-    """The keys and numbers in pydantic's `location`, without its names for members of unions, and the keys that are
-    allowed in place of the last one."""
+    """(keys, allowed): the keys and indices in pydantic's `location`, without its names for members of unions, and the
+    keys that are allowed in place of the last one."""
     keys: list[int | str] = []
     allowed: list[str] = []
     value, annotation = content, model

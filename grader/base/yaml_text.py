@@ -1,7 +1,7 @@
 """Reads a YAML file into plain values with their lines, and avoids YAML's traps.
 
 It refuses a key that is written twice (PyYAML silently keeps the last one), reads `1e-4` as a number (YAML 1.1 makes it
-a string), and refuses a small file whose aliases make it huge before it expands them.
+a string), and refuses aliases that would make a small file huge, before it expands them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _size(node: Any, known: dict[int, int]) -> int:
     if id(node) in known:
         size = known[id(node)]
     else:
-        known[id(node)] = _MAX_NODES + 1  # until it is counted: a node met again below itself is a cycle
+        known[id(node)] = _MAX_NODES + 1  # until its size is known: only in a cycle is a node met again before that
         size = known[id(node)] = 1 + sum(_size(child, known) for child in _children(node))
     if size > _MAX_NODES:
         raise _Refused(
@@ -117,7 +117,8 @@ def _refuse_repeated_keys(node: Any) -> None:
 
 
 def line_of(root: Any, location: Location) -> int:
-    """The line, counted from 1, of the deepest node on the way of `location`. Pydantic's tags of unions are skipped."""
+    """The line, counted from 1, of the deepest node that `location` leads to. Parts that the file does not contain
+    (pydantic's names for members of unions) are skipped."""
     line, node = root.start_mark.line, root
     for part in location:
         if isinstance(node, yaml.MappingNode):

@@ -19,7 +19,7 @@ _SHARED_OPTIN, _BLOCKS_PER_SM, _RESERVED_SHARED = 97, 106, 111
 @dataclass(frozen=True)
 class SmLimits:
     """The capacity of one SM of a compute capability. Sizes are in bytes; `reserved_shared` is the shared memory that
-    the system takes for each block."""
+    CUDA reserves in every block."""
 
     compute_capability: tuple[int, int]
     registers: int
@@ -36,7 +36,7 @@ class SmLimits:
 
 @dataclass(frozen=True)
 class GpuFacts:
-    """One GPU. Its clock rates are the highest that it can run at."""
+    """The properties of one GPU. Clock rates are the highest that it can run at."""
 
     sms: int
     clock_mhz: float
@@ -73,7 +73,7 @@ The row 9.0 was compared with the values that an H200's driver reports (2026-11-
 
 
 def known_limits(compute_capability: tuple[int, int]) -> SmLimits | None:
-    """The table's row for an architecture; None if it has none."""
+    """The limits of an architecture; None if the table lacks it."""
     return _TABLE.get(compute_capability)
 
 

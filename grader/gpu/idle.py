@@ -2,9 +2,9 @@
 
 The grader asks NVML, because asking through CUDA would create another context on the GPU. The GPU counts as idle
 immediately if no process has a context on it and its memory is empty. Both are required, because inside a container
-NVML may hide the processes of others. Programs that hold a context but do nothing (a notebook) distort no times. If
-there are such programs, the GPU counts as idle when NVML's utilisation is close to zero, that is, the share of the last
-sampling period (at most a second) in which a kernel ran.
+NVML may hide the processes of others. Programs that hold a context but run no kernels (an idle notebook) do not distort
+times. So otherwise the GPU counts as idle when NVML's utilisation is close to zero: the share of the last sampling
+period (at most a second) in which a kernel ran.
 
 If the GPU does not become idle, grading continues and the record says so. Without NVML the grader does not wait, and
 the record says that too.
@@ -24,7 +24,7 @@ from grader.gpu.nvml import nvml_device
 PATIENCE_S = 30.0
 POLL_S = 0.1
 DRAWING_PERCENT = 5
-"""Utilisation, in per cent, that an idle desktop on the same GPU causes."""
+"""The highest utilisation, in per cent, that counts as idle: drawing an idle desktop causes that much."""
 EMPTY_BYTES = 256 << 20
 """A GPU with less memory in use than this, not counting the driver's reserve, is assumed to hold no context."""
 
@@ -40,15 +40,15 @@ class Use:
 
     @property
     def idle(self) -> bool | None:
-        """None where NVML's answer is not conclusive."""
+        """Whether the GPU is idle; None if NVML reports too little to tell."""
         if not self.processes and self.memory_bytes is not None and self.memory_bytes < EMPTY_BYTES:
             return True
         return None if self.busy_percent is None else self.busy_percent <= DRAWING_PERCENT
 
     @property
     def others(self) -> str:
-        """The other users of the GPU, as a phrase, if this was read while no program of the grader ran; '' if there are
-        none."""
+        """A phrase that names the GPU's users; '' if there are none. Read it while no program of the grader runs, since
+        it would name those too."""
         if self.processes:
             return f"process {', '.join(map(str, self.processes))}"
         if self.memory_bytes is not None and self.memory_bytes >= EMPTY_BYTES:
@@ -85,8 +85,8 @@ def wait_until_idle(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Waited:
-    """Wait until `read` finds the GPU idle, for at most `patience_s` seconds. If it takes more than a moment, `say` is
-    called with one sentence."""
+    """Wait until `read` finds the GPU idle, for at most `patience_s` seconds. After 2 seconds, `say` is called with one
+    sentence."""
     began, said = clock(), False
     while True:
         use = read() if read is not None else None
@@ -111,7 +111,7 @@ class IdleWait:
         self._patience_s = PATIENCE_S
 
     def __call__(self, say: Callable[[str], None]) -> Waited:
-        """Wait like `wait_until_idle`, but not at all if the last wait was in vain."""
+        """Wait like `wait_until_idle`, but not at all if the GPU was still busy at the end of the last wait."""
         waited = wait_until_idle(self._read, say, patience_s=self._patience_s)
         self._patience_s = 0.0 if waited.idle is False else PATIENCE_S
         return waited

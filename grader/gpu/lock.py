@@ -1,8 +1,8 @@
 """Lets one submission at a time use a GPU, across processes: times of programs that share a GPU are meaningless.
 
 The lock is an flock(2) on a file named after the GPU's UUID, so the kernel releases it when its holder ends. The file
-lies in a world-writable folder, so that graders of all users share it; GRADER_LOCKS names another folder. The file
-contains the process id of its last holder.
+is in a world-writable folder, because the graders of all users share it; GRADER_LOCKS names another folder. The file
+contains the process id of the last grader that held the lock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ only root may write to it."""
 def gpu_to_ourselves(uuid: str, waiting: Callable[[str], None]) -> Iterator[None]:
     """Hold the GPU's lock while the block runs. If another grader holds it, `waiting` is called with one sentence.
 
-    Raises MachineFault if the lock file cannot be made.
+    Raises MachineFault if the lock file cannot be opened.
     """
     with _opened(uuid) as descriptor:
         if not _try(descriptor):
@@ -61,8 +61,9 @@ def lock_folder() -> Path:
 
 
 def _open(path: Path) -> int:
-    """Open a file that may belong to another user, or create it for all users. O_CREAT comes second, because the kernel
-    refuses it on another user's file in a shared folder (protected_regular). Links are refused."""
+    """Open a file that may belong to another user, or create it for all users. The first attempt is without O_CREAT,
+    because the kernel refuses O_CREAT on another user's file in a shared folder (protected_regular). Links are
+    refused."""
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     while True:
         with contextlib.suppress(FileNotFoundError):

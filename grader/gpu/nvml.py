@@ -1,4 +1,4 @@
-"""Opening NVML, and looking up a GPU in it by UUID."""
+"""Opens NVML, and finds a GPU in it by UUID."""
 
 from __future__ import annotations
 

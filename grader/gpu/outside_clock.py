@@ -12,8 +12,8 @@ There are two sources; the grader uses the first that the GPU supports:
     utilisation  NVML's buffer of utilisation samples: the share of each sampling period, 1/6 to 1 s, in which a kernel
                  ran, in whole per cents. On every GPU since Kepler.
 
-Both are updated periodically: the work of a program may appear up to 0.1 s after its end. So a reading waits that long
-(docs/benchmarks.md), and for that the clock has to know when the grader's last program ended (`worked`).
+Both are updated periodically: the work of a program may appear up to 0.1 s after its end. So a reading waits until 0.1
+s after the end of the grader's last program (docs/benchmarks.md), which callers report with `worked`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ import pynvml
 from grader.gpu.nvml import nvml_device
 
 SETTLE_S = 0.1
-"""The wait after the last work. On an H200, readings taken 0.1 s after a program's end were 0.79 to 1.11 times those
-taken 0.2 s later (232 runs); readings taken 0.06 s after it were 0.13 times those in the worst case."""
+"""The wait between the end of a program and a reading. On an H200, readings taken 0.1 s after a program's end were 0.79
+to 1.11 times those taken 0.2 s later (232 runs). Readings taken after 0.06 s were only 0.13 times the later ones in the
+worst case."""
 TICK_S = 0.1
-"""The counters are refreshed at about this interval. So the time that they cover may be longer or shorter by this much
-than the time between two readings."""
+"""The counters are refreshed at about this interval. So the difference of two readings may cover this much more or less
+time than passed between them."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class _Settling:
 
 @contextlib.contextmanager
 def outside_clock(uuid: str) -> Iterator[OutsideClock | None]:
-    """The clock of the GPU with this UUID; None where it has none."""
+    """The clock of the GPU with this UUID; None if the GPU supports neither source."""
     with nvml_device(uuid) as handle:
         yield None if handle is None else _gpm_clock(handle) or _utilisation_clock(handle)
 
@@ -84,7 +85,7 @@ def outside_clock(uuid: str) -> Iterator[OutsideClock | None]:
 
 
 class _Sample:
-    """The counters at one time, in memory of NVML that is freed with this object."""
+    """The counters at one time. NVML allocated their memory, which is freed with this object."""
 
     def __init__(self, counters: Any) -> None:
         self.counters = counters

@@ -83,7 +83,7 @@ class Watch:
         self.ended = threading.Event()
 
     def stop(self) -> None:
-        """Stop sampling when the watched process has ended, even while the block still runs."""
+        """Stop sampling. For a process that ends before the block does."""
         self.ended.set()
 
     @property
@@ -96,8 +96,8 @@ Reader = Callable[[], Sample | None]
 
 @contextlib.contextmanager
 def watching(read: Reader | None, every_s: float = SAMPLE_EVERY_S) -> Iterator[Watch]:
-    """Sample with `read` in a thread until the block ends or the watch is stopped, at least once. Without `read`, take
-    no samples."""
+    """Take samples with `read` in a thread, at least one, until the block ends or the watch is stopped. Without `read`,
+    take no samples."""
     watch = Watch()
     if read is None:
         yield watch

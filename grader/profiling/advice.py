@@ -15,12 +15,12 @@ _SECTOR_BYTES = 32
 _LEAST_SHARE = 0.05
 """A line with a smaller share of a kernel's excess wavefronts, sectors or divergent branches gets no sentence."""
 _POOR = 1.1
-"""A line gets a sentence if it takes at least this multiple of what is needed."""
+"""A line gets a sentence if it takes at least this multiple of the wavefronts or sectors that its accesses need."""
 _MOST_LINES = 3
 _LEAST_EFFICIENCY = 0.9
-"""If at least this share of a warp's lanes works on average, divergent branches cost little."""
+"""If at least this share of a warp's lanes works on average, divergent branches cost little and get no sentence."""
 _LEAST_LOADS = 4
-"""The fewest bulk copies of a block for which a pipeline is advised."""
+"""The fewest bulk copies per block for which the advice is to overlap copies with work."""
 _SAME_ADDRESS = 4
 """An atomic gets a sentence if on average at least this many lanes of a warp wait for others."""
 
@@ -29,7 +29,7 @@ Named = Callable[[str], str]
 
 
 def advice(trace: Trace, kernel: str, named: Named) -> tuple[str, ...]:
-    """Sentences about one kernel, the costliest problem first; none if nothing is poor or nothing was counted."""
+    """Sentences about one kernel, the costliest problem first; none if there is no problem or nothing was counted."""
     accesses = [access for access in trace.accesses if access.kernel == kernel]
     branches = [branch for branch in trace.branches if branch.kernel == kernel]
     events = [event for event in trace.kernels if event.name == kernel]
@@ -151,7 +151,7 @@ def _local(accesses: Iterable[AccessEvent], named: Named) -> Iterator[str]:
         most = max(local, key=lambda each: each.requests)
         requests = sum(each.requests for each in local)
         yield (
-            f"{named(most.file)}:{most.line}: {requests:,} requests use local memory, which lies in device memory; "
+            f"{named(most.file)}:{most.line}: {requests:,} requests use local memory, which is in device memory; "
             "most of them are here. Arrays stay in registers if every index is known at compile time (#pragma unroll)."
         )
 
@@ -177,15 +177,15 @@ def _divergence(branches: Iterable[BranchEvent], events: Iterable[KernelEvent], 
 
 
 def _one_stage(events: Iterable[KernelEvent]) -> Iterator[str]:
-    """Advice to pipeline if the bulk copies in flight in a block never belong to more than one barrier object."""
+    """Advise overlapping bulk copies with work if a block never has copies in flight for two barrier objects."""
     for event in events:
         loads, stages = event.counters.get("bulk_loads", 0), event.counters.get("bulk_stages", 0)
         if stages == 1 and loads >= _LEAST_LOADS * prod(event.grid):
             yield (
-                f"Each block makes about {_number(loads / prod(event.grid))} bulk copies to shared memory, and at most "
-                "one barrier object of a block has copies under way: a block waits for each tile right after it asked "
-                "for it. Keep two or more tiles, each with a barrier object, and start the copy of the next before "
-                "working on this one."
+                f"Each block makes about {_number(loads / prod(event.grid))} bulk copies to shared memory, and never "
+                "has copies in flight for two barrier objects: it waits for each tile right after it requests the "
+                "tile. Keep two or more tiles, each with a barrier object, and start copying the next tile before you "
+                "work on the current one."
             )
             return
 

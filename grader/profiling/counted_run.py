@@ -1,7 +1,7 @@
 """Runs a program with the emulator's counters, on as many units of a testcase (batches, say) as fit into a time budget.
 
-With counters, a run takes several times as long, and all units of a testcase cost the same. So one unit runs first, and
-then as many as fit into the time budget. The result says how many units were counted.
+With counters, a run takes several times as long. All units of a testcase need the same time. So one unit runs first,
+and then as many as fit into the time budget. The result says how many units were counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORTH_ANOTHER = 2
 
 @dataclass(frozen=True)
 class CountedRun:
-    """The result of a run on `units` units, of the `whole` that the case has. `trace` is None if nothing was traced;
+    """The result of a run on `units` of the `whole` units of a testcase. `trace` is None if nothing was traced;
     `ending` then says why. `cut_off` says how far the program came if it was stopped."""
 
     trace: Trace | None

@@ -1,7 +1,8 @@
 """The emulator's counters, under Nsight Compute's names.
 
-The emulator runs PTX; a GPU runs the assembler's output. Requests, sectors, wavefronts and conflicts belong to memory
-and are comparable. Instruction counts differ by what the assembler adds and leaves out (docs/counters.md).
+The emulator runs PTX; a GPU runs the instructions that the assembler makes of it. Requests, sectors, wavefronts and
+bank conflicts depend on the addresses alone, so they are comparable. Instruction counts differ, because the assembler
+adds and removes instructions (docs/counters.md).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 
 from grader.course.metrics import EMULATOR, METRICS
 from grader.profiling.ncu import Launch
-from grader.programs.trace import KernelEvent, Trace
+from grader.programs.trace import Trace
 
 _SECTOR_BYTES = 32
 _WAVEFRONT_BYTES = 128
@@ -38,11 +39,8 @@ _RATIOS = {
 
 def counted_launches(trace: Trace) -> tuple[Launch, ...]:
     """The launches of a program that was built to count, with their counters under ncu's names; otherwise none."""
-    return tuple(_launch(kernel) for kernel in trace.kernels if kernel.counters)
-
-
-def _launch(kernel: KernelEvent) -> Launch:
-    return Launch(kernel.name, kernel.grid, kernel.block, _values(kernel.counters))
+    counted = (kernel for kernel in trace.kernels if kernel.counters)
+    return tuple(Launch(kernel.name, kernel.grid, kernel.block, _values(kernel.counters)) for kernel in counted)
 
 
 def _values(counters: Mapping[str, float]) -> dict[str, float]:

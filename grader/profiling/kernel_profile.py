@@ -126,7 +126,7 @@ def kernel_profiles(
 
 
 def short_name(kernel: str) -> str:
-    """Shorten a kernel's name for people: no return type, namespaces or parameters, as in `attention<32,4>`."""
+    """A kernel's name without return type, namespaces and parameters, for example `attention<32,4>`."""
     name = kernel.strip()
     if name.endswith(")"):
         depth = 0

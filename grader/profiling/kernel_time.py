@@ -1,8 +1,9 @@
 """Assigns GPU time to kernels for the occupancy score: each moment counts for the running kernel with the lowest
 occupancy.
 
-Otherwise a kernel that is launched only for its occupancy could run next to the others on a second stream, asleep in
-warps that they leave free, and get a share of the time without costing any. So it counts only in time that it adds.
+Otherwise a kernel that is launched only for its occupancy could sleep on a second stream, in warp slots that the other
+kernels leave free, and get a share of the time without slowing them down. By this rule it counts only in the time that
+it adds.
 """
 
 from __future__ import annotations
@@ -49,4 +50,4 @@ def weighted_median(values: Sequence[tuple[float, float]]) -> float:
         so_far += weight
         if so_far >= half:
             return value
-    raise ValueError("There is no median of nothing.")
+    raise ValueError("weighted_median needs at least one value.")

@@ -2,14 +2,14 @@
 
 ncu runs in the same confinement as the program alone. It can read a GPU's counters there (tested on an H200,
 2026-11-21; ncu 2025.3.1, driver 580), because it uses a library loaded into the program and the sandbox's loopback, not
-ptrace. Its Job also makes ncu's folders readable.
+ptrace. The only difference is that it can also read ncu's folders.
 
 ncu writes to its stdout, a socket. The program has no descriptor of it, cannot open it through /proc, and prints
 elsewhere. (A program could find the name of a log file in /proc/PID/cmdline, and replace the file by a link.) A program
 that reaches into ncu's memory can still forge its counters. So code that uses these numbers for points must check them
 against what the launch allows (`grader.profiling.kernel_profile` does).
 
-ncu controls neither clocks (--clock-control none), as in timed runs, nor caches (--cache-control none).
+As in timed runs, clocks are not fixed (--clock-control none) and caches are not flushed (--cache-control none).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LOG_BYTES = 32 << 20
 """The log has about 2 KB per profiled launch."""
 _SPARE_BYTES = 256 << 20
 _COPY_BYTES = 8 << 30
-"""ncu keeps a copy of memory, to restore it between passes."""
+"""Memory for ncu: it saves the program's data and restores it between passes."""
 OUTPUT = "{output}"
 _TOOLS = Path("/opt/nvidia")
 """NVIDIA's packages install Nsight Compute here; the toolkit's bin/ncu is a script that calls it."""
@@ -132,9 +132,8 @@ def run_under_tool(
 
 
 def ncu_options(ncu: Path, metrics: Sequence[str], invocations: Sequence[int] | None) -> tuple[str, ...]:
-    """The command line up to the program. ncu writes raw numbers of all processes to stdout, as CSV, and controls
-    neither clocks nor caches. It names kernels, and counts their launches, by mangled names. `invocations` is as in
-    `run_ncu`."""
+    """The command line up to the program. ncu writes raw numbers of all processes to stdout, as CSV, and neither fixes
+    clocks nor flushes caches. It identifies kernels by their mangled names. `invocations` is as in `run_ncu`."""
     options = [str(ncu), "--csv", "--page", "raw", "--print-units", "base"]
     options += ["--clock-control", "none", "--cache-control", "none", "--target-processes", "all"]
     options += ["--kernel-name-base", "mangled", "--print-kernel-base", "mangled", "--metrics", ",".join(metrics)]
@@ -167,8 +166,8 @@ def parse_csv(text: str) -> tuple[Launch, ...]:
 
 
 def _readable(name: str) -> str:
-    """Demangle a name like the tracer and its reader, so that equal names are the same kernel. (ncu's own demangler
-    writes `<unnamed>` and `(bool)0` where the C++ library writes `(anonymous namespace)` and `false`.)"""
+    """Demangle a name in the same way as the trace's reader, so that equal names are the same kernel. (ncu's own
+    demangler writes `<unnamed>` and `(bool)0` where the C++ library writes `(anonymous namespace)` and `false`.)"""
     return spelled_out(demangle(name)[:MAX_TEXT])
 
 
@@ -186,7 +185,7 @@ def _triple(cell: str) -> tuple[int, int, int]:
 
 
 def _known_words(stderr: str) -> str:
-    """Keep only known sentences of ncu from stderr, to which the program can print too."""
+    """The known sentences of ncu in stderr. All other text is dropped, since the program prints there too."""
     return "".join(f"\n{found}" for found in dict.fromkeys(_KNOWN.findall(stderr)))
 
 

@@ -1,4 +1,5 @@
-"""Theoretical occupancy of a launch: how many of its warps an SM can hold at once, and which resource limits them.
+"""Theoretical occupancy of a launch: how many of its warps an SM can hold at once, and which resource limits that
+number.
 
 The formulas are NVIDIA's (cuda_occupancy.h of the toolkit, see occupancy.cpp), compiled once into the cache. They need
 no GPU, because the limits of an architecture come from `grader.gpu.facts`.
@@ -36,8 +37,8 @@ class Demand:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """The warps of a launch that an SM can hold. `limiters` are the resources that limit the number of blocks most,
-    each considered alone; `sentence` puts the occupancy into words."""
+    """The warps of a launch that an SM can hold. `limiters` are the resources that, each considered alone, allow the
+    fewest blocks; `sentence` puts the occupancy into words."""
 
     blocks: int
     warps: int
@@ -91,7 +92,8 @@ def _sentence(demand: Demand, limits: SmLimits, blocks: Blocks, count: int, limi
 
 
 def _fewer_registers(demand: Demand, blocks: Blocks, count: int) -> list[str]:
-    """The effect of saving registers: a step that does not help yet, if there is one, and the first that helps."""
+    """Phrases on the effect of fewer registers: a number that does not help yet, if there is one, and one that
+    helps."""
     better = next(
         (
             registers

@@ -1,8 +1,9 @@
 """The roofline model: how much arithmetic a device can do for every byte that it moves (Williams, Waterman and
 Patterson, Communications of the ACM 52(4), 2009).
 
-A kernel that does I floating-point operations per byte of device memory traffic reaches at most min(peak,
-I × bandwidth). A submission's page computes I from the least possible traffic of a testcase, from the record alone.
+A kernel that does I floating-point operations per byte of device memory traffic reaches at most min(peak, I ×
+bandwidth). On a submission's page, I is a testcase's operations divided by its least possible traffic, both from the
+record.
 """
 
 from __future__ import annotations
@@ -66,9 +67,9 @@ def roofline_of(record: Record) -> Roofline | None:
     """The roofline of a graded submission; None if nothing was timed on a GPU whose limits are known.
 
     A record does not contain the device's rates, but they follow from each floor's terms. A term's time is the time
-    that the same work takes at the device's full rate. So that rate is the achieved one, times measured over term time.
-    The first term is the arithmetic of the fastest unit that the assignment allows; the architecture determines FP32's
-    rate from it.
+    that the same work takes at the device's full rate. So the full rate is the achieved rate, times the measured time
+    divided by the term's time. The arithmetic term is that of the fastest unit that the assignment allows; FP32's rate
+    follows from it by the architecture.
     """
     marks, peaks, bandwidths = [], [], []
     for test in record.tests:

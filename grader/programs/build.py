@@ -32,9 +32,9 @@ from grader.sandbox.cache import cache_entry, making, mark_used, put
 from grader.sandbox.scratch import scratch_folder
 
 _MOST_INPUT_BYTES = 512 << 20
-"""Limit on the inputs for which a Python program's kernels are compiled in the build step."""
+"""The build step compiles a Python program's kernels for testcases with inputs up to this size."""
 SOURCE_FOLDER = "source"
-"""The folder into which a snapshot is written to be compiled."""
+"""The folder into which a submission's files are written for compiling."""
 _CANARY = """\
 #include <math.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ _NVCC_TEMPORARY = re.compile(r"(?:/tmp/)?tmpxft_[0-9a-f]+_[0-9a-f]+-\d+_")
 _LACKING_CURAND = re.compile(
     r"\bgrader_lacks_curand::(\w+)|grader_lacks_curand\d+(curand_?[a-z0-9_]*|skipahead[a-z_]*)"
 )
-"""A called function of grader/programs/stubs/include/curand_kernel.h, as a linker names it."""
+"""The linker's name of a cuRAND function that stubs/include/curand_kernel.h declares without defining it."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ def _compile(
         machine = _canary(engine, scratch.parent) if doubtful else ""
         if lacking := _LACKING_CURAND.search(log):
             machine = (
-                f"Its kernels call {lacking[1] or lacking[2]} of cuRAND, and the CUDA toolkit here has no "
-                "curand_kernel.h: install it with `pip install nvidia-curand`, or take a full toolkit "
+                f"Its kernels call {lacking[1] or lacking[2]} of cuRAND, but this machine's CUDA toolkit has no "
+                "curand_kernel.h: install it with `pip install nvidia-curand`, or use a full toolkit "
                 "(NVCC=…/bin/nvcc)."
             )
         fault = Fault.MACHINE if machine else made.fault
@@ -141,7 +141,8 @@ def _compile_sources(
 
 
 def _pack(submission: Submission, assignment: Assignment, engine: Engine, sources: Path, output: Path) -> Compiled:
-    """Pack a Python program, with its kernels for the testcases' shapes. The emulator runs the public ones only."""
+    """Pack a Python program with its kernels, compiled for the shapes of the testcases (on the emulator: the public
+    ones)."""
     inputs: list[Path] = []
     for case in suite_of(assignment).cases.values():
         if case.input_bytes <= _MOST_INPUT_BYTES and (engine.measures_time or not case.hidden):
@@ -223,8 +224,8 @@ def _read_cached(folder: Path, key: str) -> Build | None:
 
 
 def _flags(submission: Submission, assignment: Assignment) -> tuple[str, ...]:
-    """nvcc's flags: the submission's, and one that leaves out the library for launching kernels from kernels if the
-    assignment forbids that."""
+    """nvcc's flags: the submission's and, if the assignment forbids launching kernels from kernels, one that leaves out
+    the library for it."""
     return submission.flags if assignment.build.dynamic_parallelism else (*submission.flags, "--cudadevrt=none")
 
 

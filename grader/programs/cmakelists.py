@@ -19,7 +19,7 @@ _STANDARDS = {"CMAKE_CUDA_STANDARD", "CMAKE_CXX_STANDARD", "CUDA_STANDARD", "CXX
 _MAX_NESTING = 8
 """Limit on nested variables, whose values name other variables."""
 _MAX_CHARACTERS = 32_000
-"""Limit for the file and for a word, against hostile files: those of cuda-samples have 2,000."""
+"""Limit on the file and on each word, against hostile files. The files of cuda-samples have 2,000 characters."""
 _MAX_WORDS = 10_000
 _MAX_VALUE_CHARACTERS = 4_000
 

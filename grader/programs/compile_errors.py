@@ -22,7 +22,7 @@ _LIBRARY_PREFIXES = {
 }
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
 _ERROR = re.compile(r"^\S.*?(?:\b[Ee]rror\b(?: #[\w-]+)?\s*:|multiple definition of).*$", re.MULTILINE)
-"""An error of a compiler or linker. It starts its line; quoted source lines are indented."""
+"""A compiler's or linker's error message. It begins a line; source lines that the compiler quotes are indented."""
 _MISSING_HEADER = re.compile(r"fatal error: (\S+): No such file or directory")
 _REFUSALS = (
     (
@@ -78,7 +78,7 @@ def failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> s
 
 
 def _forbidden_library(name: str, assignment: Assignment) -> str:
-    """The forbidden library that a function or header belongs to by its name; '' if to none."""
+    """The forbidden library that a function or header belongs to, judged by its name; '' if there is none."""
     for prefix, library in _LIBRARY_PREFIXES.items():
         if name.lower().startswith(prefix.lower()) and prefix in assignment.build.forbidden_libraries:
             return library

@@ -27,8 +27,8 @@ _HOST_ONLY = re.compile(r"-(std=|c$|M|L|Wl,|g|pipe|static|shared|rdynamic|o.|Ofa
 
 _MAX_CALLS = 300
 _MAX_INPUTS = 300
-"""Limit for one call. The time to follow calls back grows with calls and inputs, and a hostile Makefile may print a
-million of either."""
+"""Limit on the inputs of one call. The time to follow calls back grows with calls and inputs, and a hostile Makefile
+may print a million of either."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def calls(output: str) -> list[Call]:
 
 
 def program_calls(every: Sequence[Call], wanted: str) -> list[Call]:
-    """The calls that make one CUDA program: the first that has the source `wanted`, or else the first of all. All calls
-    of nvcc if there is no such program."""
+    """The calls that make one CUDA program: the first program that has the source `wanted`, or else the first of all.
+    If no calls link a CUDA program, all calls of nvcc."""
     programs = [_behind(call, every) for call in every if call.links]
     with_cuda = [calls for calls in programs if any(call.is_nvcc and _sources(call) for call in calls)]
     with_wanted = [calls for calls in with_cuda if any(wanted in call.inputs for call in calls)]
@@ -70,7 +70,7 @@ def program_calls(every: Sequence[Call], wanted: str) -> list[Call]:
 
 
 def _begins(word: str) -> bool:
-    """Whether `word` may stand before the compiler in a command line, as in `@ccache` or `time -p`."""
+    """Whether `word` can precede the compiler in a command line, as in `@ccache` or `time -p`."""
     return Path(word.lstrip("@-")).name in _LAUNCHERS or re.fullmatch(r"-\w", word) is not None
 
 

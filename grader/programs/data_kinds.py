@@ -1,7 +1,7 @@
-"""What the values of a program may hold, as far as its text tells: whole arrays of data, or none.
+"""Kinds of values in a Python program, which say whether a value can contain whole arrays of data.
 
-host_arithmetic.py follows data through a Python submission with it. Kinds are ordered, and a value that can come by
-several ways has the highest.
+host_arithmetic.py uses these kinds to follow data through a submission. Kinds are ordered. A value that can come from
+several places has the highest of their kinds.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from functools import reduce
 
 NONE, BITS, DATA = range(3)
-"""What a value may hold, in rising order: no data; integers, which may be data under another type; data."""
+"""What a value may contain, in rising order: no data; integers, which become data when viewed as another type; data."""
 Kind = int | tuple["Kind", ...]
-"""A tuple is the kind of a container: that of each element, or one for all."""
+"""A container's kind is a tuple: one kind for each element, or a single kind for all elements."""
 _DEEPEST = 4
-"""Containers within containers that are kept apart."""
+"""The depth to which the kinds of nested containers are distinguished."""
 
 
 def joined(one: Kind, other: Kind) -> Kind:
-    """The kind of what may be either."""
+    """The kind of a value that has either of two kinds."""
     if isinstance(one, int) and isinstance(other, int):
         return max(one, other)
     if isinstance(one, tuple) and isinstance(other, tuple):
@@ -29,19 +29,20 @@ def joined(one: Kind, other: Kind) -> Kind:
 
 
 def most(kinds: Iterable[Kind]) -> int:
-    """All data that is in these, in one."""
+    """The highest of these kinds and of the kinds inside them."""
     return max((kind if isinstance(kind, int) else most(kind) for kind in kinds), default=NONE)
 
 
 def shallow(kind: Kind, depth: int = _DEEPEST) -> Kind:
-    """The kind without the containers deep inside of it, which can be many."""
+    """`kind` with every container below `depth` levels replaced by its highest kind, to limit the size of kinds."""
     if isinstance(kind, int) or not depth:
         return kind if isinstance(kind, int) else most(kind)
     return tuple(shallow(part, depth - 1) for part in kind)
 
 
 def element(kind: Kind, index: object = None) -> Kind:
-    """What iteration gives, or the index where that is known; a part of an array is an array."""
+    """The kind of the container's element at `index`, or of any element if the index is unknown. A part of an array has
+    the array's kind."""
     if isinstance(kind, int):
         return kind
     if len(kind) == 1:

@@ -1,8 +1,8 @@
 """Computes expected outputs on the GPU, in float64, for operators that have a CUDA kernel (`Operator.gpu_oracle`).
 
-This oracle is optional: it needs pycuda and a GPU; without them, numpy makes the same files more slowly. The numpy
-oracle has the last word: `grader testcases verify` recomputes with numpy, no matter which oracle made a file. A file's
-sidecar names that oracle.
+This oracle is optional: it needs pycuda and a GPU; without them, numpy makes the same files more slowly. `grader
+testcases verify` always recomputes with numpy, whichever oracle made a file. The file's sidecar names the oracle that
+made it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from grader.programs.toolkit import Toolkit, find_toolkit
 from grader.sandbox.cache import kept
 
 GROUP_BYTES = 256 << 20
-"""Limit on the input of one launch, which has at least one unit. It is enough for blocks to fill any GPU and takes
+"""Limit on the input of one launch; a launch has at least one unit. So much input fills any GPU with blocks and takes
 little memory on the host and the device."""
 
 
@@ -115,9 +115,8 @@ class CudaOracle:
         """The compiled kernels, from the cache if possible."""
         defines = [f"-D{name}={value}" for name, value in sorted(kernel.defines.items())]
         text = kernel.source.read_bytes()
-        key = hashlib.sha256(text + f"{defines} {self._gpu.architecture} {self._toolkit.version}".encode()).hexdigest()[
-            :16
-        ]
+        made_for = f"{defines} {self._gpu.architecture} {self._toolkit.version}".encode()
+        key = hashlib.sha256(text + made_for).hexdigest()[:16]
 
         def make(folder: Path) -> Path:
             (folder / kernel.source.name).write_bytes(text)

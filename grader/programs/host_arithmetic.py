@@ -1,12 +1,13 @@
-"""Finds arithmetic on a program's data that numpy's operators do on the processor.
+"""Finds operators that compute with a Python program's data in numpy, and so on the processor.
 
-The rules of python_rules.py find numpy's functions by their names; an operator has none. So this follows the values of
-whole arrays through the text: from the calls that read them (`np.fromfile`, `np.frombuffer`, `to_numpy`), through
-assignments, containers, attributes, and the functions and classes of the file, until nothing new is found. Names count
-in the function that they belong to, and the order of statements does not matter.
+The rules of python_rules.py find numpy's functions by their names, but an operator such as `*` has no name. So this
+module follows whole arrays through the program's text: from the calls that read them (`np.fromfile`, `np.frombuffer`,
+`to_numpy`), through assignments, containers, attributes, and the functions and classes of the file, until nothing new
+is found. Each function has its own variables. The order of statements is ignored.
 
-A few numbers and integers are no data: programs compute with the sizes in a header. The operand of `.max()` and of
-`print` may be computed, as where a program compares its results: nothing but a number comes out of it.
+A read of a few numbers or of integers yields no data, because programs compute with the sizes in a header. Arithmetic
+inside `print(…)` or before `.max()` is allowed, as in `abs(y - right).max()`: a program may compare its results, and
+the outcome is only one number.
 """
 
 from __future__ import annotations
@@ -19,27 +20,27 @@ from grader.programs.data_kinds import BITS, DATA, NONE, Kind, element, joined, 
 
 _INTEGERS = re.compile(r"(?:np\.|numpy\.)?u?int\d*|np\.byte|'[<>=|]?(?:u?int\d+|[biuBHIhl]\d?)'")
 _MOST_ROUNDS = 20
-"""Each round follows values through one more call at least."""
+"""Each round follows values through at least one more call."""
 _FEW = 64
-"""As many numbers may be a header."""
+"""A read of at most this many numbers is taken for a header."""
 _READS = frozenset({"frombuffer", "fromfile", "fromstring", "memmap", "to_numpy"})
 _NO_ARRAY = frozenset(
     {"data_ptr", "dtype", "flags", "itemsize", "nbytes", "ndim", "numel", "shape", "size", "stride", "strides"}
 )
 _SINGLE = frozenset({"all", "any", "bool", "int", "item", "len", "max", "min", "print", "str"})
-"""Functions and methods from which no array comes; `max` and `min` as methods without arguments."""
+"""Functions and methods that return no array. `max` and `min` count only as methods without arguments."""
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 _COMPUTES = re.compile(
     r"add|cbrt|cum(?:prod|sum)|cumulative_\w+|(?:true_|floor_)?divide|divmod|f?mod|geomspace|logspace|mul|multiply|pow|"
     r"prod|reciprocal|remainder|sqrt|square|sub|subtract|truediv"
 )
-"""Functions of numpy, operator and Python itself."""
+"""Arithmetic functions of numpy, of the module operator and of Python itself."""
 _Function = ast.FunctionDef | ast.Lambda
 _Scope = tuple[str, ...]
 
 
 def host_arithmetic(tree: ast.Module) -> list[tuple[int, str]]:
-    """The lines that compute with whole arrays of data, each with what it does."""
+    """(line number, description) of every line that computes with whole arrays of data."""
     flow = _Flow(tree)
     for _ in range(_MOST_ROUNDS):
         flow.grew = False
@@ -59,12 +60,13 @@ class _Flow:
             self.functions.setdefault(scope[-1], []).append((scope, function))
         self.classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
         self.kinds: dict[tuple[_Scope, str], Kind] = {}
-        """By scope and name; attributes and results of functions count everywhere, as `.name` and `name()`."""
+        """By scope and name. Attributes and results of functions have the global scope and the names `.name` and
+        `name()`."""
         self.found: set[tuple[int, str]] = set()
         self.grew = True
         self.other_names = dict(_other_names(tree))
         self.inside = 0
-        """How many calls of functions in `_SINGLE` are around the expression."""
+        """The number of calls of functions in `_SINGLE` that enclose the current expression."""
 
     # ---- names ----------------------------------------------------------------------------------------------------
 
@@ -110,7 +112,7 @@ class _Flow:
         for node in body:
             match node:
                 case ast.FunctionDef():
-                    pass  # the functions that are no kernels are followed by themselves
+                    pass  # `enter` follows the functions that are not kernels
                 case ast.Assign(targets=targets, value=value):
                     for target in targets:
                         self.bind(target, self.kind(value, scope), scope)
@@ -169,7 +171,7 @@ class _Flow:
                 return kind
             case ast.BinOp(left=left, op=op, right=right):
                 kinds = self.kind(left, scope), self.kind(right, scope)
-                if not _is_text(left):  # formatted, not computed
+                if not _is_text(left):  # `"…" % values` formats text
                     self.compute(node.lineno, op, *kinds)
                 return joined(*kinds)
             case ast.Lambda():
@@ -243,7 +245,7 @@ class _Flow:
     def hand_over(
         self, name: str, arguments: Sequence[Kind], named: Mapping[str | None, Kind], *, method: bool
     ) -> Kind:
-        """Bind the parameters of the functions of that name; gives their result."""
+        """Bind the parameters of the functions with this name to the arguments. Returns the kind of their result."""
         for scope, function in self.functions.get(name, ()):
             places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
             places = places[1:] if method and places[:1] in (["self"], ["cls"]) else places
@@ -252,7 +254,7 @@ class _Flow:
         return self.look_up((), f"{name}()")
 
     def fill(self, made: ast.ClassDef, arguments: Sequence[Kind], named: Mapping[str | None, Kind]) -> None:
-        """Bind the fields of an object that is made, as if it were of a dataclass."""
+        """Bind the fields of a new object of this class to the arguments, as a dataclass does."""
         fields = [node.target for node in made.body if isinstance(node, ast.AnnAssign)]
         names = [field.id for field in fields if isinstance(field, ast.Name)]
         for name, kind in [*zip(names, arguments, strict=False), *named.items()]:
@@ -260,12 +262,12 @@ class _Flow:
 
 
 def _functions(body: Iterable[ast.AST], scope: _Scope) -> Iterator[tuple[_Scope, _Function]]:
-    """The functions that run on the processor, each with its scope, which ends with its name."""
+    """The functions that run on the processor, each with its scope. The scope ends with the function's name."""
     for node in body:
         inner, parts = scope, ast.iter_child_nodes(node)
         match node:
             case ast.FunctionDef(name=name):
-                if any("jit" in _names(decorator) for decorator in node.decorator_list):
+                if any(_last_name(decorator) == "jit" for decorator in node.decorator_list):
                     continue
                 inner = (*scope, name)
                 yield inner, node
@@ -284,7 +286,7 @@ def _name(node: ast.expr) -> str:
 
 
 def _other_names(tree: ast.AST) -> Iterator[tuple[str, list[str]]]:
-    """The new names that functions get by `import` and by `=`, each with the path of what it names."""
+    """The other names that functions get by `import … as` and by `=`, each with the function's original path."""
     for node in ast.walk(tree):
         match node:
             case ast.ImportFrom(names=names):
@@ -295,10 +297,10 @@ def _other_names(tree: ast.AST) -> Iterator[tuple[str, list[str]]]:
                     yield name, path
 
 
-def _names(tree: ast.AST) -> set[str]:
-    """The last names that a decorator is made of: `jit` for `triton.jit` and for `triton.jit(debug=True)`."""
-    tree = tree.func if isinstance(tree, ast.Call) else tree
-    return {tree.attr if isinstance(tree, ast.Attribute) else getattr(tree, "id", "")}
+def _last_name(decorator: ast.AST) -> str:
+    """`jit` for the decorators `triton.jit` and `triton.jit(debug=True)`."""
+    tree = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return tree.attr if isinstance(tree, ast.Attribute) else getattr(tree, "id", "")
 
 
 def _path(node: ast.expr) -> list[str]:
@@ -311,14 +313,14 @@ def _path(node: ast.expr) -> list[str]:
 
 
 def _read(call: ast.Call) -> Kind:
-    """What np.fromfile or np.frombuffer returns: nothing that counts if it is a header."""
+    """The kind of what np.fromfile or np.frombuffer returns: NONE for what is taken for a header."""
     named = {each.arg: each.value for each in call.keywords}
     type_ = named.get("dtype", call.args[1] if len(call.args) > 1 else None)
     count = named.get("count", call.args[2] if len(call.args) > 2 else None)
     size: ast.AST | None = None
     match call.args[:1]:
         case [ast.Subscript(slice=ast.Slice(upper=size))] | [ast.Call(func=ast.Attribute(attr="read"), args=[size])]:
-            pass  # a few bytes
+            pass  # the read has a limit of `size` bytes
     for limit, found in ((_FEW, count), (8 * _FEW, size)):
         if isinstance(found, ast.Constant) and isinstance(found.value, int) and 0 <= found.value <= limit:
             return NONE

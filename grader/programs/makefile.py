@@ -43,16 +43,17 @@ _KEPT = re.compile(
     r"|-{1,2}default-stream=[\w-]+|-(rdc|-relocatable-device-code)=(true|false)|-w|-g|-lineinfo|--generate-line-info"
     r"|-{1,2}(diag-suppress|diag_suppress)=[\d,]+|-W[\w-]*|-{1,2}resource-usage"
 )
-"""nvcc splits macros at commas and gives gcc each as a separate word, and gcc reads options from FILE for @FILE; so
-each must begin like a name."""
+"""nvcc splits macros at commas and gives each part to gcc as a separate word. gcc reads options from a file if a word
+is @FILE, so each part must begin like a name."""
 _PTXAS_KEPT = re.compile(r"-v|--verbose|-O[0-3]|-dlcm=\w+|--def-load-cache=\w+|-warn-[\w-]+|--warn-[\w-]+")
 _COMPILER_KEPT = re.compile(
     r"-O([0-3]|fast|s|g)?|-f(fast-math|unroll-loops|no-[\w-]+|openmp|tree-vectorize|PIC)|-W[\w=-]*|-w|-g|-[DU]\w+(=[\w.+-]*)?"
     r"|-march=native|-mtune=native|-m(avx2|avx|fma|avx512f|sse4\.2)|-std=[\w+]+|-pthread|-pedantic"
 )
 _HARMLESS = re.compile(r'(?:[^"$`\\]|\\"|"[\w.]*")*')
-"""nvcc passes its tools' command lines to a shell: -D and -I in double quotes, the words of -Xcompiler without quotes.
-A macro whose value is a string is written -DNAME=\\"text\\" in nvcc's arguments."""
+"""Flags without characters that a shell interprets. nvcc starts its tools through a shell, with -D and -I in double
+quotes and the words of -Xcompiler without quotes. A macro whose value is a string is -DNAME=\\"text\\" in nvcc's
+arguments."""
 _RELOCATABLE = {"-dc", "--device-c"}
 CPP_IS_CUDA = "-x=cu"
 """The flag of a submission whose C++ files are compiled as CUDA."""
@@ -66,7 +67,8 @@ _SYSTEM_LIBRARIES = {"m", "pthread", "rt", "dl", "stdc++", "c", "gomp", "cudart"
 
 @dataclass(frozen=True)
 class MakefileFlags:
-    """The flags of a Makefile that the grader honours, the sources that it names, and notes on what was left out."""
+    """The flags of a Makefile that the grader accepts, the sources that the Makefile names, and notes on what was left
+    out."""
 
     flags: tuple[str, ...]
     sources: tuple[str, ...]
@@ -138,7 +140,7 @@ def _joined(words: Iterable[str]) -> list[str]:
 def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
     """(flag to keep, note) for one flag, or for each item of a list such as -Xcompiler=a,b."""
     if not _HARMLESS.fullmatch(flag) or not flag.isprintable() or len(flag) > _MAX_CHARACTERS:
-        return [(None, f"{_shortened(flag)} is left out: it is too long, or holds characters that a shell interprets")]
+        return [(None, f"{_shortened(flag)} is left out: it is too long, or has characters that a shell interprets")]
     name, _, value = flag.partition("=")
     if name in {"-Xptxas", "--ptxas-options"}:
         return [_pass_through("-Xptxas", item, _PTXAS_KEPT) for item in value.split(",") if item]
@@ -153,7 +155,7 @@ def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
         return [(None, None)]
     if _KEPT.fullmatch(flag):
         return [(flag, None)]
-    return [(None, f"{_shortened(flag)} is left out: it is not one of the flags that are honoured")]
+    return [(None, f"{_shortened(flag)} is left out: it is not one of the flags that the grader accepts")]
 
 
 def _shortened(flag: str) -> str:
@@ -164,14 +166,14 @@ def _shortened(flag: str) -> str:
 def _pass_through(option: str, item: str, allowed: re.Pattern[str]) -> tuple[str | None, str | None]:
     if allowed.fullmatch(item):
         return f"{option}={item}", None
-    return None, f"{option} {_shortened(item)} is left out: it is not one of the flags that are honoured"
+    return None, f"{option} {_shortened(item)} is left out: it is not one of the flags that the grader accepts"
 
 
 def _include(value: str, folder: Path) -> tuple[str | None, str | None]:
     """(flag to keep, note) for one -I. The path is checked as written, without following links: make may have put links
     into `folder`, and their targets may change later."""
     whole = Path(os.path.normpath(folder / value))
-    if "," in value:  # nvcc reads a list
+    if "," in value:  # nvcc would read several folders
         return None, f"-I{_shortened(value)} is left out: write one -I for each folder"
     for own in (folder, folder.resolve()):
         if whole.is_relative_to(own):
@@ -179,4 +181,4 @@ def _include(value: str, folder: Path) -> tuple[str | None, str | None]:
             if below.startswith("@"):  # gcc would pass it on as a separate word and read options from that file
                 return None, f"-I{_shortened(value)} is left out: a folder's name may not begin with @"
             return f"-I{below}", None
-    return None, f"-I{_shortened(value)} is left out: it lies outside the submission"
+    return None, f"-I{_shortened(value)} is left out: it is outside the submission"

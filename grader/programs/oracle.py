@@ -36,7 +36,7 @@ def ensure(
 
 
 _WORTH_A_GPU_FLOPS = 50e9
-"""The work that numpy does in the time it takes to open a CUDA context."""
+"""The number of operations that numpy does in the time it takes to open a CUDA context."""
 
 
 def _oracle(words: str, flops: float) -> contextlib.AbstractContextManager[catalogue.QuickOracle | None]:

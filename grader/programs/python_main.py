@@ -1,4 +1,4 @@
-"""Finds the Python program of a submission. It is one file, so that what is graded is what was handed in."""
+"""Finds the Python program of a submission. A Python submission is a single file: other Python files are left out."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ _MAX_NOTES = 5
 
 def find_python_main(path: Path, assignment: Assignment) -> tuple[Path, list[str]] | None:
     """The Python program at `path`, a file or a folder, and notes on what is left out; None if the submission is in
-    another language. Raises UsageError for a language that the assignment does not take, or for two."""
+    another language. Raises UsageError for a language that the assignment does not accept, and for programs in two
+    languages."""
     wanted = [name for name in assignment.submission.mains if name.endswith(SUFFIX)]
     if path.is_file():
         if path.suffix != SUFFIX:
             return None
         if not wanted:
             raise UsageError(
-                f"{shown(path)} is not a .cu file: the assignment {assignment.name} takes {assignment.submission.main} "
-                "only; --assignment names another."
+                f"{shown(path)} is not a .cu file: the assignment {assignment.name} accepts only "
+                f"{assignment.submission.main}; choose another assignment with --assignment."
             )
         return path, []
     if not wanted:
@@ -39,10 +40,13 @@ def find_python_main(path: Path, assignment: Assignment) -> tuple[Path, list[str
             return None  # a script next to a CUDA program
         both = f"{assignment.submission.main} and {named[0].name}"
         raise UsageError(
-            f"{shown(path)} holds programs in CUDA and in Python: give the file, or hand in one of {both}."
+            f"{shown(path)} holds a CUDA program and a Python program: give the file, or hand in only one of {both}."
         )
     if len(named) > 1:
         listed = ", ".join(sorted(printable_name(file.name) for file in named[:5]))
-        raise UsageError(f"{shown(path)} holds {len(named)} Python files ({listed}) and none is called {wanted[0]}.")
+        raise UsageError(
+            f"{shown(path)} holds {len(named)} Python files ({listed}) and none is called {wanted[0]}: rename the "
+            "program."
+        )
     left_out = [printable_name(file.name) for file in python if file != named[0]]
     return named[0], [f"{name} is left out: a Python submission is one file." for name in left_out[:_MAX_NOTES]]

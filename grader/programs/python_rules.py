@@ -1,9 +1,9 @@
 """Finds what a Python submission may not contain, in its syntax tree.
 
 A CUDA program is compiled before it runs, and can reach only what it was linked with. A Python program reaches
-everything in its process: Triton's driver and caches, the frames above it, every clock. So imports are named one by
-one, code comes from the file alone, and modules are used, not changed. These rules are about the text; the sandbox
-and the tracer watch what a program does.
+everything in its process: Triton's driver and caches, the frames above it, every clock. So only listed modules may be
+imported, all code must be in the file, and modules may be used but not changed. These rules judge a program's text; the
+sandbox and the tracer watch what the program does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MODULES = frozenset(
      "triton.language", "triton.language.extra", "triton.language.extra.cuda", "triton.language.extra.libdevice",
      "triton.testing", "typing", "warnings"}
 )  # fmt: skip
-"""Modules that a submission may import, besides those that the assignment allows."""
+"""Modules that a submission may import, in addition to those that the assignment allows."""
 _SYS = frozenset({"argv", "byteorder", "exit", "float_info", "maxsize", "stderr", "stdin", "stdout", "version_info"})
 _BUILT_INS = frozenset(
     {"__import__", "breakpoint", "compile", "delattr", "eval", "exec", "getattr", "globals", "locals", "setattr",
@@ -31,12 +31,13 @@ _OTHER_MODULES = frozenset(
     {"bltns", "builtins", "gc", "importlib", "inspect", "marshal", "multiprocessing", "os", "pickle", "posix", "runpy",
      "shutil", "socket", "subprocess", "sys", "tempfile", "threading"}
 )  # fmt: skip
-"""Modules that allowed modules import for themselves, such as pathlib.os."""
+"""Forbidden modules that can be reached through an allowed module that imports them, as in `pathlib.os`."""
 _PARTS_OF_MODULES = frozenset(
     {"ast", "atexit", "codecs", "json", "linecache", "logging", "np", "pkgutil", "platform", "re", "signal",
      "sysconfig", "traceback", "types", "uuid", "weakref", "zipimport"}
 )  # fmt: skip
-"""More such modules. A program's own objects may have these names too, so they are refused only as parts of modules."""
+"""More modules of that kind. A program's own objects may have these names too, so the names are refused only as
+attributes of a module."""
 _LEAVES_TRITON = frozenset(
     {"knobs", "launcher_cls", "load_binary", "nvsmi", "set_active", "reset_active", "compile", "cublas", "extern",
      "extern_elementwise", "_unsafe_update_src"}
@@ -48,19 +49,19 @@ _BY_TEXT = frozenset(
 _ATTRIBUTES = {
     **dict.fromkeys(("ctypes", "ctypeslib", "f2py", "distutils"), "reaches beyond numpy's arrays"),
     **dict.fromkeys(_OTHER_MODULES, "is a module that may not be imported"),
-    **dict.fromkeys(_BY_TEXT, "looks up names that it is given as text"),
+    **dict.fromkeys(_BY_TEXT, "looks up attributes by text"),
     **dict.fromkeys(("system", "popen", "Popen", "fork", "posix_spawn"), "starts other programs"),
-    **dict.fromkeys(_LEAVES_TRITON, "changes Triton or leaves it"),
+    **dict.fromkeys(_LEAVES_TRITON, "changes or bypasses Triton"),
     **dict.fromkeys(("allow_pickle", "load", "fromfunction"), "runs code from data"),
     **dict.fromkeys(
         ("f_back", "f_globals", "f_locals", "f_builtins", "gi_frame", "cr_frame", "ag_frame", "tb_frame", "tb_next"),
-        "looks into frames",
+        "reads stack frames",
     ),
 }
 _RENAMED: dict[str, tuple[str, ...]] = {"sys": (), "numpy": ("np",)}
-"""The other names of modules for which there are rules by name."""
+"""The other names under which these modules may be imported. There are rules that recognise these modules by name."""
 _MOST_STEPS = 8
-"""The longest chain of new names for a part of a module that is followed."""
+"""The longest chain of assignments, as in `a = triton.runtime; b = a`, that is followed."""
 _ALLOWED_DUNDERS = frozenset(
     {"__name__", "__file__", "__doc__", "__init__", "__call__", "__enter__", "__exit__", "__post_init__", "__len__",
      "__getitem__", "__iter__", "__next__", "__repr__", "__str__", "__eq__", "__hash__", "__annotations__"}
@@ -75,32 +76,34 @@ _NUMPY_AGAIN = frozenset({"core", "emath", "lib", "ma"})
 _LIBRARY_KERNEL = re.compile(
     r"(?:cub|cublas|cudnn|cutlass|nvjet|sm\d\d|xmma)_|(?:ampere|maxwell|turing|volta)_\w*gemm|gemm(?:k1|SN)|gemv2|splitK"
 )
-"""Names of libraries' kernels. If the submission had a function of such a name, the library's kernel would pass for
-its own."""
+"""Names of libraries' kernels. If a submission defined a function with such a name, the library's kernel would pass for
+the submission's own."""
 _NUMPY_LOADERS = frozenset({"allow_pickle", "load", "fromfunction"})
+_PRIVATE = re.compile(r"(?!_experimental|__.*__$)_.*")
+"""Names that are internal to a module. `_is_dunder` finds those like `__dict__`."""
 
 Broken = tuple[int, str, str]
-"""A line, what it does, and why that is forbidden."""
-_OWN_CODE = "code comes from the file as it was handed in, and from nowhere else"
-_AS_THEY_ARE = "a program uses modules and kernels as they are"
-_BY_THEIR_NAMES = "functions of numpy are used as np.NAME"
-_ON_THE_GPU = "a kernel does the work, not the processor"
+"""A line number, what the line does, and why that is forbidden."""
+_OWN_CODE = "all code must be in the file that is handed in"
+_AS_THEY_ARE = "a program must not change modules or kernels"
+_BY_THEIR_NAMES = "numpy's functions must be called as np.NAME"
+_ON_THE_GPU = "kernels must do this work, not the processor"
 _NOT_OF_ARRAYS = f"{_ON_THE_GPU}; if it is a single number, write float(x[0])"
 
 
 def broken_rules(source: bytes, allowed: Collection[str], *, inline_assembly: bool = True) -> list[Broken]:
-    """The lines that break a rule, in order. `allowed` are further modules; `inline_assembly`: whether kernels may have
-    PTX in them. Raises SyntaxError."""
+    """The lines that break a rule, in order. `allowed` names the modules that may be imported in addition to MODULES;
+    `inline_assembly` says whether kernels may contain PTX. Raises SyntaxError."""
     tree = ast.parse(source)
     modules = {alias.asname or alias.name.partition(".")[0] for node in _imports(tree) for alias in node.names}
     imported = modules | _other_names(tree, modules)
     kernels = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.decorator_list}
     found = [broken for node in ast.walk(tree) for broken in _judged(node, imported, kernels, MODULES | set(allowed))]
     found += [(line, what, _NOT_OF_ARRAYS) for line, what in host_arithmetic(tree)]
-    found += _handed_on(tree, _module_names(tree, MODULES | set(allowed)))
+    found += _modules_as_values(tree, _module_names(tree, MODULES | set(allowed)))
     if not inline_assembly:
         found += [
-            (node.lineno, "has inline assembly", "kernels are written in Triton")
+            (node.lineno, "has inline assembly", "kernels must be written in Triton")
             for node in ast.walk(tree)
             if isinstance(node, ast.Attribute) and node.attr == "inline_asm_elementwise"
         ]
@@ -134,12 +137,13 @@ def _module_names(tree: ast.AST, allowed: Collection[str]) -> set[str]:
     return names
 
 
-def _handed_on(tree: ast.AST, modules: Collection[str]) -> list[Broken]:
+def _modules_as_values(tree: ast.AST, modules: Collection[str]) -> list[Broken]:
     """The lines that use a module as a value, because other code could look into it under another name."""
     bases = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-    handed_on = (node for node in names if node.id in modules and id(node) not in bases)
-    return [(node.lineno, f"hands the module {node.id} on", "modules are used by their names") for node in handed_on]
+    values = (node for node in names if node.id in modules and id(node) not in bases)
+    why = "a module may be used only as in module.name"
+    return [(node.lineno, f"uses the module {node.id} as a value", why) for node in values]
 
 
 def _judged(
@@ -150,12 +154,12 @@ def _judged(
             for alias in names:
                 yield from _import(node.lineno, alias.name, allowed)
                 if alias.asname and alias.asname not in _RENAMED.get(alias.name, (alias.asname,)):
-                    yield node.lineno, f"calls {alias.name} {alias.asname}", "it is known by its own name"
+                    yield node.lineno, f"imports {alias.name} as {alias.asname}", "this module must keep its name"
         case ast.ImportFrom(module=module, names=names, level=level):
             name = "." * level + (module or "")
             for alias in names:
                 if alias.name == "*":
-                    yield node.lineno, f"imports everything from {name}", "names are imported one by one"
+                    yield node.lineno, f"imports everything from {name}", "names must be imported one by one"
                 if alias.name in _PARTS_OF_MODULES:
                     yield from _import(node.lineno, f"{name}.{alias.name}", allowed)
                 if f"{name}.{alias.name}" not in allowed:
@@ -168,7 +172,7 @@ def _judged(
         case ast.Name(id=name) if name in _BUILT_INS or _is_dunder(name):
             yield node.lineno, f"uses {name}", _OWN_CODE
         case ast.FunctionDef(name=name) if name in kernels and _LIBRARY_KERNEL.match(name):
-            yield node.lineno, f"calls a function {name}", "kernels of libraries have such names: give it another name"
+            yield node.lineno, f"defines {name}", "kernels of libraries have such names: give it another name"
         case ast.BinOp(op=ast.MatMult()):
             yield node.lineno, "multiplies matrices", _ON_THE_GPU
         case ast.Attribute(value=value, attr=name):
@@ -183,15 +187,15 @@ def _judged(
                 yield node.lineno, f"uses numpy's {name}", _ON_THE_GPU
             elif name == "dot" and _root(value) not in imported:
                 yield node.lineno, "multiplies matrices", _ON_THE_GPU
-            if name.startswith("_") and not name.startswith("_experimental") and _root(value) in imported:
-                yield from _inside(node.lineno, name)
+            if _PRIVATE.fullmatch(name) and _root(value) in imported:
+                yield node.lineno, f"uses {name}", "it is internal to a module"
         case ast.MatchClass(kwd_attrs=names):
             for name in names:
                 yield from _attribute(node.cls.lineno, "", name)
         case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if _root(value) in imported:
             yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
         case ast.Call(func=ast.Name(id="jit") | ast.Attribute(attr="jit")) if "repr" in {k.arg for k in node.keywords}:
-            yield node.lineno, "names a kernel", "a kernel has the name of its function"
+            yield node.lineno, "gives a kernel another name", "a kernel must have the name of its function"
         case ast.keyword(arg="allow_pickle"):
             yield node.value.lineno, "reads pickles", "they run code from data"
         case ast.Global(names=names) | ast.Nonlocal(names=names) if set(names) & _BUILT_INS:
@@ -199,7 +203,7 @@ def _judged(
         case ast.Try():
             if any(_runs_kernels(part) for part in node.body) and node.handlers:
                 why = "a kernel that fails must fail the test, not be replaced"
-                yield node.lineno, "has a launch in a try block with a handler", why
+                yield node.lineno, "launches a kernel in a try block with a handler", why
 
 
 def _import(line: int, module: str, allowed: Collection[str]) -> Iterator[Broken]:
@@ -209,16 +213,11 @@ def _import(line: int, module: str, allowed: Collection[str]) -> Iterator[Broken
 
 def _attribute(line: int, module: str, name: str) -> Iterator[Broken]:
     if module == "sys" and name not in _SYS:
-        yield line, f"uses sys.{name}", "a program may read its arguments and write its messages"
+        yield line, f"uses sys.{name}", "of sys, only arguments, streams, exit and constants may be used"
     elif _is_dunder(name):
-        yield line, f"uses {name}", "it leads to the inside of Python"
+        yield line, f"uses {name}", "it gives access to Python's internals"
     elif name in _ATTRIBUTES and not (name in _NUMPY_LOADERS and module not in ("np", "numpy")):
         yield line, f"uses {name}", f"it {_ATTRIBUTES[name]}"
-
-
-def _inside(line: int, name: str) -> Iterator[Broken]:
-    if not (name.startswith("__") and name.endswith("__")):  # reported as such
-        yield line, f"uses {name}", "it is the inside of a module"
 
 
 def _is_dunder(name: str) -> bool:

@@ -25,10 +25,10 @@ _SLACK_BYTES = 64 << 20
 detect an output that is too long, and programs may write other files."""
 
 _CLOCKS = (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, time.CLOCK_MONOTONIC_RAW, time.CLOCK_BOOTTIME)
-"""The clocks that a tracer may use: CUPTI takes CLOCK_REALTIME (seen with CUDA 13.0), the emulator CLOCK_MONOTONIC."""
+"""The clocks that a tracer may use: CUPTI uses CLOCK_REALTIME (seen with CUDA 13.0), the emulator CLOCK_MONOTONIC."""
 
 _EARLIER = 0.9
-"""The part of the time limit that kernels get on an engine that stops them itself: it needs the rest to report where
+"""An engine that stops kernels itself stops them after this part of the time limit. It needs the rest to report where
 they were."""
 
 
@@ -37,8 +37,8 @@ class Run:
     """The result of one run. `output` may not exist; it is removed with the run's folder.
 
     `trace` is None if the engine could not trace (`untraced_reason` says why) or the program wrote nothing. `during_ns`
-    is when the run began and ended, on each clock that a tracer may use. That is more than its wall time: on a busy
-    machine, seconds can pass until the program starts.
+    is when the run began and ended, on each clock that a tracer may use. This span is longer than the wall time: on a
+    busy machine, seconds can pass before the program starts.
     """
 
     outcome: sandbox.Outcome
@@ -63,7 +63,7 @@ def run_program(
     correct output, `wall_s` the time limit. Raises MachineFault if the machine has no room for the run.
     """
     with scratch_folder("run", linger=True) as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
-        work = folder / "run" / "work"  # so that neither its parent nor its grandparent is /tmp
+        work = folder / "run" / "work"  # /tmp is writable in the sandbox; neither .. nor ../.. may be
         work.mkdir(parents=True)
         output = work / "output"
         own = _copy(program, folder / program.name)
@@ -77,7 +77,7 @@ def run_program(
             devices=launch.devices,
             descriptors=(receiver.descriptor,),
             changes_modes=False,
-            # The emulator, which times nothing, runs addr2line.
+            # On the emulator, which measures no times, the program starts addr2line.
             starts_processes=launch.starts_processes or not engine.measures_time,
         )
         receiver.start()

@@ -6,8 +6,8 @@ searched, not the toolkit's headers. The preprocessor's output does not show how
 from the files themselves.
 
 The preprocessor runs with the flags of the build and for its architecture. A source that cannot be examined, because it
-is too long, takes too long or fails in the preprocessor, is refused if any rule refuses: the compiler could see code
-that we did not.
+is too long, takes too long or fails in the preprocessor, is refused if any rule has the action `refuse`: the compiler
+could see code that we did not.
 
 A rule is about the text, not about what the program does: the sandbox keeps programs from doing harm, no matter what
 they call.
@@ -55,15 +55,16 @@ _TEXT = (
     r"|(?<!\w)(?:u8|[uUL])?'(?:[^'\\\n]|\\.)*'?"
 )
 _LITERAL = re.compile(_TEXT)
-"""String literals, also raw ones, and character literals: '"' begins no string, and 1'000 no character. An unclosed
-literal ends with its line, since a search for its end from every quotation mark would take hours."""
+"""String literals (also raw ones) and character literals. The quotation mark in '"' begins no string, and the one in
+1'000 no character. An unclosed literal ends with its line, since a search for its end from every quotation mark could
+take hours."""
 _ADJACENT = re.compile(r'"\s*"')
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3})")
 _ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:(?:volatile|__volatile__|goto|inline)\b\s*)*\(")
 _ABSOLUTE = re.compile(r'^\s*(?:#|%:|\?\?=)\s*(?:include|include_next|import|embed)\s*["<](/[^">\n]*)')
 _EMBED = re.compile(r"^\s*(?:#|%:|\?\?=)\s*embed\b(.*)")
 _COMPUTED = re.compile(rb"include[^\n\"<]*(?:\n|\Z)")
-"""An include directive, or text that may become one, whose operand is not spelled out on its line."""
+"""An include directive, or text that may become one, that does not name the file on its own line."""
 _SYSTEM_HEADERS = ("/usr/include", "/usr/lib", "/usr/local/include", "/usr/local/cuda")
 _COMMENT = re.compile(rf"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|{_TEXT}")
 _SPLICE = rb"(?:\\|\?\?/)\r?\n"
@@ -78,7 +79,7 @@ _PASSES = ((), ("-U__CUDA_ARCH__",))
 
 @dataclass(frozen=True)
 class Violation:
-    """A line that breaks a rule. `refused`: for this line, the grader does not grade the submission."""
+    """A line that breaks a rule. `refused`: because of this line, the submission is not graded."""
 
     file: str
     line: int
@@ -86,7 +87,7 @@ class Violation:
     why: str
     refused: bool
     unexamined: bool = False
-    """The source could not be examined; irrelevant if it does not compile."""
+    """The source could not be examined, which does not matter if it does not compile."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} {self.what}, which this assignment forbids: {self.why}."
@@ -110,7 +111,7 @@ def violations(submission: Submission, assignment: Assignment, engine: Engine) -
     if not assignment.source_rules:
         return ()
     rules = json.dumps([rule.model_dump() for rule in assignment.source_rules])
-    looked_by = Path(__file__).read_text(encoding="utf-8")
+    implementation = Path(__file__).read_text(encoding="utf-8")
     parts = (
         submission.sha256,
         *submission.sources,
@@ -119,7 +120,7 @@ def violations(submission: Submission, assignment: Assignment, engine: Engine) -
         rules,
         *_architecture(engine),
         find_toolkit().version,
-        looked_by,
+        implementation,
     )
 
     def make(folder: Path) -> Path:
@@ -269,8 +270,8 @@ def judge_file(
 
 
 def own_lines(preprocessed: Iterable[str], folder: Path) -> Iterator[Line]:
-    """The lines that come from files below `folder`, the compiler's working directory. An include directive shows only
-    in the marker at its end, which names the line after it."""
+    """The lines that come from files below `folder`, the compiler's working directory. An include directive itself is
+    not among them: at the end of the included file, a marker gives the number of the line after the directive."""
     file, number = "", 0
     entered: list[str] = []
     for text in (line.rstrip("\r\n") for line in preprocessed):
@@ -323,7 +324,7 @@ def _broken(
             for line in lines:
                 if line.entered and (name := _matching_header(line.entered, rule.names)):
                     yield _violation(rule, line.file, line.number, f"includes {name}")
-        case "absolute_include":  # those whose name comes from a macro
+        case "absolute_include":  # only includes with a name from a macro; `_spelled` finds the others
             for line in lines:
                 path = line.entered if line.file in computed else ""
                 if path.startswith("/") and not path.startswith(tuple(known)):
@@ -345,7 +346,7 @@ def _blank_literal(match: re.Match[str]) -> str:
 
 
 def _incbin(rule: SourceRule, lines: Sequence[Line]) -> Iterator[Violation]:
-    """Find `.incbin` in a string, even if the string is pieced together."""
+    """Find `.incbin` in a string, even if the string consists of several literals or has escape sequences."""
     for first in range(len(lines)):
         if '"' not in lines[first].text:
             continue

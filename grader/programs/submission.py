@@ -36,7 +36,7 @@ _MAX_READ_BYTES = 4 << 20
 _MAKE_LIMIT_S = 10
 _CMAKELISTS = "CMakeLists.txt"
 _ASSIGNMENT = "the assignment"
-"""The origin of flags that come from no Makefile."""
+"""The origin of flags that do not come from a Makefile."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,9 @@ class Submission:
 
     @property
     def is_python(self) -> bool:
-        return bool(self.sources) and self.sources[0].endswith(SUFFIX)  # files that cannot be read have no sources
+        return bool(self.sources) and self.sources[0].endswith(
+            SUFFIX
+        )  # a submission that cannot be read has no sources
 
     def line(self, file: str, number: int) -> str:
         """The text of line `number` of `file`, both as a compiler names them; '' if there is no such line."""
@@ -65,7 +67,7 @@ class Submission:
         return lines[number - 1].decode(errors="replace") if 0 < number <= len(lines) else ""
 
     def write_to(self, folder: Path) -> None:
-        """Lay the snapshot out in `folder`."""
+        """Write the files into `folder`."""
         for name, content in self.files:
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -75,9 +77,10 @@ class Submission:
 def read_submission(
     path: Path, assignment: Assignment, *, shared_folder: bool = False, any_name: bool = False
 ) -> Submission:
-    """Read the submission at `path`: a file, a folder or an archive. If it has a Makefile, make reports its flags.
-    `shared_folder`: a single file lies among other students' files, which are not part of the submission. `any_name`:
-    the program may have another name than the handout asks for. Raises UsageError if there is nothing to grade."""
+    """Read the submission at `path`: a file, a folder or an archive. Its flags come from its Makefile, if it has one.
+    `shared_folder`: the folder of a single file also holds other students' files, which are not part of the submission.
+    `any_name`: the program may have another name than the handout asks for. Raises UsageError if there is nothing to
+    grade."""
     if not path.exists():
         raise UsageError(f"{shown(path)} does not exist: give the path of a .cu file or of a folder that holds one.")
     packed = _archive_of(path)
@@ -87,14 +90,13 @@ def read_submission(
 
 
 def _other_name(submission: Submission, assignment: Assignment) -> str:
-    """A note if the program does not have the name that the handout asks for; '' if a
-    Makefile names the program."""
+    """A note if the program does not have the name that the handout asks for and no Makefile names it; otherwise ''."""
     mains = [name for name in assignment.submission.mains if name.endswith(SUFFIX) == submission.is_python]
     if submission.flags_from != _ASSIGNMENT or mains[0] in submission.sources:
         return ""
     if any(submission.path.resolve().is_relative_to(folder.resolve()) for folder in assignment.reference_folders):
         return ""
-    return f"{submission.sources[0]} is graded as {mains[0]}, which the handout asks for: give it that name."
+    return f"{submission.sources[0]} is graded, but the handout asks for {mains[0]}: rename it."
 
 
 def _archive_of(path: Path) -> Path | None:
@@ -108,7 +110,7 @@ def _archive_of(path: Path) -> Path | None:
 
 
 def _opened(packed: Path, path: Path, assignment: Assignment) -> Submission:
-    """The submission in an archive. It is unpacked into a temporary folder, in which nothing of it is run."""
+    """The submission in an archive. It is unpacked into a temporary folder, where none of its files is run."""
     rules, makefiles = assignment.submission, frozenset((*MAKEFILES, _CMAKELISTS))
     most = rules.max_files + len(makefiles)
     wanted = archive.Wanted(frozenset(SOURCES | _HEADERS | {SUFFIX}), makefiles, most, rules.max_bytes)
@@ -124,7 +126,7 @@ def _opened(packed: Path, path: Path, assignment: Assignment) -> Submission:
             inside = _read(folder, assignment, shared_folder=False)
         except UsageError as error:
             raise UsageError(str(error).replace(shown(folder), shown(packed))) from error
-    note = f"{printable_name(packed.name)} was opened."
+    note = f"{printable_name(packed.name)} was unpacked."
     return replace(inside, id=_identity(path, assignment), path=path, notes=(note, *inside.notes))
 
 
@@ -150,11 +152,11 @@ def _read(path: Path, assignment: Assignment, shared_folder: bool) -> Submission
             _check_names(path, names)
     else:
         main = assignment.submission.main
-        if _is_foreign(path.name):
+        if path.name.lower().endswith(archive.FOREIGN_SUFFIXES):
             raise UsageError(f"{shown(path)} is an archive that cannot be opened: hand in a zip, or {main}.")
         raise UsageError(f"{shown(path)} is not a .cu file: rename it to {main} if it is your program.")
 
-    if made is not None:  # they determine the program, so a submission with another Makefile is another attempt
+    if made is not None:  # a Makefile determines the program, so a submission with another Makefile is another attempt
         names = [*names, *_makefiles_in(folder)]
     files = tuple((name, _content(folder, name, assignment)) for name in sorted(names))
     _check_size(path, files, assignment)
@@ -216,7 +218,7 @@ def _files_in(folder: Path, assignment: Assignment) -> list[str]:
 
 
 def _found_instead(folder: Path, assignment: Assignment) -> str:
-    """Sentences on what a folder without a .cu file holds, and which of its files may be the program."""
+    """A sentence on what a folder without a .cu file holds, and on which file may be the program."""
     found = [path for path in sorted(files_below(folder)) if not path.name.startswith(".")]
     main = assignment.submission.main
     for path in found:
@@ -225,18 +227,15 @@ def _found_instead(folder: Path, assignment: Assignment) -> str:
             kind = "a link" if path.is_symlink() else "not a regular file" if not path.is_file() else "not spelled .cu"
             return f" {name} is {kind}."
         if path.suffix == SUFFIX:
-            return f" {name} is in Python, which {assignment.name} does not take."
+            return f" {name} is in Python, which {assignment.name} does not accept."
         if ".cu." in lower or lower.startswith(f"{Path(main).stem}.") or path.suffix in SOURCES:
-            said = "is an archive that cannot be opened: hand in a zip, or" if _is_foreign(lower) else "must be called"
+            foreign = lower.endswith(archive.FOREIGN_SUFFIXES)
+            said = "is an archive that cannot be opened: hand in a zip, or" if foreign else "must be called"
             return f" {name} {said} {main}."
     if not found:
         return " It is empty."
     names = ", ".join(printable_name(path.relative_to(folder).as_posix()) for path in found[:_MAX_NOTES])
     return f" It holds {names}{f' and {len(found) - _MAX_NOTES} more' if len(found) > _MAX_NOTES else ''}."
-
-
-def _is_foreign(name: str) -> bool:
-    return name.lower().endswith(archive.FOREIGN_SUFFIXES)
 
 
 def _chosen_sources(
@@ -267,7 +266,8 @@ def _chosen_sources(
 
 def _check_names(path: Path, names: Iterable[str]) -> None:
     """Refuse file names that a compiler or a shell would misread. nvcc starts its tools through a shell, with names in
-    double quotes, and takes a file called `-optf=x.cu` for an option; gcc given `@x.cu` reads options from x.cu."""
+    double quotes, and takes a file called `-optf=x.cu` for an option. gcc takes `@x.cu` for a request to read options
+    from x.cu."""
     for name in names:
         if not name.isprintable() or _SPECIAL.search(name) or name.startswith(("-", "@")):
             raise UsageError(
@@ -279,8 +279,8 @@ def _check_names(path: Path, names: Iterable[str]) -> None:
 def _with_local_headers(
     source: Path, assignment: Assignment, include_folders: Iterable[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """The file and what it includes, directly or not, from its own folder and from `include_folders` below it; and
-    notes on includes that were left out."""
+    """(names, notes): the file and all files that it includes, directly or not, from its own folder and from
+    `include_folders` below it; and notes on includes that were left out."""
     folder, most = source.parent, assignment.submission.max_bytes
     names, notes = {source.name}, list[str]()
     waiting = [source.name]
@@ -300,7 +300,7 @@ def _with_local_headers(
                         notes.append(f"{printable_name(name)} is left out: it {refused}.")
                     continue
                 a_program = PurePosixPath(name).suffix in SOURCES and _MAIN.search(content.decode(errors="replace"))
-                if name not in names and not a_program:  # a program may be another student's
+                if name not in names and not a_program:  # another program may be another student's
                     names.add(name)
                     waiting.append(name)
                 break
@@ -317,7 +317,7 @@ def _may_come_along(folder: Path, name: str) -> bool:
 
 
 def _is_submission(folder: Path) -> bool:
-    """Whether a program or a Makefile lies directly in the folder."""
+    """Whether a program or a Makefile is directly in the folder."""
     try:
         names = sorted(entry.name for entry in folder.iterdir())
     except (OSError, ValueError):
@@ -382,8 +382,8 @@ def _check_size(path: Path, files: tuple[tuple[str, bytes], ...], assignment: As
 
 
 def _identity(path: Path, assignment: Assignment) -> str:
-    """The student's id: the name of the file or folder, or that of the file's folder if the file has the name that the
-    handout asks of everyone."""
+    """The student's id: the name of the file or folder, or of the file's folder if the file has the name that the
+    handout asks for."""
     resolved = path.resolve()
     named_by_folder = resolved.name in assignment.submission.mains
     stem = archive.without_suffix(resolved.name) if archive.is_archive(resolved.name) else resolved.stem

@@ -54,7 +54,7 @@ class Toolkit:
 
     @property
     def identity(self) -> str:
-        """The part of the toolkit that a build depends on."""
+        """A text that changes with everything in the toolkit that a build depends on."""
         return f"nvcc {self.version}" + (" and cuRAND's headers" if self.added_headers else "")
 
     def tool(self, name: str) -> Path | None:

@@ -7,9 +7,9 @@ half.py ── Triton ──► cubin, for a GPU: loaded by CUDA's driver
                 └───► PTX for sm_80 ── translate, gcc ──► kernel.so ─┐
 runtime/*.c ── gcc ──► runtime.so, once for each machine ────────────┴► this process
 
-`driver.py` stands in for Triton's driver, `launcher.py` for its launchers. On the emulator, `backend.py` is the
-compiler's last stage, and `library.py` the emulator's runtime as a shared library. On a GPU, `gpu.py` calls CUDA's
-driver. `arrays.py` has tensors for both, so that no program needs PyTorch; `modules/` is what a submission may import.
+`driver.py` replaces Triton's driver, `launcher.py` its launchers. On the emulator, `backend.py` is the compiler's last
+stage, and `library.py` the emulator's runtime as a shared library. On a GPU, `gpu.py` calls CUDA's driver. `arrays.py`
+has tensors for both, so that no program needs PyTorch; `modules/` has the modules that only submissions import.
 
 These environment variables control the run; `grader.programs.engine.python_program` sets them:
 
@@ -17,5 +17,5 @@ These environment variables control the run; `grader.programs.engine.python_prog
     GRADER_TRITON_RUNTIME=FILE    the emulator's runtime as a shared library
     GRADER_TRITON_CHECKS=race,init,count   the emulator's checks beyond memory and sync, and counters
 
-May import `emulator` and below, and Triton, which only an extra installs.
+May import `emulator`, the packages below it, and Triton, which is an optional dependency.
 """

@@ -23,12 +23,12 @@ _NUMPY = {
     "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
     "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64,
 }  # fmt: skip
-"""The numpy type with the bits of each of Triton's."""
+"""For each of Triton's types, the numpy type of the same bits."""
 _OTHER_NAMES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "int1"}
 
 
 class Storage:
-    """Device memory that is freed with its last array."""
+    """Device memory that is freed when no array uses it any more."""
 
     def __init__(self, size_bytes: int) -> None:
         self.address: int = _memory.allocate(size_bytes)
@@ -40,7 +40,7 @@ class Storage:
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """A view of device memory: its element at (i, j, …) lies `offset` + Σ index · stride elements into `storage`."""
+    """A view of device memory: its element at (i, j, …) is `offset` + Σ index · stride elements into `storage`."""
 
     storage: Storage
     dtype: Any
@@ -76,7 +76,7 @@ class Array:
         return Array(self.storage, self.dtype, shape, strides, self.offset)
 
     def reshape(self, *shape: int) -> Array:
-        """A view of another shape with as many elements, of a contiguous array; one length may be -1."""
+        """A view in another shape of the same size. This array must be contiguous. One length may be -1 (inferred)."""
         known = math.prod(length for length in shape if length != -1)
         whole = tuple(self.numel() // known if length == -1 else length for length in shape)
         if math.prod(whole) != self.numel() or not self.is_contiguous():
@@ -84,7 +84,7 @@ class Array:
         return Array(self.storage, self.dtype, whole, _row_major(whole), self.offset)
 
     def view(self, *shape: Any) -> Array:
-        """Like reshape; or, with a type of the same size, the same bits as values of that type."""
+        """With lengths, like reshape. With a type of the same size, the same bits as values of that type."""
         if len(shape) != 1 or isinstance(shape[0], int):
             return self.reshape(*shape)
         other = replace(self, dtype=type_named(shape[0]))
@@ -93,7 +93,7 @@ class Array:
         return other
 
     def __getitem__(self, index: int) -> Array:
-        """The part with this first index."""
+        """The elements whose first index is `index`."""
         if not -self.shape[0] <= index < self.shape[0]:
             raise IndexError(f"index {index} of an array whose first dimension is {self.shape[0]}")
         offset = self.offset + index % self.shape[0] * self.strides[0]
@@ -114,9 +114,10 @@ class Array:
         return _from_bfloat16(strided) if str(self.dtype) == "bf16" else strided
 
     def copy_(self, source: Array | np.ndarray[Any, Any]) -> Array:
-        """Copy an array of the same shape into this one, which is contiguous; return this one."""
+        """Copy an array of the same shape into this array, which must be contiguous. Returns this array."""
         if tuple(source.shape) != self.shape or not self.is_contiguous():
-            raise ValueError(f"an array of shape {self.shape} cannot take a copy of one of {tuple(source.shape)}")
+            found = f"{tuple(source.shape)} into {self.shape} with strides {self.strides}"
+            raise ValueError(f"cannot copy {found}: expected equal shapes and a contiguous target")
         size_bytes = self.numel() * self.element_size()
         if isinstance(source, Array) and source.dtype == self.dtype and source.is_contiguous():
             _memory.copy_on_device(self.data_ptr(), source.data_ptr(), size_bytes)
@@ -139,7 +140,7 @@ class Array:
 
 
 def empty(shape: Sequence[int], dtype: Any = tl.float32) -> Array:
-    """An array whose elements hold no value yet."""
+    """An array with uninitialised elements."""
     named, shape = type_named(dtype), tuple(shape)
     storage = Storage(math.prod(shape) * np.dtype(_NUMPY[str(named)]).itemsize)
     return Array(storage, named, shape, _row_major(shape))
@@ -159,11 +160,11 @@ def to_numpy(array: Array) -> np.ndarray[Any, Any]:
 
 
 def type_named(dtype: Any) -> Any:
-    """Triton's type for one of its types, of numpy's, or a name such as "float16"."""
+    """Triton's type for `dtype`, which is a type of Triton or numpy, or a name such as "float16"."""
     name = str(np.dtype(dtype)) if isinstance(dtype, type) else str(dtype)
     name = _OTHER_NAMES.get(name, name)
     if name not in _NUMPY:
-        raise TypeError(f"no array of type {name}: expected one of {', '.join(_NUMPY)}")
+        raise TypeError(f"an array cannot have the type {name}: expected one of {', '.join(_NUMPY)}")
     return tl.dtype(name)
 
 

@@ -1,7 +1,7 @@
 """Triton's compiler for the emulator: it stops at PTX, which is compiled to a shared library when it is loaded.
 
-The build step compiles the libraries of the kernels that it knows, with the grader's cache; they lie in the folder
-GRADER_PYTHON_KERNELS, named after their PTX. Others are compiled here.
+The build step compiles libraries for the kernels that it knows, through the grader's cache. They are in the folder
+GRADER_PYTHON_KERNELS, named after their PTX. The libraries of all other kernels are compiled here, during the run.
 """
 
 from __future__ import annotations

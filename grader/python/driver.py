@@ -1,8 +1,9 @@
 """The drivers through which Triton launches kernels: on the emulator, on a GPU, and in the build step, which launches
 none.
 
-Triton asks a driver for its target, its device and streams, for a launcher for each kernel, and for ways to time one.
-There is one device. Times on the emulator say nothing about a GPU, so timing runs a function once there.
+Triton asks a driver for its target, its device and streams, for a launcher for each kernel, and for ways to time a
+kernel. There is one device. Times on the emulator say nothing about a GPU, so autotune runs each configuration only
+once there.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from grader.python.launcher import EmulatorLauncher, GpuLauncher, Launcher, NoLa
 _WARP = 32
 _BRIEF_RUNS = 3
 _CACHE_BYTES = 256 << 20
-"""More than any GPU's second-level cache."""
+"""Clearing so much memory evicts all other data from any GPU's L2 cache."""
 _SHARED_OPTIN_BYTES = {80: 163 << 10, 89: 99 << 10, 90: 227 << 10}
-"""The most shared memory of a block, by architecture."""
-_PROPERTIES = {  # of an A100, whatever the architecture
+"""The most shared memory that a block can have, by architecture."""
+_PROPERTIES = {  # those of an A100, for every architecture
     "max_num_regs": 65536,
     "multiprocessor_count": 108,
     "warpSize": _WARP,
@@ -37,21 +38,22 @@ _PROPERTIES = {  # of an A100, whatever the architecture
 }
 
 
+Loaded = tuple[Any, Any, int, int, int]
+"""(module, function, registers, spills, most threads) of a kernel. Triton passes the function to the launcher."""
+
+
 class Utilities:
     """The `utils` of a driver, with the methods that Triton calls."""
 
     def __init__(self, architecture: int = ARCHITECTURE) -> None:
         self._most_shared = _SHARED_OPTIN_BYTES.get(architecture, max(_SHARED_OPTIN_BYTES.values()))
 
-    def load_binary(
-        self, name: str, binary: bytes, shared: int, device: int
-    ) -> tuple[Any, library.Kernel, int, int, int]:
-        """(module, function, registers, spills, most threads) of a kernel that backend.py compiled."""
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
         kernel = library.load(library_of(binary), name, shared)
         return kernel, kernel, 0, 0, 1024
 
     def unload_module(self, module: Any) -> None:
-        """Keep the kernels, since other launches may be under way."""
+        """Keep the kernels, since they may still be running."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         return {"max_shared_mem": self._most_shared, **_PROPERTIES}
@@ -77,7 +79,7 @@ class Event:
 
 
 _NO_TIME_MS = 1e3
-"""The time that do_bench sees for every run, long enough that it stops after a few."""
+"""The time of every run, as reported to do_bench; it is so long that do_bench stops after a few runs."""
 
 
 class DeviceInterface:
@@ -104,9 +106,9 @@ def _warn_once(text: str) -> None:
 
 
 def try_once(kernel_call: Callable[[], Any], quantiles: Sequence[float] | None = None, **options: Any) -> Any:
-    """Triton's benchmarker: run each configuration once, for its errors and the checks. All get the same time, so
-    autotune takes the first."""
-    _warn_once("autotune tries each configuration once here and takes the first: times on the emulator mean nothing")
+    """Triton's benchmarker on the emulator: run a configuration once, to find its errors. All configurations get the
+    same time, so autotune takes the first."""
+    _warn_once("on the emulator, autotune runs each configuration once and takes the first, because times mean nothing")
     kernel_call()
     library.synchronize()
     return [_NO_TIME_MS] * len(quantiles) if quantiles else _NO_TIME_MS
@@ -162,7 +164,7 @@ class EmulatorDriver(Driver):
         return try_once
 
     def get_empty_cache_for_benchmark(self) -> Array:
-        _warn_once("do_bench runs a function a few times here and reports no real time")
+        _warn_once("on the emulator, do_bench runs a function a few times and reports no real time")
         return zeros((1,), "int32")
 
     def clear_cache(self, cache: Array) -> None:
@@ -170,9 +172,7 @@ class EmulatorDriver(Driver):
 
 
 class _Unloaded(Utilities):
-    def load_binary(
-        self, name: str, binary: bytes, shared: int, device: int
-    ) -> tuple[Any, library.Kernel, int, int, int]:
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
         kernel = library.Kernel(name)
         return kernel, kernel, 0, 0, 1024
 
@@ -194,13 +194,12 @@ class CompilingDriver(EmulatorDriver):
 class GpuUtilities:
     """The `utils` of a driver for a GPU, with the methods that Triton calls."""
 
-    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, gpu.Kernel, int, int, int]:
-        """(module, function, registers, spills, most threads) of a kernel in machine code."""
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
         kernel = gpu.load(binary, name, shared)
         return kernel, kernel, kernel.registers, kernel.spills, kernel.max_threads
 
     def unload_module(self, module: Any) -> None:
-        """Keep the kernels, since launches may be under way."""
+        """Keep the kernels, since they may still be running."""
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         return gpu.properties()
@@ -209,20 +208,13 @@ class GpuUtilities:
         gpu.set_printf_bytes(size_bytes)
 
 
-class GpuInterface:
-    """The part of torch.cuda that triton.testing uses."""
-
-    Event = gpu.Event
+class GpuInterface(DeviceInterface):
+    Event = gpu.Event  # type: ignore[assignment]
     synchronize = staticmethod(gpu.synchronize)
-
-    @staticmethod
-    def current_device() -> int:
-        return 0
 
 
 def time_briefly(kernel_call: Callable[[], Any], quantiles: Sequence[float] | None = None, **options: Any) -> Any:
-    """The benchmarker of autotune: a few runs of each configuration, since all of them count as the program's GPU
-    time."""
+    """Triton's benchmarker on a GPU: a few runs of a configuration, since all of them count as GPU time."""
     kernel_call()
     times = []
     for _ in range(_BRIEF_RUNS):

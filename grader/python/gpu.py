@@ -2,7 +2,7 @@
 the same functions for the emulator.
 
 Triton's own driver compiles C code against Python's headers and, before Triton 3.9, imports PyTorch, which takes longer
-than most runs. This one needs neither.
+than most runs. This module needs neither.
 """
 
 from __future__ import annotations

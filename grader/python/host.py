@@ -1,8 +1,8 @@
 """Starts a packed Python program: python -IBm grader.python.host program.pyz ARGUMENT...
 
-The program's files and Triton's cache are unpacked into a temporary folder, since a program that was copied for one run
-must not find what an earlier run compiled. With the engine `compile`, the arguments are pairs of input and output, and
-the program runs once for each, in one process; the cache is then left in the folder GRADER_PYTHON_CACHE.
+The program's files and Triton's cache are unpacked into a temporary folder, so that no run finds kernels that an
+earlier run compiled. With the engine `compile`, the arguments are pairs of input and output, and the program runs once
+for each pair, in one process. Triton's cache is then the folder GRADER_PYTHON_CACHE, which is kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from grader.python.driver import CompilingDriver, EmulatorDriver, GpuDriver
 from grader.python.layout import CACHE, CACHE_VARIABLE, ENGINE_VARIABLE, KERNELS, MAIN, SOURCE
 
 _MODULES = Path(__file__).parent / "modules"
-"""The folder of modules that a submission can import besides installed packages."""
+"""The folder of modules that a submission can import in addition to installed packages."""
 
 
 def start(package: str, arguments: Sequence[str]) -> int:
@@ -73,7 +73,7 @@ _ADVICE = (
 
 
 class _WithoutTorch(importlib.abc.MetaPathFinder):
-    """Hides PyTorch from Triton, which would import it: seconds in each run."""
+    """Hides PyTorch from Triton, whose import of it would take seconds in each run."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "torch":
@@ -98,7 +98,7 @@ def _relocate(cache: Path) -> None:
 
 def _take_over(engine: str) -> None:
     """Replace Triton's driver for NVIDIA GPUs, and on the emulator its compiler too, by ours."""
-    cache.triton_key = lambda: triton.__version__  # otherwise it reads all of Triton, which takes longer than most runs
+    cache.triton_key = lambda: triton.__version__  # Triton's key is a hash of its files: longer to make than most runs
     kind, _, architecture = engine.partition(":")
     if kind != "cuda" and not architecture:
         backends["nvidia"] = Backend(EmulatorBackend, EmulatorDriver)

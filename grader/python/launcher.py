@@ -20,7 +20,7 @@ _SCALARS: dict[str, Any] = {
 
 
 class Launcher:
-    """Launches one compiled kernel. Engines differ in `_launch`."""
+    """Launches one compiled kernel. Each engine's subclass defines `_launch`."""
 
     def __init__(self, source: Any, metadata: Any) -> None:
         self._types = tuple(source.signature.values())
@@ -51,7 +51,7 @@ class Launcher:
 
 
 class EmulatorLauncher(Launcher):
-    """Waits for each kernel, since a program can read PyTorch's tensors on the CPU at any time without calling us."""
+    """Waits for each kernel, since a program can read PyTorch's tensors on the CPU without any call that could wait."""
 
     def _launch(self, kernel: library.Kernel, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
         with _lent(_tensors(values)):
@@ -79,7 +79,7 @@ class GpuLauncher(Launcher):
 
 class NoLauncher(Launcher):
     def __call__(self, *values: Any) -> None:
-        """Do nothing: by now the kernel is compiled, and the build step needs no more."""
+        """Do nothing: Triton compiled the kernel before this call, which is all that the build step needs."""
 
 
 def _pointer(array: Any) -> ctypes.c_void_p:
@@ -103,7 +103,7 @@ def _arguments(types: Sequence[Any], values: Sequence[Any]) -> Iterator[Any]:
         elif kind == "bf16":
             yield ctypes.c_uint16(_bfloat16(value))
         else:
-            raise TypeError(f"a kernel takes no argument of type {kind} here; make tensor descriptors in the kernel")
+            raise TypeError(f"a kernel takes no argument of type {kind}: make tensor descriptors inside the kernel")
 
 
 def _half(value: float) -> bytes:

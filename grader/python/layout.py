@@ -1,5 +1,4 @@
-"""Names shared by the build step, which makes a package, and the process that runs the package. Imports nothing of
-Triton's.
+"""Names shared by the build step, which makes a package, and the process that runs the package. Does not import Triton.
 
 A package is a zip file: source/ has the program's files, cache/ is Triton's cache, kernels/ has the emulator's shared
 libraries, the file `main` names the main file, and `names` lists the functions that it defines.
@@ -20,6 +19,6 @@ _FOLDER = re.compile(rb'(\.file\s+\d+\s+")[^"\n]*/')
 
 
 def kernel_name(ptx: bytes) -> str:
-    """The name of a kernel's shared library; the folder from which its source was compiled does not count."""
+    """The name of a kernel's shared library. It does not depend on the folder of the kernel's source."""
     moved = _FOLDER.sub(rb"\1", ptx)
     return f"{hashlib.sha256(moved).hexdigest()}.so"

@@ -1,7 +1,7 @@
 """The emulator's runtime as a shared library in this process, called through ctypes.
 
-It has the same functions of the CUDA runtime that are linked into a program built from .cu files. Before a call, the
-line of Python that makes it is reported to the runtime, so that findings name this line.
+The library has the functions of the CUDA runtime that programs built from .cu files are linked with. Before a call, the
+runtime is given the line of Python that makes the call, so that findings name this line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TO_DEVICE, _TO_HOST, _ON_DEVICE = 1, 2, 3
 
 
 class CudaError(RuntimeError):
-    """A call of the CUDA runtime failed, or a kernel before it did."""
+    """A call of the CUDA runtime failed, or reported that an earlier kernel had failed."""
 
 
 class _Dim3(ctypes.Structure):
@@ -34,7 +34,8 @@ class _Dim3(ctypes.Structure):
 
 
 class Kernel:
-    """A loaded kernel. Its address stands for the host function that nvcc makes for a kernel."""
+    """A loaded kernel. The runtime identifies it by an address, as it identifies nvcc's kernels by the address of their
+    host function."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -52,7 +53,7 @@ def _runtime() -> ctypes.CDLL:
     library.cudaGetErrorString.restype = ctypes.c_char_p
     wanted = os.environ.get(CHECKS_VARIABLE, "").split(",")
     watched = sum(bit for name, bit in _WATCHED.items() if name in wanted)
-    ctypes.c_uint32.in_dll(library, "shadow_checks").value = watched  # memory is allocated before kernels are loaded
+    ctypes.c_uint32.in_dll(library, "shadow_checks").value = watched  # set before any memory is allocated
     return library
 
 
@@ -101,7 +102,7 @@ def allocate(size_bytes: int) -> int:
 
 
 def free(address: int) -> None:
-    """Free device memory. Its owner may be gone at the end of the program, so errors are ignored."""
+    """Free device memory. Errors are ignored, since the memory may already be gone at the end of the program."""
     _runtime().cudaFree(ctypes.c_void_p(address))
 
 
@@ -143,7 +144,7 @@ _LIBRARIES = tuple(
 
 
 def program_line() -> tuple[str, int]:
-    """The file and line of the innermost call in the program's own files; ("", 0) outside them."""
+    """The file and line of the innermost call in the program's own files; ("", 0) if there is none."""
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename

@@ -1,7 +1,7 @@
 """Runs untrusted programs; see `supervise` for the theory of operation.
 
-`quarantine` is the one door to files that such a program could have touched, and `scratch` makes the folders it runs
-in. `bounded` reads hostile text under limits, and `walk` lists the files of a submitted folder. May import `base`.
+Only `quarantine` opens files that such a program could have touched, and `scratch` makes the folders that it runs in.
+`bounded` reads hostile text under limits, and `walk` lists the files of a submitted folder. May import `base`.
 """
 
 from grader.sandbox.build_tools import runner

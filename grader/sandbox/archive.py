@@ -1,11 +1,11 @@
 """Archives that students submit: zip and tar, plain or compressed.
 
-The student controls every byte of an archive. So the grader opens it through the door (quarantine.py), which accepts
-only a regular file of bounded size, and reads it in a process with limited time and memory (bounded.py). That process
-returns names and contents and writes nothing. It checks each member's name as text before it takes the member: the
-name must be relative and printable, without `..`, and must not differ from another member's only in case. An archive
-that contains links or devices is refused. Only the wanted members are read, up to a total size that is counted while
-they are unpacked, because the sizes in the headers may be false.
+The student controls every byte of an archive. So the grader opens it with quarantine.py, which accepts only a regular
+file of bounded size, and reads it in a process with limited time and memory (bounded.py). That process returns names
+and contents and writes nothing. It checks each member's name as text before it takes the member: the name must be
+relative and printable, without `..`, and must not differ from another member's only in case. An archive that contains
+links or devices is refused. Only the wanted members are read, up to a total size that is counted while they are
+unpacked, because the sizes in the headers may be false.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_UNPACKED_BYTES = 64 << 20
 """Limit for a tar archive, which has to be unpacked from beginning to end, however little of it is wanted."""
 MAX_NAME, MAX_DEPTH = 400, 20
 MAX_PART_BYTES = 200
-"""File systems take 255, and builds add endings."""
+"""File systems allow 255 bytes, and builds append suffixes to names."""
 _LEFT_BY_SYSTEMS = {"__MACOSX", "Thumbs.db", "desktop.ini"}
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError)
 
@@ -145,7 +145,8 @@ def _is_hidden(name: str) -> bool:
 
 
 def _without_common_folder(files: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-    """Most tools pack the folder around the files too, and some pack that folder inside another."""
+    """The files without the top folders that they all share: most tools pack the folder around the files too, and some
+    pack that folder inside another."""
     while files and all("/" in name for name, _ in files) and len({name.partition("/")[0] for name, _ in files}) == 1:
         files = [(name.partition("/")[2], content) for name, content in files]
     return files
@@ -189,7 +190,7 @@ class _Counted(io.RawIOBase):
 def _tar(content: bytes) -> Iterator[_Member]:
     with _decompressed(content) as plain, tarfile.open(fileobj=_Counted(plain), mode="r|") as archive:
         for info in archive:
-            archive.members = []  # type: ignore[attr-defined]  # otherwise it would collect millions
+            archive.members = []  # type: ignore[attr-defined]  # tarfile would collect millions of them
             yield _Member(info.name, _tarred_kind(info), _read_tarred(archive, info))
 
 

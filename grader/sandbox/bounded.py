@@ -1,8 +1,8 @@
-"""Process untrusted text in a separate process, with limits on time and memory.
+"""Reads untrusted text in a separate process, with limits on time and memory.
 
-A regular expression that is quick on every honest source can take hours on one crafted against it. Functions that read
-such text run here. The process is killed at its limit, and the next call starts a new one. It runs only the grader's
-own functions; the text is data to them.
+A regular expression that is quick on every honest source can take hours on one crafted against it. So functions that
+read such text run in a separate process, which is killed at its limit; the next call starts a new one. The process runs
+only the grader's own functions; the text is data to them.
 """
 
 from __future__ import annotations

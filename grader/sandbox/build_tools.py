@@ -15,8 +15,8 @@ _CHOOSES_COMPILER = ("NVCC_CCBIN",)
 """nvcc's variable for the host compiler, for machines whose g++ is newer than nvcc supports."""
 
 _MEMORY_BYTES = 16 << 30
-_TOOL_LIMITS: Mapping[str, int] = {"file_bytes": 2 << 30, "folder_bytes": 4 << 30}
 """Templates and macros can make a compiler use up all memory; honest CUDA homework takes at most about 2 GiB."""
+_TOOL_LIMITS: Mapping[str, int] = {"file_bytes": 2 << 30, "folder_bytes": 4 << 30}
 
 
 def runner(wall_s: float, readable: Sequence[Path] = (), writable: Sequence[Path] = ()) -> Runner:

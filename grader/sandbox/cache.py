@@ -1,4 +1,4 @@
-"""The cache: results that the grader keeps to be quicker next time, in one folder, by kind and name.
+"""The cache: a folder of results that the grader keeps for later runs, by kind and name.
 
 An entry is a file or a folder. It appears complete or not at all, even if several graders make it at the same time. Its
 mtime is the time of its last use. Making an entry deletes entries of the same kind that were last used more than
@@ -60,7 +60,7 @@ def put(made: Path, entry: Path) -> None:
     except OSError:
         if not entry.is_dir():
             raise
-        entry.rename(made.with_name("replaced"))  # a broken entry, or the same from another grader
+        entry.rename(made.with_name("replaced"))  # the old entry is broken, or another grader made the same one
         made.rename(entry)
 
 

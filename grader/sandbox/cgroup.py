@@ -111,16 +111,11 @@ def parents() -> tuple[Path, ...]:
 
 
 def _set_limit(folder: Path, controller: str, limit: int) -> None:
-    names = {
-        "memory": ("memory.max", "memory.limit_in_bytes"),
-        "pids": ("pids.max", "pids.max"),
-    }[controller]
-    for name in names:
-        if (folder / name).exists():
-            (folder / name).write_text(str(limit))
-            break
-    else:
+    names = ("memory.max", "memory.limit_in_bytes") if controller == "memory" else ("pids.max",)
+    name = next((name for name in names if (folder / name).exists()), None)
+    if name is None:
         raise OSError(f"{folder} has no limit for {controller}")
+    (folder / name).write_text(str(limit))
     if controller == "memory":
         for name in ("memory.swap.max", "memory.memsw.limit_in_bytes"):
             with contextlib.suppress(OSError):  # a kernel without swap accounting has no such limit

@@ -1,8 +1,9 @@
 """Measures what no kernel limit covers: the size of the writable folders, and, where no control group could be made,
 the memory, number of processes and processor time of the process tree.
 
-Nameless files lie in no folder, and in-memory files that are not mapped count in no process's resident memory. Once the
-whole machine has lost more than the limit, the gauge looks for both in the open descriptors of the tree.
+Two kinds of files escape these measurements: files without a name, which are in no folder, and in-memory files that are
+not mapped, which count in no process's resident memory. Once the machine's free disk space has shrunk, or its shared
+memory has grown, by more than the limit, the gauge looks for such files in the open descriptors of the tree.
 
 The kernel also reports the exact processor time of a process when its parent waits for it. But if the parent ignores
 SIGCHLD, nothing waits for its children, so the gauge reads the processor time of processes while they live."""
@@ -32,11 +33,13 @@ from grader.sandbox.process_tree import (
 
 _MEASURE_EVERY_S = 0.1
 _LOOK_EVERY_S = 0.005
-"""The interval at which the gauge wakes where it counts processes itself. A program can start three thousand threads in
-about 50 ms, so between full measurements the gauge also compares the machine's thread count with that at the start."""
+"""The interval at which the gauge wakes if no control group limits the number of processes. A program can start three
+thousand threads in about 50 ms, so between full measurements the gauge also compares the machine's thread count with
+that at the start."""
 _MOST_ENTRIES = 20_000
 _DEEPEST = 40
-"""A run leaves one output file, a compiler about a dozen. More or deeper entries only make the grader slow."""
+"""The limits on entries and depth in the writable folders, which keep a scan short. A run leaves one output file, a
+compiler about a dozen."""
 
 
 class Gauge:
@@ -118,7 +121,8 @@ class Gauge:
         return sum(held.values())
 
     def _bytes_of(self, tree: Sequence[Process]) -> int:
-        """Memory of all processes together. Above the limit, memory that processes share is counted only once."""
+        """Memory of all processes together. If the sum exceeds the limit, it is taken again with shared memory counted
+        only once."""
         most = sum(process.resident_bytes for process in tree)
         tables = sum(map(page_table_bytes, tree)) if self._memory else 0
         over = self._memory and len(tree) > 1 and most > (self._limits.memory_bytes or 0)

@@ -23,8 +23,8 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 @contextlib.contextmanager
 def announced(lanes: int, helpers: int) -> Iterator[None]:
-    """Announce, for the block, that `lanes` programs and `helpers` builds run at once, in this process and in those
-    that it starts meanwhile."""
+    """Announce, while the block runs, that `lanes` programs and `helpers` builds run at once. Processes that are
+    started in the block inherit this."""
     before = os.environ.get(AT_ONCE)
     os.environ[AT_ONCE] = f"{lanes}+{helpers}"
     try:

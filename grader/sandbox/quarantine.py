@@ -1,11 +1,12 @@
-"""The one door to files that an untrusted stage could have touched.
+"""Opens files that an untrusted program could have touched.
 
-In a student's folder, or in one where make, nvcc or a program ran, a name may lead to the secret, to a pipe without a
-writer, or to a file of many terabytes. No other module of the grader opens such a file (tests/test_quarantine.py checks
-the code for that). This module follows a name component by component and through no link. It accepts only a regular
-file without a second name that is no larger than its reader can use, and reads it once.
+In a student's folder, or in a folder where make, nvcc or a program ran, a name can lead to the secret, to a pipe
+without a writer, or to a file of many terabytes. No other module of the grader opens such a file
+(tests/test_quarantine.py checks the code for that). This module follows a name component by component and through no
+link. It accepts only a regular file without a second name that is no larger than its reader can use, and reads it once.
 
-The path of the folder itself is trusted: the grader made the folder, or a person named it. All stages must have ended.
+The path of the folder itself is trusted: the grader made the folder, or a person named it. All programs that could
+write into it must have ended.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _unlocked(name: str, folder: int) -> bool:
 
 
 def open_output(path: Path) -> int:
-    """Open a run's output, which lies directly in the run's folder, and return a descriptor. Its reader checks the kind
+    """Open a run's output, which is directly in the run's folder, and return a descriptor. The caller checks the kind
     of the file."""
     return open_any(path.parent, path.name, unlock=True)
 

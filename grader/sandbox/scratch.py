@@ -44,16 +44,15 @@ def scratch_folder(purpose: str, place: Path | None = None, *, linger: bool = Fa
 
 
 _remover = ThreadPoolExecutor(1, "remover")
-"""The interpreter waits for this thread before it exits."""
+"""The thread of `remove_soon`. The interpreter waits for it before it exits."""
 _removing: Future[None] | None = None
 _ROOM_BYTES = 8 << 30
-"""With less free disk space than this, a run waits until the previous run's files are deleted, which
-frees their space."""
+"""With less free disk space than this, files are deleted at once, because the next run needs their space."""
 
 
 def remove_soon(folder: Path) -> None:
-    """Like `remove`, but in the background if the disk has room, because the kernel takes 25 ms to free a file of
-    100 MB. At most one folder waits for its removal, so that the files of only one run remain on disk."""
+    """Like `remove`, but in the background if the disk has room, because the kernel takes 25 ms to free a file of 100
+    MB. At most one folder waits for its removal, so that the files of at most one ended run remain on disk."""
     global _removing
     wait_until_removed()
     try:

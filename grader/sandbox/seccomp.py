@@ -1,11 +1,11 @@
 """The system calls that a confined program may not make, as a seccomp filter in classic BPF.
 
 The filter is written by hand because it has only about 70 comparisons, and libseccomp would be one more dependency.
-Denied calls fail with EPERM. `clone3` fails with ENOSYS, because its flags lie in memory, where a filter cannot see
+Denied calls fail with EPERM. `clone3` fails with ENOSYS, because its flags are in memory, where a filter cannot see
 them; the C library then falls back to `clone`, whose flags the filter checks for new namespaces. Sockets may be local,
 IP (the network namespace has an empty loopback) or netlink. Of the other families, some escape namespaces (vsock
-reaches the host of a virtual machine), and others expose a lot of kernel code that nothing needs (AF_ALG). The numbers
-are from the kernel's tables (asm/unistd_64.h, asm-generic/unistd.h).
+reaches the host of a virtual machine), and others expose a lot of kernel code that no submission needs (AF_ALG). The
+numbers are from the kernel's tables (asm/unistd_64.h, asm-generic/unistd.h).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "lookup_dcookie": (212, 18),
     "move_pages": (279, 239),
     "migrate_pages": (256, 238),
-    "shmget": (29, 194),  # once detached, it shows in no process; CUDA imports the call but works without it
+    "shmget": (29, 194),  # a detached segment counts in no process; CUDA works without this call
 }
 
 _DENIED_WITHOUT_NAMESPACES: dict[str, tuple[int | None, int | None]] = {

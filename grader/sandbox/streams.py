@@ -22,7 +22,7 @@ class Drain:
         self._stream = stream
         self._keep = keep
         self._kept = bytearray()
-        self._last_words = os.eventfd(0)
+        self._writers_ended = os.eventfd(0)
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -30,7 +30,7 @@ class Drain:
         stream = self._stream.fileno()
         waiting = select.poll()
         waiting.register(stream, select.POLLIN)
-        waiting.register(self._last_words, select.POLLIN)
+        waiting.register(self._writers_ended, select.POLLIN)
         with contextlib.suppress(OSError, ValueError):
             while stream in dict(waiting.poll()) and (chunk := os.read(stream, 1 << 16)):
                 room = self._keep - len(self._kept)
@@ -39,11 +39,11 @@ class Drain:
 
     def finish(self) -> None:
         """Wait until everything that was written has been read. Call it when every writer is dead."""
-        os.eventfd_write(self._last_words, 1)
+        os.eventfd_write(self._writers_ended, 1)
         self._thread.join(timeout=5)
         if not self._thread.is_alive():
             self._stream.close()
-            os.close(self._last_words)
+            os.close(self._writers_ended)
 
     @property
     def text(self) -> str:
@@ -79,7 +79,7 @@ class Receiver:
         with contextlib.suppress(OSError, ValueError):
             while chunk := self._ours.recv(1 << 18):
                 if self.received < self._most:
-                    self._file.write(chunk[: self._most - self.received + 1])  # + 1: read_trace sees the cut
+                    self._file.write(chunk[: self._most - self.received + 1])  # + 1: the reader sees that it was cut
                 self.received += len(chunk)
 
     def finish(self) -> IO[bytes]:

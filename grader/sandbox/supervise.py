@@ -45,7 +45,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _OPEN_FILES = 1024
 
 _PASSED_ON = ("LANG", "TZ")
-"""The only variables of the grader's environment that a program sees; no secret gets in."""
+"""The only variables of the grader's environment that a program sees unchanged. The others may contain secrets."""
 _PASSED_IN_PART = ("PATH", "LD_LIBRARY_PATH")
 """Variables with lists of folders; only folders that the program can see are passed on."""
 
@@ -210,9 +210,9 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
     group = way.group
     exit_code, signal_name = _ending(process.returncode)
     if group is not None and group.ran_out_of_memory():
-        broke = "memory"  # the cause, even if the run later broke another limit waiting for the killed child
+        broke = "memory"  # the cause, even if the run then waited for the killed child until its time limit
     elif not broke and signal_name == "SIGKILL" and process_tree.memory_kills_of_the_machine() > memory_kills:
-        broke = "memory"  # of the machine, or of a container around the grader
+        broke = "memory"  # the machine, or a container around the grader, ran out of memory
     return Outcome(
         exit_code=exit_code,
         signal=signal_name,

@@ -12,8 +12,8 @@ MOST_ENTRIES = 100_000
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files below `folder` by name, a folder's own files before those of its subfolders. Skips hidden
-    folders, links to folders, and everything that cannot be read or lies too deep."""
+    """Yield the files below `folder` sorted by name, a folder's own files before those of its subfolders. Skips hidden
+    folders, links to folders, and everything that cannot be read or is too deep."""
     seen = 0
     waiting = [(str(folder), 0)]
     while waiting and seen < MOST_ENTRIES:

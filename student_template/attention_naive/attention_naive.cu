@@ -8,8 +8,8 @@
 //
 // Theory of operation
 //
-//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? What
-//     lies in registers, in shared memory, in global memory? Who waits for whom, and why?
+//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? Which
+//     data is in registers, in shared memory, in global memory? Which threads wait for which, and why?
 
 #include <cmath>
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 #include <cuda_runtime.h>
 
-// A failing CUDA call says so only by its result, and a failing kernel only by a later call's. Check all of them.
+// A CUDA call reports an error only by its result, and a kernel by the result of a later call. Check every result.
 #define CUDA_CHECK(call)                                                                                       \
     do {                                                                                                       \
         const cudaError_t error_ = (call);                                                                     \
@@ -58,7 +58,7 @@ static void launch_attention(const float* q, const float* k, const float* v, flo
     scores_of<<<1, 128>>>(q, kt, scores, n, d, 1.0f / sqrtf(float(d)));
     softmax_rows<<<1, 128>>>(scores, n);
     output_of<<<1, 128>>>(scores, v, o, n, d);
-    CUDA_CHECK(cudaGetLastError());    // a launch that was refused: too many threads, too much shared memory, ...
+    CUDA_CHECK(cudaGetLastError());    // finds a refused launch: too many threads, too much shared memory, ...
 }
 
 // ------------------------------------------------------------------------------------------------ host
@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
     read_exactly(in, input.data(), input.size() * sizeof(float), argv[1]);
     std::fclose(in);
 
-    // Scores of one batch at a time: N² floats, used again for the next batch.
+    // The scores of one batch at a time: N² floats, reused for the next batch.
     float *qkv, *kt, *scores, *o;
     CUDA_CHECK(cudaMalloc(&qkv, 3 * matrix * sizeof(float)));
     CUDA_CHECK(cudaMalloc(&kt, matrix * sizeof(float)));

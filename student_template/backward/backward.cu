@@ -10,8 +10,8 @@
 //
 // Theory of operation
 //
-//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? What
-//     lies in registers, in shared memory, in global memory? Who waits for whom, and why?
+//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? Which
+//     data is in registers, in shared memory, in global memory? Which threads wait for which, and why?
 
 #include <cmath>
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 #include <cuda_runtime.h>
 
-// A failing CUDA call says so only by its result, and a failing kernel only by a later call's. Check all of them.
+// A CUDA call reports an error only by its result, and a kernel by the result of a later call. Check every result.
 #define CUDA_CHECK(call)                                                                                       \
     do {                                                                                                       \
         const cudaError_t error_ = (call);                                                                     \
@@ -33,30 +33,30 @@
 
 // ---------------------------------------------------------------------------------------------- kernel
 
-// What every kernel works on, all in device memory. `input` holds Q, K, V, dO (each n × d) of batch 0, of batch 1, ...;
-// o, dq, dk, dv each hold all batches one after the other. lse and dot are one number a row, for the backward pass:
-// the logarithm of the sum of the row's exponentials, and D = dO . O.
+// The arguments of every kernel, all in device memory. `input` holds Q, K, V, dO (each n × d) of batch 0, of batch 1,
+// ...; o, dq, dk, dv each hold all batches one after the other. lse and dot have one number per row, for the backward
+// pass: the logarithm of the sum of the row's exponentials, and D = dO . O.
 struct Problem {
     const float* input;
     float *o, *dq, *dk, *dv, *lse, *dot;
     int batches, n, d;
 };
 
-// Your tiles, and what they take of a block's shared memory: Q, K, V, dO and a tile of scores. The compiler checks that
-// it is no more than every GPU gives a block without being asked. TODO: make it say what your kernel really uses.
+// Your tiles, and the shared memory that they take in a block: Q, K, V, dO and a tile of scores. The compiler checks
+// that they fit into the 48 KiB that every GPU gives a block by default. TODO: adapt this to your kernel.
 constexpr int kTile = 32, kMostColumns = 64;
 constexpr size_t kSharedBytes = sizeof(float) * (4 * kTile * kMostColumns + kTile * kTile);
 static_assert(kSharedBytes <= 48 * 1024, "a block has 48 KiB of shared memory");
 
-// O, and of every row the logarithm of the sum of its exponentials, lse, from which any probability can be computed
-// again: p = exp(s - lse).
+// O, and for every row lse, the logarithm of the sum of its exponentials. From lse the backward pass computes any
+// probability again: p = exp(s - lse).
 __global__ void attention_forward(Problem a, float scale) {
     // TODO
 }
 
-// dQ, dK, dV. Tile by tile: S again, P = exp(S - lse), dP = dO Vᵀ, dS = P ∘ (dP - D), and what they add to dQ, dK, dV.
+// dQ, dK, dV. For each tile, compute S again, P = exp(S - lse), dP = dO Vᵀ, dS = P ∘ (dP - D), and add to dQ, dK, dV.
 __global__ void attention_backward(Problem a, float scale) {
-    // TODO. What several blocks add to must be added with atomicAdd, and be zero before (it is).
+    // TODO. Where several blocks add to the same values, use atomicAdd. dQ, dK and dV are zero at the start.
 }
 
 static void launch(const Problem& a) {
@@ -64,7 +64,7 @@ static void launch(const Problem& a) {
     const float scale = 1.0f / sqrtf(float(a.d));
     attention_forward<<<1, 128>>>(a, scale);
     attention_backward<<<1, 128>>>(a, scale);
-    CUDA_CHECK(cudaGetLastError());    // a launch that was refused: too many threads, too much shared memory, ...
+    CUDA_CHECK(cudaGetLastError());    // finds a refused launch: too many threads, too much shared memory, ...
 }
 
 // ------------------------------------------------------------------------------------------------ host

@@ -3,13 +3,13 @@
 //     ./half INPUT OUTPUT
 //
 // This file reads INPUT, sends it to the GPU, calls your kernel, and writes OUTPUT. The kernel is yours: look for TODO.
-// What types, layouts and masks mean is written out below. As it stands, the program compiles, runs, and writes zeros,
+// The code below defines types, layouts and masks. As it stands, the program compiles, runs, and writes zeros,
 // which fails nearly every test.
 //
 // Theory of operation
 //
-//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? What
-//     lies in registers, in shared memory, in global memory? Who waits for whom, and why?
+//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? Which
+//     data is in registers, in shared memory, in global memory? Which threads wait for which, and why?
 
 #include <cmath>
 #include <cstdint>
@@ -22,7 +22,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
-// A failing CUDA call says so only by its result, and a failing kernel only by a later call's. Check all of them.
+// A CUDA call reports an error only by its result, and a kernel by the result of a later call. Check every result.
 #define CUDA_CHECK(call)                                                                                       \
     do {                                                                                                       \
         const cudaError_t error_ = (call);                                                                     \
@@ -65,7 +65,7 @@ __device__ inline void store(void* tensor, size_t index, int type, float value) 
         static_cast<__half*>(tensor)[index] = __float2half(value);
 }
 
-// Where the rows of a head lie: row r begins at element first + r * stride.
+// The rows of a head: row r begins at element first + r * stride.
 struct Rows {
     size_t first, stride;
 };
@@ -100,7 +100,7 @@ __device__ inline Rows key_rows(const Header& h, size_t batch, size_t head, int 
     return {query_values(h) + slot * key_values(h) + (batch * heads + head) * h.keys * d, d};
 }
 
-// Query i sees the keys from first to before end. The mask is aligned to the bottom right: the last query sees the last
+// Query i sees the keys first to end - 1. The mask is aligned to the bottom right: the last query sees the last
 // key.
 __device__ inline void keys_seen(const Header& h, int i, int& first, int& end) {
     const int place = i + h.keys - h.queries;
@@ -110,16 +110,16 @@ __device__ inline void keys_seen(const Header& h, int i, int& first, int& end) {
 
 // ---------------------------------------------------------------------------------------------- kernel
 
-// input holds Q, K and V, output O; output_rows, query_rows and key_rows say where the rows of a head lie in them.
+// input holds Q, K and V, output O; output_rows, query_rows and key_rows give the rows of a head.
 __global__ void attention(const void* input, void* output, Header h) {
     // TODO: your kernel. Query head x reads key head x / (h.query_heads / h.key_heads). Lengths need not be a multiple
-    // of your tile; a query that sees no key (keys_seen) has zeros. O has the type of the input, or float16 for float8.
+    // of your tile. A query that sees no key (keys_seen) gets zeros. O has the input's type, or float16 for float8.
 }
 
 static void launch_attention(const void* input, void* output, const Header& h) {
     // TODO: blocks and threads that fit your kernel.
     attention<<<1, 128>>>(input, output, h);
-    CUDA_CHECK(cudaGetLastError());    // a launch that was refused: too many threads, too much shared memory, ...
+    CUDA_CHECK(cudaGetLastError());    // finds a refused launch: too many threads, too much shared memory, ...
 }
 
 // ------------------------------------------------------------------------------------------------ host

@@ -4,7 +4,7 @@
     grader check half.py
 
 This file reads INPUT, sends it to the device, calls your kernel, and writes OUTPUT. The kernel is yours: look for TODO.
-What types, layouts and masks mean is written out below. As it stands, the program runs and writes zeros, which fails
+The code below defines types, layouts and masks. As it stands, the program runs and writes zeros, which fails
 nearly every test.
 
 Theory of operation
@@ -28,7 +28,7 @@ FLOAT16, BFLOAT16, E4M3, E5M2 = range(4)  # the header's type
 NO_LIMIT = 1 << 30
 
 
-# A tile as it was loaded, for tl.dot: 8-bit floats, which are loaded as uint8, become float16. TYPE is the header's.
+# Converts a loaded tile for tl.dot: 8-bit floats, which are loaded as uint8, become float16. TYPE is the header's type.
 @triton.jit
 def widened(x, TYPE: tl.constexpr):
     if TYPE == 3:  # e5m2 is the upper half of a float16
@@ -39,8 +39,9 @@ def widened(x, TYPE: tl.constexpr):
     return x
 
 
-# Q, K, V and O are [batch, head, row, column] with any strides; those of the columns are 1. Query head h reads key head
-# h // group. Query i sees the keys from i + keys - queries - behind to i + keys - queries + ahead, both included.
+# Q, K, V and O are [batch, head, row, column] with any strides, except that the column stride is 1. Query head h reads
+# key head h // group. Query i sees the keys from i + keys - queries - behind to i + keys - queries + ahead, both
+# included.
 @triton.jit
 def attention(
     q_ptr, k_ptr, v_ptr, o_ptr,
@@ -48,10 +49,10 @@ def attention(
     queries, keys, heads, group, behind, ahead, scale,
     TYPE: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    # TODO: your kernel. A start: program (tl.program_id(0), tl.program_id(1)) takes BM queries of head
-    # tl.program_id(1) % heads of batch tl.program_id(1) // heads, and walks along the keys BN at a time. DP is D rounded
-    # up to a power of two, which tl.arange wants. Lengths need not be a multiple of your tile; a query that sees no key
-    # has zeros.
+    # TODO: your kernel. A start: program (tl.program_id(0), tl.program_id(1)) takes BM queries of head tl.program_id(1)
+    # % heads of batch tl.program_id(1) // heads, and goes through the keys BN at a time. DP is D rounded up to a power
+    # of two, which tl.arange requires. Lengths need not be a multiple of your tile; a query that sees no key gets
+    # zeros.
     pass
 
 
@@ -101,7 +102,7 @@ class Header:
 
 
 def read(path):
-    """The header, and Q, K and V on the device. float16 and bfloat16 are what they are, 8-bit floats uint8."""
+    """The header, and Q, K and V on the device. float16 and bfloat16 keep their type, 8-bit floats become uint8."""
     integers = np.fromfile(path, np.int32, 10).tolist()
     h = Header(*integers, scale=float(np.fromfile(path, np.float32, 1, offset=40)[0]))
     values = np.fromfile(path, np.uint16 if h.type < E4M3 else np.uint8, offset=44)

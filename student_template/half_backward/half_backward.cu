@@ -3,7 +3,7 @@
 //     ./half_backward INPUT OUTPUT
 //
 // This file reads INPUT, sends it to the GPU, calls your kernels, and writes OUTPUT. The kernels are yours: look for
-// TODO. What types, layouts and masks mean is written out below. As it stands, the program compiles, runs, and writes
+// TODO. The code below defines types, layouts and masks. As it stands, the program compiles, runs, and writes
 // zeros, which fails every test.
 //
 // Kernels with "forward" (or "fwd") in their name are timed as the forward pass, those with "backward" (or "bwd") as
@@ -11,8 +11,8 @@
 //
 // Theory of operation
 //
-//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? What
-//     lies in registers, in shared memory, in global memory? Who waits for whom, and why?
+//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? Which
+//     data is in registers, in shared memory, in global memory? Which threads wait for which, and why?
 
 #include <cmath>
 #include <cstdint>
@@ -25,7 +25,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
-// A failing CUDA call says so only by its result, and a failing kernel only by a later call's. Check all of them.
+// A CUDA call reports an error only by its result, and a kernel by the result of a later call. Check every result.
 #define CUDA_CHECK(call)                                                                                       \
     do {                                                                                                       \
         const cudaError_t error_ = (call);                                                                     \
@@ -62,7 +62,7 @@ __device__ inline void store(void* tensor, size_t index, int type, float value) 
         static_cast<__half*>(tensor)[index] = __float2half(value);
 }
 
-// Where the rows of a head lie: row r begins at element first + r * stride.
+// The rows of a head: row r begins at element first + r * stride.
 struct Rows {
     size_t first, stride;
 };
@@ -97,7 +97,7 @@ __device__ inline Rows key_rows(const Header& h, size_t batch, size_t head, int 
     return {query_values(h) + slot * key_values(h) + (batch * heads + head) * h.keys * d, d};
 }
 
-// Query i sees the keys from first to before end. The mask is aligned to the bottom right: the last query sees the last
+// Query i sees the keys first to end - 1. The mask is aligned to the bottom right: the last query sees the last
 // key.
 __device__ inline void keys_seen(const Header& h, int i, int& first, int& end) {
     const int place = i + h.keys - h.queries;
@@ -107,8 +107,8 @@ __device__ inline void keys_seen(const Header& h, int i, int& first, int& end) {
 
 // ---------------------------------------------------------------------------------------------- kernels
 
-// What every kernel works on, all in device memory. `input` holds Q, K, V, then dO; `output` O, then dQ, dK, dV. lse
-// and dot are one number for each query of each head: the logarithm of the sum of its exponentials, and D = dO . O.
+// The arguments of every kernel, all in device memory. `input` holds Q, K, V, then dO; `output` O, then dQ, dK, dV. lse
+// and dot have one number for each query of each head: the logarithm of the sum of its exponentials, and D = dO . O.
 struct Problem {
     Header h;
     const void* input;
@@ -120,24 +120,24 @@ __host__ __device__ inline size_t input_values(const Header& h) {
     return query_values(h) + 2 * key_values(h);
 }
 
-// O, and for each query the logarithm of the sum of its exponentials, lse, from which any probability can be computed
-// again: p = exp(s - lse).
+// O, and for each query lse, the logarithm of the sum of its exponentials. From lse the backward pass computes any
+// probability again: p = exp(s - lse).
 __global__ void attention_forward(Problem a) {
-    // TODO: your kernel. Query head x reads key head x / (query_heads / key_heads). A query that sees no key has zeros.
+    // TODO: your kernel. Query head x reads key head x / (query_heads / key_heads). A query without keys gets zeros.
 }
 
-// dQ, dK, dV: S again, P = exp(S - lse), dP = dO Vᵀ, dS = P ∘ (dP - D). dK and dV are sums over the heads of a
+// dQ, dK, dV: compute S again, P = exp(S - lse), dP = dO Vᵀ, dS = P ∘ (dP - D). dK and dV are sums over the heads of a
 // group.
 __global__ void attention_backward(Problem a) {
-    // TODO. Where several blocks add to the same values, they need float32 space to add in: atomics in half precision
-    // lose what the tolerance does not forgive.
+    // TODO. Where several blocks add to the same values, add in float32: atomics in half precision lose more than the
+    // tolerance allows.
 }
 
 static void launch(const Problem& a) {
     // TODO: blocks and threads that fit your kernels.
     attention_forward<<<1, 128>>>(a);
     attention_backward<<<1, 128>>>(a);
-    CUDA_CHECK(cudaGetLastError());    // a launch that was refused: too many threads, too much shared memory, ...
+    CUDA_CHECK(cudaGetLastError());    // finds a refused launch: too many threads, too much shared memory, ...
 }
 
 // ------------------------------------------------------------------------------------------------ host

@@ -4,7 +4,7 @@
     grader check half_backward.py
 
 This file reads INPUT, sends it to the device, calls your kernels, and writes OUTPUT. The kernels are yours: look for
-TODO. What layouts and masks mean is written out below. As it stands, the program runs and writes zeros, which fails
+TODO. The code below defines layouts and masks. As it stands, the program runs and writes zeros, which fails
 every test.
 
 Kernels with "forward" (or "fwd") in their name are timed as the forward pass, those with "backward" (or "bwd") as the
@@ -30,12 +30,12 @@ from device_arrays import empty, from_numpy, to_numpy, zeros
 NO_LIMIT = 1 << 30
 
 
-# Q, K, V and O are [batch, head, row, column] with any strides; those of the columns are 1. dO has O's strides, dQ has Q's,
-# and so on. Query head h reads key head h // group. Query i sees the keys from i + keys - queries - behind to i + keys -
-# queries + ahead, both included. DP is D rounded up to a power of two, which tl.arange wants.
+# Q, K, V and O are [batch, head, row, column] with any strides, except that the column stride is 1. dO has O's strides,
+# dQ has Q's, and so on. Query head h reads key head h // group. Query i sees the keys from i + keys - queries - behind
+# to i + keys - queries + ahead, both included. DP is D rounded up to a power of two, which tl.arange requires.
 #
-# lse has one number for each query of each head: the logarithm of the sum of its exponentials, from which any
-# probability can be computed again: p = exp(s - lse).
+# lse has one number for each query of each head: the logarithm of the sum of its exponentials. From lse the backward
+# pass computes any probability again: p = exp(s - lse).
 @triton.jit
 def attention_forward(
     q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr,
@@ -43,12 +43,12 @@ def attention_forward(
     queries, keys, heads, group, behind, ahead, scale,
     D: tl.constexpr, DP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    # TODO: your kernel. Lengths need not be a multiple of your tile; a query that sees no key has zeros.
+    # TODO: your kernel. Lengths need not be a multiple of your tile; a query that sees no key gets zeros.
     pass
 
 
-# dQ, dK, dV: S again, P = exp(S - lse), dP = dO V^T, dS = P * (dP - D) with D = dO . O of each row. dK and dV are sums
-# over the heads of a group.
+# dQ, dK, dV: compute S again, P = exp(S - lse), dP = dO V^T, dS = P * (dP - D) with D = dO . O of each row. dK and dV
+# are sums over the heads of a group.
 @triton.jit
 def attention_backward(
     q_ptr, k_ptr, v_ptr, o_ptr, do_ptr, lse_ptr, dq_ptr, dk_ptr, dv_ptr,
@@ -56,8 +56,8 @@ def attention_backward(
     queries, keys, heads, group, behind, ahead, scale,
     D: tl.constexpr, DP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    # TODO: your kernel, or several. Where several programs add to the same values, they need float32 space to add in:
-    # atomics in half precision lose what the tolerance does not forgive.
+    # TODO: your kernel, or several. Where several programs add to the same values, add in float32: atomics in half
+    # precision lose more than the tolerance allows.
     pass
 
 

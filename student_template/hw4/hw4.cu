@@ -7,8 +7,8 @@
 //
 // Theory of operation
 //
-//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? What
-//     lies in registers, in shared memory, in global memory? Who waits for whom, and why?
+//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? Which
+//     data is in registers, in shared memory, in global memory? Which threads wait for which, and why?
 
 #include <cmath>
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 #include <cuda_runtime.h>
 
-// A failing CUDA call says so only by its result, and a failing kernel only by a later call's. Check all of them.
+// A CUDA call reports an error only by its result, and a kernel by the result of a later call. Check every result.
 #define CUDA_CHECK(call)                                                                                       \
     do {                                                                                                       \
         const cudaError_t error_ = (call);                                                                     \
@@ -32,8 +32,8 @@
 // Attention of one batch: o = softmax(q kᵀ / sqrt(d)) v. All four are n × d, row-major: element (row, column) of q
 // is q[row * d + column].
 __global__ void attention(const float* q, const float* k, const float* v, float* o, int n, int d) {
-    // TODO: your kernel. A start that is right before it is fast: one thread per query row, which walks over all
-    // keys twice (first for the maximum, then for the sum), or once with the running m and l of the handout.
+    // TODO: your kernel. Begin with a correct version, even if it is slow: one thread per query row that
+    // goes through all keys twice (for the maximum, then for the sum), or once with the handout's running m and l.
 }
 
 static void launch_attention(const float* q, const float* k, const float* v, float* o, int n, int d) {
@@ -42,7 +42,7 @@ static void launch_attention(const float* q, const float* k, const float* v, flo
     const int threads = 128;
     const int blocks = (n + threads - 1) / threads;
     attention<<<blocks, threads>>>(q, k, v, o, n, d);
-    CUDA_CHECK(cudaGetLastError());    // a launch that was refused: too many threads, too much shared memory, ...
+    CUDA_CHECK(cudaGetLastError());    // finds a refused launch: too many threads, too much shared memory, ...
 }
 
 // ------------------------------------------------------------------------------------------------ files

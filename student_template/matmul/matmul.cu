@@ -7,8 +7,8 @@
 //
 // Theory of operation
 //
-//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? What
-//     lies in registers, in shared memory, in global memory? Who waits for whom, and why?
+//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? Which
+//     data is in registers, in shared memory, in global memory? Which threads wait for which, and why?
 
 #include <cmath>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 #include <cuda_runtime.h>
 
-// A failing CUDA call says so only by its result, and a failing kernel only by a later call's. Check all of them.
+// A CUDA call reports an error only by its result, and a kernel by the result of a later call. Check every result.
 #define CUDA_CHECK(call)                                                                                       \
     do {                                                                                                       \
         const cudaError_t error_ = (call);                                                                     \
@@ -32,14 +32,14 @@
 
 // c = a b. a is m × k, b is k × n, c is m × n, all row-major: element (row, column) of b is b[row * n + column].
 __global__ void product(const float* a, const float* b, float* c, int m, int n, int k) {
-    // TODO: your kernel. A start that is right before it is fast: one thread for each element of c.
+    // TODO: your kernel. Begin with a correct version, even if it is slow: one thread for each element of c.
 }
 
 static void launch_product(const float* a, const float* b, float* c, int m, int n, int k) {
     // TODO: blocks and threads that fit your kernel. m and n need not be multiples of anything: round up.
     const dim3 threads(16, 16), blocks(1, 1);
     product<<<blocks, threads>>>(a, b, c, m, n, k);
-    CUDA_CHECK(cudaGetLastError());    // a launch that was refused: too many threads, too much shared memory, ...
+    CUDA_CHECK(cudaGetLastError());    // finds a refused launch: too many threads, too much shared memory, ...
 }
 
 // ------------------------------------------------------------------------------------------------ host

@@ -9,7 +9,7 @@ TODO. As it stands, the program runs and writes zeros, which fails every test.
 Theory of operation
 
     TODO: replace these lines with yours, in a few sentences. What does one program compute? Which tiles does it load,
-    and what happens where a tile hangs over the edge?
+    and what happens where a tile extends past the edge?
 """
 
 import sys
@@ -23,8 +23,8 @@ from device_arrays import from_numpy, to_numpy, zeros
 # c = a b; a is M x K, b is K x N, all row-major.
 @triton.jit
 def product(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    # TODO: your kernel. A start: program (tl.program_id(0), tl.program_id(1)) takes a BM x BN tile of C and walks along
-    # K in steps of BK with tl.dot(..., input_precision="ieee"): TF32, the default, is too coarse here.
+    # TODO: your kernel. A start: program (tl.program_id(0), tl.program_id(1)) takes a BM x BN tile of C and goes
+    # through K in steps of BK with tl.dot(..., input_precision="ieee"): TF32, the default, is too coarse here.
     pass
 
 

@@ -7,8 +7,8 @@
 //
 // Theory of operation
 //
-//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? What
-//     lies in registers, in shared memory, in global memory? Who waits for whom, and why?
+//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? Which
+//     data is in registers, in shared memory, in global memory? Which threads wait for which, and why?
 
 #include <cmath>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 #include <cuda_runtime.h>
 
-// A failing CUDA call says so only by its result, and a failing kernel only by a later call's. Check all of them.
+// A CUDA call reports an error only by its result, and a kernel by the result of a later call. Check every result.
 #define CUDA_CHECK(call)                                                                                       \
     do {                                                                                                       \
         const cudaError_t error_ = (call);                                                                     \
@@ -42,9 +42,9 @@ __global__ void attention(const float* input, float* output, Header h) {
 }
 
 static void launch_attention(const float* input, float* output, const Header& h) {
-    // TODO: blocks and threads that fit your kernel. B · H · N goes beyond 65535, the end of gridDim.y and gridDim.z.
+    // TODO: blocks and threads that fit your kernel. gridDim.y and gridDim.z are at most 65535; B · H · N can be more.
     attention<<<1, 128>>>(input, output, h);
-    CUDA_CHECK(cudaGetLastError());    // a launch that was refused: too many threads, too much shared memory, ...
+    CUDA_CHECK(cudaGetLastError());    // finds a refused launch: too many threads, too much shared memory, ...
 }
 
 // ------------------------------------------------------------------------------------------------ host

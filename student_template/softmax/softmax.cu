@@ -7,8 +7,8 @@
 //
 // Theory of operation
 //
-//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? What
-//     lies in registers, in shared memory, in global memory? Who waits for whom, and why?
+//     TODO: replace these lines with yours, in a few sentences. What does one thread compute, and what one block? Which
+//     data is in registers, in shared memory, in global memory? Which threads wait for which, and why?
 
 #include <cmath>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 #include <cuda_runtime.h>
 
-// A failing CUDA call says so only by its result, and a failing kernel only by a later call's. Check all of them.
+// A CUDA call reports an error only by its result, and a kernel by the result of a later call. Check every result.
 #define CUDA_CHECK(call)                                                                                       \
     do {                                                                                                       \
         const cudaError_t error_ = (call);                                                                     \
@@ -32,14 +32,14 @@
 
 // y = softmax of every row of x; both rows × columns, row-major.
 __global__ void softmax(const float* x, float* y, int rows, int columns) {
-    // TODO: your kernel. A start that is right before it is fast: one thread for each row, which walks along it three
-    // times: for the maximum, for the sum, for the results.
+    // TODO: your kernel. Begin with a correct version, even if it is slow: one thread for each row that goes
+    // through it three times: for the maximum, for the sum, for the results.
 }
 
 static void launch_softmax(const float* x, float* y, int rows, int columns) {
     // TODO: blocks and threads that fit your kernel.
     softmax<<<1, 128>>>(x, y, rows, columns);
-    CUDA_CHECK(cudaGetLastError());    // a launch that was refused: too many threads, too much shared memory, ...
+    CUDA_CHECK(cudaGetLastError());    // finds a refused launch: too many threads, too much shared memory, ...
 }
 
 // ------------------------------------------------------------------------------------------------ host

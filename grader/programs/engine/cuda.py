@@ -34,7 +34,8 @@ from grader.sandbox.scratch import scratch_folder
 _PROBE_S = 60.0
 _STANDARD = re.compile(r"--?std=")
 _WINDOWS_NODE = "dxg"
-"""The device node of all GPUs in Windows' subsystem for Linux, instead of NVIDIA's."""
+"""The only device node in Windows' subsystem for Linux. It stands for all GPUs; NVIDIA's device nodes are missing
+there."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def _visible(count: int) -> list[int]:
         elif item.startswith("GPU-"):
             with contextlib.suppress(pynvml.NVMLError):
                 indices.append(pynvml.nvmlDeviceGetIndex(pynvml.nvmlDeviceGetHandleByUUID(item)))
-        else:  # CUDA stops at the first entry that names no device: -1 hides all that follow
+        else:  # CUDA stops at the first entry that names no device, so -1 hides the devices after it
             break
     return [index for index in indices if index < count]
 
@@ -177,7 +178,7 @@ class CudaEngine:
         own = [str(self.toolkit.nvcc), *(flag for flag in flags if flag != CPP_IS_CUDA)]
         own += [f"-gencode=arch=compute_{architecture},code=sm_{architecture}", *header_flags(self.toolkit)]
         log, inputs = "", list[str]()
-        for number, source in enumerate(sources):  # in one command, a language or a standard applies to all files
+        for number, source in enumerate(sources):  # a language or standard applies to all files of an nvcc command
             if source.endswith(".c"):
                 words = [word for word in own if not _STANDARD.match(word)]
             elif CPP_IS_CUDA in flags and not source.endswith(".cu"):

@@ -31,7 +31,7 @@ class EmulatorEngine:
     sanitize: frozenset[str] = DEFAULT_SANITIZERS
     """Checks made while a program runs: memory, race, init, sync."""
     leaks: bool = False
-    """Whether the trace notes memory that was never freed."""
+    """Whether the trace reports memory that was never freed."""
 
     count: bool = False
     """Whether programs count instructions and memory requests, which makes them several times slower."""
@@ -100,7 +100,7 @@ class EmulatorEngine:
         return python_program.Emulated(self.toolkit, self.target, self._checks)
 
     def compiling(self, package: Path) -> Launch:
-        return python_program.compiling_for_emulator(package, self._for_packages)
+        return python_program.emulated(package, (), self._for_packages, engine="compile")
 
     def finish(self, package: Path, run: Runner) -> Compiled:
         return python_program.add_emulated_kernels(package, self._for_packages, run)
@@ -113,6 +113,6 @@ class EmulatorEngine:
         return replace(
             start,
             environment={**start.environment, trace.PATH_VARIABLE: trace_target, **leaks},
-            file_sizes_limited=False,  # device memory is a file in memory
-            limit_variable="GRADER_EMULATOR_KERNEL_SECONDS",  # reports the line of an endless kernel
+            file_sizes_limited=False,  # device memory is a file in memory, to which a limit would apply
+            limit_variable="GRADER_EMULATOR_KERNEL_SECONDS",  # lets the emulator report the line of an endless loop
         )

@@ -32,7 +32,8 @@ class Launch:
     `file_sizes_limited`: whether the size of files can be limited; such a limit also applies to files in memory.
     `limit_variable` is the environment variable for the time limit in seconds, for an engine that reports where a
     program was when it was stopped. `traced`: whether the program will write a trace; if not, `untraced_reason`
-    explains it to people. `starts_processes`: whether the program may start others on a GPU, as Triton does to compile.
+    explains it to people. `starts_processes`: whether the program may start other programs when it runs on a GPU, as
+    Triton does to compile.
     """
 
     command: tuple[str, ...]

@@ -1,5 +1,5 @@
-"""Takes the few steps that every CUDA program takes, through the driver's library. As a program, this module exits with
-code 0 if the GPU can be used.
+"""Tests a GPU with the steps that every CUDA program takes: it makes a context, allocates memory, fills it and copies
+it back. Run as a program, this module exits with code 0 if all steps succeed.
 
 It runs in a separate process, since the grader's own CUDA context would stay on the GPU and a failing driver may never
 return. The names are those of cuda.h, whose macros map them to the functions with the suffix _v2.
@@ -32,7 +32,7 @@ def problem() -> str:
     for name, arguments in steps:
         if (code := getattr(cuda, name)(*arguments)) != 0:
             return f"{name} failed with error {code}"
-    return "" if back.raw == bytes([_PATTERN]) * _BYTES else "what was written did not come back"
+    return "" if back.raw == bytes([_PATTERN]) * _BYTES else "the bytes read back differ from those written"
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Python submissions: their package, which takes the place of a compiled program, and how it is started.
 
-The package is a zip file with the submission's files and the kernels that Triton compiled for it in the build step.
-There the program runs once for each of a few inputs, with zeros in place of values, and launches no kernel: compiling
-takes seconds, and none of them count as running. A kernel that the build step did not see is compiled when it is
-launched.
+The package is a zip file with the submission's files and the kernels that Triton compiled for it in the build step. In
+that step the program runs once for each of a few inputs, with zeros in place of values, and launches no kernel.
+Compiling takes seconds, which then do not count as run time. A kernel that the build step did not see is compiled when
+it is launched.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from grader.sandbox.walk import files_below
 
 PACKAGE = "program.pyz"
 KERNEL_FOLDER = "libraries"
-"""The folder next to a package, while it is built, into which the compilers of its kernels may write."""
+"""The folder next to a package that the compilers of its kernels may write to during the build."""
 INSTALL = ".venv/bin/pip install 'triton>=3.6,<3.10'"
 _MEMORY_BYTES = 8 << 30
 _KEPT_FILES, _KEPT_FILE_BYTES = 1000, 4 << 20
@@ -55,7 +55,7 @@ def identity() -> str:
 
 
 def triton_version() -> str:
-    """'' if Triton is not installed."""
+    """The version of Triton; '' if it is not installed."""
     try:
         return importlib.metadata.version("triton")
     except importlib.metadata.PackageNotFoundError:
@@ -115,7 +115,7 @@ def add_emulated_kernels(package: Path, on: Emulated, run: Runner) -> Compiled:
             except (emulator.Unsupported, GraderFault) as fault:
                 return Compiled(Fault.GRADER, str(fault))
             except emulator.CompileFailed:
-                continue  # the run will report what is wrong with it
+                continue  # the run will report this error
             made[kernel_name(ptx)] = quarantine.read_bytes(library.parent, library.name, _KEPT_FILE_BYTES)
     with zipfile.ZipFile(package, "a", zipfile.ZIP_STORED) as packed:
         for name, content in made.items():
@@ -128,7 +128,7 @@ def syntax_problem(files: Sequence[tuple[str, bytes]]) -> str:
     for name, content in files:
         if b"\0" in content:
             line = content[: content.index(b"\0")].count(b"\n") + 1
-            return f"{name}:{line}: error: it holds a null byte, so it is no text: save it as UTF-8"
+            return f"{name}:{line}: error: a null byte, which Python source cannot contain: save the file as UTF-8"
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -148,7 +148,7 @@ def function_names(files: Sequence[tuple[str, bytes]]) -> list[str]:
 
 
 def own_kernels(program: Path) -> frozenset[str] | None:
-    """The names that a package's own kernels can have; None for a program that is no package."""
+    """The names that a package's own kernels can have; None for other programs."""
     if not is_package(program):
         return None
     with zipfile.ZipFile(program) as packed:
@@ -173,8 +173,8 @@ def _write_package(output: Path, content: Mapping[str, bytes]) -> None:
 
 
 def _compile_kernels(package: Path, cache: Path, launch: Launch, inputs: Sequence[Path], limit_s: float) -> str:
-    """Run the package on `inputs` until its kernels lie in `cache`. A program that fails here fails again in its
-    run, so its messages are only returned."""
+    """Run the package on `inputs`, so that Triton writes its kernels to `cache`. Return the program's messages if it
+    fails. That is no error here, since the program fails again when it is run."""
     with scratch_folder("compile", package.parent) as work:
         arguments = [word for number, path in enumerate(inputs) for word in (str(path), str(work / f"output{number}"))]
         job = sandbox.Job(
@@ -210,13 +210,13 @@ def _python_paths() -> tuple[Path, ...]:
 
 
 def on_gpu(program: Path, arguments: Sequence[str]) -> Launch:
-    """The launch of a package on a GPU; the engine adds to it."""
+    """The launch of a package on a GPU. The engine adds devices and the tracer."""
     return replace(_launch(program, arguments, {layout.ENGINE_VARIABLE: "cuda"}), starts_processes=True)
 
 
 @dataclass(frozen=True)
 class Emulated:
-    """The emulator as a package needs to know it: the GPU that it stands for, and its checks."""
+    """The emulator, as far as a package depends on it: the toolkit, the emulated architecture, and the checks."""
 
     toolkit: Toolkit
     target: str
@@ -227,14 +227,9 @@ class Emulated:
         return {layout.TARGET_VARIABLE: self.target, "GRADER_TRITON_CHECKS": ",".join(sorted(self.checks))}
 
 
-def emulated(program: Path, arguments: Sequence[str], on: Emulated) -> Launch:
-    """The launch of a package on the emulator."""
-    return _with_runtime(program, arguments, on.toolkit, {layout.ENGINE_VARIABLE: "emulator", **on.environment})
-
-
-def compiling_for_emulator(program: Path, on: Emulated) -> Launch:
-    """The launch of a package that compiles its kernels for the emulator, and runs none."""
-    return _with_runtime(program, (), on.toolkit, {layout.ENGINE_VARIABLE: "compile", **on.environment})
+def emulated(program: Path, arguments: Sequence[str], on: Emulated, engine: str = "emulator") -> Launch:
+    """The launch of a package on the emulator. With the engine `compile` it compiles its kernels, and runs none."""
+    return _with_runtime(program, arguments, on.toolkit, {layout.ENGINE_VARIABLE: engine, **on.environment})
 
 
 def compiling_for_gpu(program: Path, toolkit: Toolkit, architecture: str) -> Launch:

@@ -1,7 +1,7 @@
 """Stub headers of cuBLAS, cuRAND and the CUDA samples, for programs that include them but hardly use them.
 
-Real homework often includes cublas_v2.h, or helper_cuda.h from the samples, out of habit. A build must not fail for
-that if the library is not installed. The library headers declare the common types and functions but do not define them,
+Real homework often includes cublas_v2.h, or helper_cuda.h from the samples, out of habit. A build must not fail only
+because the library is not installed. The library headers declare the common types and functions but do not define them,
 so a program that calls one does not link. Other libraries have no stubs: a program that includes one does not compile,
 and the message names the library that the assignment forbids. helper_cuda.h, helper_functions.h, helper_image.h,
 helper_string.h and helper_timer.h are working replacements.

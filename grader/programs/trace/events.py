@@ -57,7 +57,7 @@ class MemsetEvent:
 
 @dataclass(frozen=True, slots=True)
 class ApiError:
-    """A CUDA call that failed: cudaMalloc, 2, cudaErrorMemoryAllocation."""
+    """A CUDA call that failed, for example (cudaMalloc, 2, cudaErrorMemoryAllocation)."""
 
     function: str
     code: int
@@ -100,8 +100,8 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class AccessEvent:
-    """The cost of one load, store or atomic in the source, over all launches of a kernel. Only the emulator writes it,
-    when it counts.
+    """The cost of one load, store or atomic in the source, over all launches of a kernel. Only the emulator writes this
+    event, for programs that are built to count.
 
     `bytes` is per lane. `requests` counts the warps that executed the access, `lanes` their active lanes in total.
     `units` counts 32-byte sectors, or wavefronts for shared memory. `excess` counts the units beyond those that the
@@ -145,7 +145,7 @@ class TracerError:
 
 @dataclass(frozen=True, slots=True)
 class KernelSummary:
-    """All launches of the kernels of one name. `share`, 0..1, is relative to the sum over all kernels."""
+    """All launches of kernels with one name. `share`, 0..1, is relative to the sum over all kernels."""
 
     name: str
     launches: int
@@ -177,11 +177,11 @@ def union_ns(intervals: Iterable[Interval]) -> int:
 class Trace:
     """The content of a trace file. The traced program's own process wrote it, so it is evidence, not proof.
 
-    Events are in the file's order. `dropped` counts events that the tracer knows it lost, `malformed_lines` lines
-    that no tracer writes, and `unknown_lines` objects of a kind that this reader does not know. `truncated` is set if
-    the file goes on beyond the reader's limits. `starts` counts the processes that began a trace, `ends`
-    those that finished one. `computed_floats`: whether a kernel ran that may compute with floating-point numbers; None
-    if the tracer does not say.
+    Events are in the file's order. `dropped` counts events that the tracer knows it lost, `malformed_lines` lines that
+    no tracer writes, and `unknown_lines` objects of a kind that this reader does not know. `truncated` is set if the
+    file continues beyond the reader's limits. `starts` counts the processes that began a trace, `ends` those that
+    finished one. `computed_floats`: whether a kernel ran that may compute with floating-point numbers; None if the
+    tracer does not say.
     """
 
     kernels: tuple[KernelEvent, ...] = ()

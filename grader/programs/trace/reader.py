@@ -35,8 +35,8 @@ from grader.sandbox import quarantine
 
 MAX_FILE_BYTES = 768 << 20
 MAX_EVENTS = 2_000_000
-"""More than an honest program needs: one launch for each pair of 32 x 32 tiles, in 100 attentions over 4096 keys,
-makes 1.6 million kernels and a trace of about 550 MB."""
+"""More than an honest program needs. A program that launches a kernel for each pair of 32 x 32 tiles, in 100 attentions
+over 4096 keys, makes 1.6 million launches and a trace of about 550 MB."""
 MAX_LINE_BYTES = 64 << 10
 MAX_TEXT = 4096
 """Characters kept of a name or message; mangled template names can have thousands."""
@@ -58,14 +58,15 @@ _THEN = b',"start_ns":'
 _PLAIN_TIMES = re.compile(
     _NUMBER + rb',"end_ns":' + _NUMBER + rb',"stream":' + _NUMBER + rb'(?:,"counters":\{\})?\}\n'
 )  # fmt: skip
-"""A kernel as tracers write it, without escape sequences, in two parts. There may be millions, but few launches differ
-in the first part, so that it is read once for each: much faster than a JSON parser."""
+"""A kernel's line as tracers write it, in two parts, the launch and its times. A trace can have millions of these
+lines, but few different first parts. So each first part is parsed once, and a line takes much less time than with a
+JSON parser."""
 _MAX_KNOWN_LAUNCHES = 1024
 """A hostile trace may have millions of different launches, and remembering one takes up to 4.5 kB."""
 _NO_COUNTERS: dict[str, float] = {}
 _COUNTER = re.compile(r"[a-z0-9_]{1,64}")
 _WITHOUT_OWN_TEXT = ("kernel", "memcpy", "memset")
-"""Events of which there may be millions. They hold no text except the names of kernels, which repeat."""
+"""Kinds of events that a trace can have millions of. Their only text is the names of kernels, which repeat."""
 
 
 class _Malformed(Exception):
@@ -74,22 +75,6 @@ class _Malformed(Exception):
 
 def read_received(file: IO[bytes], *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
     """The trace in `file`, which holds what the grader received and is positioned at its beginning."""
-    return _read(file, max_bytes)
-
-
-def read_trace(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
-    """The trace in the file at `path`, or an empty, incomplete trace if that is not a regular file.
-
-    This function follows no links, and a FIFO in the file's place does not block it.
-    """
-    try:
-        with quarantine.open_file(path.parent, path.name, _MAX_INT) as file:
-            return _read(file, max_bytes)
-    except quarantine.Refused:
-        return Trace()
-
-
-def _read(file: IO[bytes], max_bytes: int) -> Trace:
     building = _Building()
     left = max_bytes
     while left > 0 and building.wants_more and (line := file.readline(min(MAX_LINE_BYTES, left))):
@@ -104,6 +89,18 @@ def _read(file: IO[bytes], max_bytes: int) -> Trace:
     return building.trace(truncated=file.read(1) != b"")
 
 
+def read_trace(path: Path, *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
+    """The trace in the file at `path`, or an empty, incomplete trace if that is not a regular file.
+
+    This function follows no links, and a FIFO in the file's place does not block it.
+    """
+    try:
+        with quarantine.open_file(path.parent, path.name, _MAX_INT) as file:
+            return read_received(file, max_bytes=max_bytes)
+    except quarantine.Refused:
+        return Trace()
+
+
 _KINDS: dict[str, tuple[str, type[Any]]] = {
     "memcpy": ("memcpys", MemcpyEvent),
     "memset": ("memsets", MemsetEvent),
@@ -113,7 +110,7 @@ _KINDS: dict[str, tuple[str, type[Any]]] = {
     "branch": ("branches", BranchEvent),
     "tracer_error": ("tracer_errors", TracerError),
 }
-"""The field of `Trace` that lists the events of each kind of line, and their class."""
+"""For each kind of line: the field of `Trace` that lists its events, and their class."""
 
 
 _Launch = tuple[str, Dim3, Dim3, int, int, int, int]
@@ -216,7 +213,7 @@ class _Building:
             raise _Malformed
 
     def _launch(self, text: bytes) -> _Launch | None:
-        """The fields of a kernel's line before its times; None if the line has another form than tracers write."""
+        """The fields of a kernel's line before its times; None if the line is not in the form that tracers write."""
         if (known := self.launches.get(text)) is not None:
             return known
         match = _PLAIN_LAUNCH.fullmatch(text)

@@ -1,1 +1,1 @@
-"""The modules that a Python submission can import besides installed packages; this folder is on its path."""
+"""The modules that a Python submission can import in addition to installed packages; this folder is on its path."""
