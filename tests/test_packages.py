@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -58,6 +59,23 @@ def test_the_top_level_holds_packages_only() -> None:
 def test_a_package_opens_with_what_it_is_for_and_what_it_may_import(package: str) -> None:
     words = ast.get_docstring(trees()[f"grader.{package}"]) or ""
     assert "May import" in words or "Imports no other package" in words
+
+
+def test_every_file_in_the_map_of_changes_exists() -> None:
+    """A path begins at grader/ or at the repository; a file without a folder is anywhere below grader/."""
+    text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    words = re.findall(r"`([\w.{},/*-]+)`", text[text.index("## To change X") : text.index("## Words")])
+    named = [word for word in words if "/" in word or re.search(r"\w\.(py|c|h|cu|inc|css|js)$", word)]
+    anywhere = {path.name for path in PACKAGE.rglob("*")}
+    missing = []
+    for word in named:
+        before, _, rest = word.partition("{")
+        choices, _, after = rest.partition("}")
+        for path in (before + choice + after for choice in choices.split(",")):
+            known = "NAME" in path or path in anywhere
+            if not known and not any(any(folder.glob(path.rstrip("/"))) for folder in (ROOT, PACKAGE)):
+                missing.append(path)
+    assert missing == []
 
 
 def test_only_commands_and_optional_libraries_are_imported_inside_functions() -> None:
