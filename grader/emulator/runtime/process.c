@@ -24,7 +24,7 @@ static void finish(void) {
  * emulator, because the emulator finds a kernel's mistakes before they can crash it, except for a stack that is too
  * small for the kernel's calls and for registered host memory that was unmapped. */
 
-/* Whether an address lies beyond the end of the stack of the warp that runs here. */
+/* Whether an address is just beyond the end of the stack of the warp that runs here. */
 static int is_behind_stack(u64 address) {
     const struct fiber *f = this_worker->running;
     return f && (u64)f->stack - address - 1 < GUARD_BYTES;
@@ -51,7 +51,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
     if (info->si_code > 0 && signal_number == SIGSEGV && guard_fault(address)) return;
     static int taken;
     static __thread int again;
-    while (!again && __atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) pause(); /* another thread has crashed too and ends the program */
+    while (!again && __atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) pause(); /* another thread crashed before and will end the program */
     if (again) { /* crashed while reporting */
         signal(signal_number, SIG_DFL);
         raise(signal_number);

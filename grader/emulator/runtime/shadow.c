@@ -44,7 +44,7 @@ void shadow_end(struct block *b) {
 }
 
 static struct cell *global_cell(struct allocation *a, u64 addr) {
-    if (!a->cells) { /* pages appear as they are touched */
+    if (!a->cells) { /* the system provides pages as they are touched */
         a->cells_bytes = (a->size / 4 + 2) * sizeof(struct cell);
         void *p = mmap(NULL, a->cells_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) return NULL;
@@ -53,8 +53,7 @@ static struct cell *global_cell(struct allocation *a, u64 addr) {
     return &a->cells[addr / 4 - a->start / 4];
 }
 
-/* ---- accesses
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- accesses --------------------------------------------------------------------------------------------------------- */
 
 const char *word_for(const struct site_info *s) {
     return s->kind == SITE_ATOMIC ? "atomic update" : s->kind == SITE_STORE ? "write" : s->kind == SITE_COPY ? "asynchronous write" : "read";
@@ -218,8 +217,9 @@ static void report_uninitialised(const struct access *x, u64 addr) {
 
 #define PADDING_WORDS 8u /* a longer gap between stored words is not padding at the end of a row */
 
-/* An unwritten word of shared memory. The written words of the variable show why: a gap between words that one line stores is padding, which the reading line
- * ignores; or threads that have left did not store their share. */
+/* Reports a word of shared memory that no thread has written. The written words of the variable suggest why: a short gap
+ * between them is padding, about which the storing and the reading line disagree; or threads that have returned did not
+ * store their share. */
 static void report_unwritten(const struct access *x, u64 addr) {
     const struct block *b = x->w->block;
     const struct launch *l = b->launch;
@@ -242,7 +242,7 @@ static void report_unwritten(const struct access *x, u64 addr) {
         snprintf(advice, sizeof advice, "Do both lines compute the index with the same row length (stride, padding)?");
     } else if (b->epoch_alive < l->threads) {
         snprintf(why, sizeof why, "; %u of the block's %u threads had returned before", l->threads - b->epoch_alive, l->threads);
-        snprintf(advice, sizeof advice, "If they were to store a part of it, let no thread return before the last load and the last __syncthreads().");
+        snprintf(advice, sizeof advice, "If they should have stored a part of it, let no thread return before the last load and the last __syncthreads().");
     } else if (written) {
         snprintf(why, sizeof why, "; %u of its %u words have no value%s", bytes / 4 - written, bytes / 4, by);
         snprintf(advice, sizeof advice, "Let the block's threads store all of it before it is read, for example in a loop whose step is the number of threads.");
@@ -279,7 +279,7 @@ static struct allocation *allocation_at(struct warp *w, u32 site, u64 addr) {
     return *last;
 }
 
-/* Records how an access to any memory orders others. Returns whether races are checked. */
+/* Records how an access orders other accesses. Returns whether races are checked. */
 int shadow_order(struct warp *w, u32 site) {
     struct block *b = w->block;
     const struct module_info *info = b->launch->module->info;
@@ -294,7 +294,6 @@ int shadow_order(struct warp *w, u32 site) {
     return 1;
 }
 
-/* `host` is the host address of the bytes; `value` is what a store is about to write there. */
 void shadow_access(struct warp *w, u32 site, struct block *whose, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value) {
     struct block *b = w->block;
     const struct module_info *info = b->launch->module->info;

@@ -1,4 +1,4 @@
-/* What the files of the matrix instructions share.
+/* Declarations that the files of the matrix instructions share.
  *
  *   tensor.c         mma, wmma and the product of a wgmma: from registers and memory to matrices, and back
  *   tensor_sums.c    the arithmetic; its numbers: tensor_floats.h
@@ -13,12 +13,12 @@
 
 #include "warp.h"
 
-#define ROWS 16u    /* of a block of A, or columns of B, that are computed together: lanes of a vector, or several */
+#define ROWS 16u    /* rows of A, or columns of B, that are computed together, in one vector or several */
 #define MAX_K 128u  /* of m16n8k128 with 4-bit elements */
 
-/* ROWS rows of A, or columns of B, with k as the first index: numbers, or integers, or 32 single bits each. A number's exponent
- * is that of its first bit, or the least of its type. If the side is not `ordinary`, some number is infinite, NaN or beyond
- * 2^±LARGEST_ORDINARY, and `value` has significands instead: value · 2^exponent is the number. */
+/* ROWS rows of A, or columns of B, with k as the first index: floats, or integers, or 32 single bits each. A float's exponent
+ * is that of its leading bit, but at least its type's least exponent. If the side is not `ordinary`, some float is infinite, NaN
+ * or beyond 2^±LARGEST_ORDINARY, and `value` has significands instead: value · 2^exponent is the float. */
 struct side {
     union { float value[MAX_K][ROWS]; i32 integer[MAX_K][ROWS]; } __attribute__((aligned(64)));
     i32 exponent[MAX_K][ROWS] __attribute__((aligned(64)));

@@ -189,8 +189,8 @@ INLINE VU round_to_f16(VU bits, VU rest) {
     return half & (VU)((half & 0x7fffu) != BU(0));
 }
 
-/* The same for the rows of a vector and ordinary numbers, whose products f32 holds exactly. Returns 0 where the accumulator
- * is infinite, NaN or too small, or the sum too large. */
+/* Like sum_of_group, for the rows of a vector and ordinary numbers, whose products f32 holds exactly. Returns 0 where the
+ * accumulator is infinite, NaN or too small, or the sum is too large. */
 INLINE int sum_ordinary(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
     VF value;
     VI top;
@@ -210,7 +210,7 @@ INLINE int sum_ordinary(const struct sum_rule rule, const struct side *a, const 
     else *c = element_bits(rule.element) == 8 ? bits & ~0u << (23 - FP8_FRACTION_BITS) : bits;
     return 1;
 }
-/* The same where some accumulators are infinite or NaN, which stay as they are. */
+/* Like sum_ordinary, but accumulators may be infinite or NaN; these stay as they are. */
 static int sum_next_to_special(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
     const u32 infinity = rule.accumulator == ELEMENT_F16 ? 0x7c00u : 0x7f800000u, nan = rule.accumulator == ELEMENT_F16 ? 0x7fffu : 0x7fffffffu;
     const VU magnitude = *c & nan;
@@ -221,7 +221,7 @@ static int sum_next_to_special(const struct sum_rule rule, const struct side *a,
     return 1;
 }
 
-/* The same for significands. Returns 0 where a term is infinite or NaN or a result subnormal or too large. */
+/* Like sum_ordinary, for significands. Returns 0 where a term is infinite or NaN, or a result is subnormal or too large. */
 INLINE int sum_significands(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
     VF value;
     VI own;

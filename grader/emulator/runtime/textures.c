@@ -1,11 +1,11 @@
 /* tex, tld4, suld and sust, one lane at a time.
  *
  * Filtering follows the CUDA programming guide, "Texture Fetching": with x in texels, linear filtering reads the texel
- * at floor(x - 0.5) and the next one, and weighs them by the fraction, which has 8 bits. Before that,
- * x - 0.5 is rounded to these 8 bits, to nearest. In two dimensions the weights of the four texels also have 8 bits, and add up to 1:
- * measured on an H200 on 2026-11-22, where a corner's share of 43.14 / 256 counted as 43 / 256. It is not known whether
- * shares are rounded or truncated (here: rounded), nor how a third dimension is weighed (here: exactly). The address
- * mode maps each texel outside the texture to one inside. */
+ * at floor(x - 0.5) and the next one, and weights them by the fraction, which has 8 bits. Before that, x - 0.5 is rounded
+ * to these 8 bits, to nearest. In two dimensions the weights of the four texels also have 8 bits, and add up to 1:
+ * measured on an H200 on 2026-11-22, where a corner's weight of 43.14 / 256 counted as 43 / 256. It is not known whether
+ * these weights are rounded or truncated (here: rounded), nor what they are in a third dimension (here: exact). The
+ * address mode maps each texel outside the texture to one inside. */
 
 #include "emu.h"
 #include "textures.h"
@@ -43,7 +43,8 @@ static void read_channels(const struct texture *t, const u8 *p, u32 out[4]) {
     }
 }
 
-static i64 led_back(i64 i, u32 size, enum cudaTextureAddressMode mode) {
+/* The index inside the texture that the address mode gives for texel `i`; -1 for the border. */
+static i64 addressed(i64 i, u32 size, enum cudaTextureAddressMode mode) {
     i64 n = size;
     if (i >= 0 && i < n) return i;
     switch (mode) {
@@ -59,7 +60,7 @@ static i64 led_back(i64 i, u32 size, enum cudaTextureAddressMode mode) {
 static void fetch(const struct texture *t, u32 dimensions, const i64 i[3], u32 layer, u32 out[4]) {
     i64 at[3] = {0, 0, layer};
     for (u32 d = 0; d < dimensions; d++) {
-        at[d] = led_back(i[d], t->size[d], t->mode[d]);
+        at[d] = addressed(i[d], t->size[d], t->mode[d]);
         if (at[d] < 0) {
             for (u32 c = 0; c < 4; c++) out[c] = f2u(t->border[c]);
             if (t->kind != cudaChannelFormatKindFloat && !t->normalizes)

@@ -3,8 +3,7 @@
  * A form is a table of `struct way`, one for each block: the block's rows of threaded code, and where lanes go at its
  * end. So gcc need not compile control flow for each program. Only blocks that need more than rows (inner loops, calls)
  * are C, in the form's `code`, which runs such a block, or several if they jump to each other, and returns the last
- * one's number.
- */
+ * one's number. */
 #include "emu.h"
 #include <alloca.h>
 

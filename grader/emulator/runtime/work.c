@@ -64,7 +64,7 @@ static void *run_stream(void *argument) {
     is_runner = 1;
     pthread_mutex_lock(&lock);
     for (struct work *w; (w = first_of(s));) {
-        if (w->is_running || !is_ready(w)) { /* running on the thread that submitted it */
+        if (w->is_running || !is_ready(w)) { /* another thread runs it, or it must wait for other work */
             pthread_cond_wait(&changed, &lock);
             continue;
         }
