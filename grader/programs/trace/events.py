@@ -101,7 +101,7 @@ class Diagnostic:
 @dataclass(frozen=True, slots=True)
 class AccessEvent:
     """The cost of one load, store or atomic in the source, over all launches of a kernel. Only the emulator writes it,
-    when it counts.
+    for programs that are built to count.
 
     `bytes` is per lane. `requests` counts the warps that executed the access, `lanes` their active lanes in total.
     `units` counts 32-byte sectors, or wavefronts for shared memory. `excess` counts the units beyond those that the
@@ -125,8 +125,7 @@ class AccessEvent:
 
 @dataclass(frozen=True, slots=True)
 class BranchEvent:
-    """The number of times that warps reached a branch, and that their lanes diverged there, over all launches of a
-    kernel."""
+    """How often warps reached a branch, and how often their lanes diverged there, over all launches of a kernel."""
 
     kernel: str
     file: str
@@ -179,9 +178,9 @@ class Trace:
 
     Events are in the file's order. `dropped` counts events that the tracer knows it lost, `malformed_lines` lines
     that no tracer writes, and `unknown_lines` objects of a kind that this reader does not know. `truncated` is set if
-    the file goes on beyond the reader's limits. `starts` counts the processes that began a trace, `ends`
-    those that finished one. `computed_floats`: whether a kernel ran that may compute with floating-point numbers; None
-    if the tracer does not say.
+    the file continues beyond the reader's limits. `starts` counts the processes that began a trace, `ends` those that
+    finished one. `computed_floats` is true if a kernel ran that contains floating-point arithmetic; None if the tracer
+    does not report it.
     """
 
     kernels: tuple[KernelEvent, ...] = ()

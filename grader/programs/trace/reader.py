@@ -1,7 +1,7 @@
 """Reads a trace file without trusting it: a student's program had it open for writing.
 
-Whatever the file holds, reading ends, takes bounded memory and raises no error about the content. Reading stops at a
-line that no tracer would write, or that describes a kernel that no GPU can run, since nothing after it could be
+Whatever the file contains, reading ends, uses bounded memory and raises no error about the content. Reading stops at a
+line that no tracer would write, or that describes a kernel that no GPU can run, because nothing after it can be
 trusted. It also stops after MAX_EVENTS. In both cases the trace is incomplete: the run keeps its verdict but has no
 time.
 """
@@ -58,14 +58,14 @@ _THEN = b',"start_ns":'
 _PLAIN_TIMES = re.compile(
     _NUMBER + rb',"end_ns":' + _NUMBER + rb',"stream":' + _NUMBER + rb'(?:,"counters":\{\})?\}\n'
 )  # fmt: skip
-"""A kernel as tracers write it, without escape sequences, in two parts. There may be millions, but few launches differ
-in the first part, so that it is read once for each: much faster than a JSON parser."""
+"""The two parts of a kernel's line, as tracers write it if its name needs no escape sequence. A trace can have millions
+of such lines but few different first parts, and each of these is parsed only once: much faster than a JSON parser."""
 _MAX_KNOWN_LAUNCHES = 1024
-"""A hostile trace may have millions of different launches, and remembering one takes up to 4.5 kB."""
+"""A hostile trace may have millions of different launches, each of which takes up to 4.5 kB to remember."""
 _NO_COUNTERS: dict[str, float] = {}
 _COUNTER = re.compile(r"[a-z0-9_]{1,64}")
 _WITHOUT_OWN_TEXT = ("kernel", "memcpy", "memset")
-"""Events of which there may be millions. They hold no text except the names of kernels, which repeat."""
+"""Kinds of events that can occur millions of times. Their only text is the names of kernels, which repeat."""
 
 
 class _Malformed(Exception):
@@ -216,7 +216,7 @@ class _Building:
             raise _Malformed
 
     def _launch(self, text: bytes) -> _Launch | None:
-        """The fields of a kernel's line before its times; None if the line has another form than tracers write."""
+        """The fields of a kernel's line before its times; None if tracers do not write lines of this form."""
         if (known := self.launches.get(text)) is not None:
             return known
         match = _PLAIN_LAUNCH.fullmatch(text)
