@@ -22,7 +22,7 @@ struct transfer {
     int reads_shared;
     u32 reads;   /* the number of its read of shared memory (proxies.c), or 0 */
     u32 shared;  /* offset in the shared memory of a block */
-    struct box *box; /* of a tensor; NULL for bytes without a map */
+    struct box *box; /* of a tensor copy; else NULL */
     int reduction, type;
 };
 
@@ -178,7 +178,7 @@ void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_cop
     }
 }
 
-/* Faults for boxes that an H200 refuses. The PTX ISA does not mention these limits. */
+/* Reports a fault for a box that an H200 refuses. The PTX ISA does not mention these limits. */
 static void check_corner(struct warp *w, u32 site, u32 l, const struct box *box, int stores) {
     const struct tensor_map *m = &box->map;
     if (box->at[0] * (i32)m->element % 16)

@@ -6,7 +6,7 @@
  * with how many lanes. Branches where lanes diverge, and loads and stores, whose cost depends on the lanes' addresses,
  * call a function. Each worker thread has its own counters, which are added up when a launch ends.
  *
- * A request is one load or store instruction of one warp. On every architecture from sm_70 on it takes
+ * A request is one load or store instruction of one warp. On every architecture from sm_70 on, it takes
  *
  *   in global and local memory    the 32-byte sectors that its lanes touch, each once;
  *   in shared memory              wavefronts: each reads one word from each of 32 banks of 4 bytes, for any number

@@ -76,8 +76,8 @@ int api_error(const char *function, int code, const char *format, ...) __attribu
 #define API(code) ((cudaError_t)api_result(__func__, (int)(code)))
 /* The sticky error of a kernel's fault, which synchronising calls report; 0 if there is none. */
 int surface_fault(void);
-extern int sticky_error;  /* reported: every later call returns it */
-extern int pending_fault; /* a kernel faulted; not reported to the host yet */
+extern int sticky_error;  /* a fault that the host knows of: every later call returns it */
+extern int pending_fault; /* a kernel's fault that the host does not know of yet */
 #define MUST_NOT_RUN (sticky_error || pending_fault) /* nothing runs after a fault */
 
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
@@ -161,7 +161,7 @@ extern struct stream legacy_stream;
 extern int default_stream_per_thread;
 struct stream *stream_of(cudaStream_t handle);
 int stream_number(cudaStream_t s);
-int stream_waits(const struct stream *s, const struct stream *earlier); /* work in `s` for earlier work in the other */
+int stream_waits(const struct stream *s, const struct stream *earlier); /* whether work in `s` waits for earlier work in `earlier` */
 
 struct graph *captured_graph(struct stream *s); /* NULL if the stream does not capture */
 /* In a stream that captures, these add a node to its graph; in other streams they return -1. */
@@ -211,7 +211,7 @@ struct launch {
     u32 threads, warps;
     u32 cluster[3], cluster_size; /* blocks; 1 without clusters */
     u64 blocks;
-    u64 next; /* block, or cluster of blocks, to start */
+    u64 next; /* the next block, or cluster of blocks, to start */
     u64 id;
     int cooperative, has_clusters;
     volatile int abort;
@@ -276,8 +276,9 @@ struct block {
 #define CLUSTER_MAXIMUM 16u
 struct cluster {
     struct block *blocks[CLUSTER_MAXIMUM]; /* by rank */
-    u32 size, ended, arrived, phase;       /* of the barrier: threads that have arrived, and phases completed */
-    u32 completed;                         /* the stamp of the last one */
+    u32 size, ended;                       /* blocks */
+    u32 arrived, phase;                    /* of the barrier: threads that have arrived, and phases completed */
+    u32 completed;                         /* the stamp of the last completed phase */
 };
 /* The index in the grid of the block with this rank in cluster `number`. */
 u64 cluster_place(const struct launch *l, u64 number, u32 rank);
@@ -297,7 +298,7 @@ struct worker {
     pthread_t thread;
     u32 index;
     struct launch *launch;
-    struct block **active; /* resident ones of the launch */
+    struct block **active; /* the launch's resident blocks */
     u32 active_count, active_capacity;
     int more; /* blocks may remain to be started */
     struct allocation *workspace; /* for the grid barrier of cooperative groups */
@@ -307,7 +308,7 @@ struct worker {
     struct allocation **site_allocations; /* when accesses are watched: what each site last touched */
     void *scheduler_stack_pointer;
     struct fiber *running; /* the last warp that ran */
-    struct block *free_blocks; /* of the capacity below */
+    struct block *free_blocks; /* with the capacity below */
     u32 capacity_warps, capacity_shared, capacity_local;
     struct counters *counters;
 };
@@ -385,7 +386,7 @@ extern struct launch *volatile launches_under_way;
 void fiber_switch(void **save, void *to);
 void *fiber_prepare(u8 *stack_top, void (*entry)(void *), void *argument);
 #define FIBER_STACK (1u << 20)
-#define GUARD_BYTES (1u << 18) /* below it, where no frame can step over */
+#define GUARD_BYTES (1u << 18) /* inaccessible, below a stack: more than a frame can step over */
 void yield_warp(struct warp *w); /* returns at the warp's next turn */
 /* rt_fault for a warp other than the one that runs. */
 void diagnose_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -418,7 +419,7 @@ void guard_copy(const char *function, const struct stream *s, u64 start, u64 byt
 void guard_lift(u64 start, u64 bytes);
 void guard_settle(const struct stream *waited_for);
 int guard_fault(u64 address);
-/* pending.c: kernels and copies that the host has not waited for, and whether a stream waits for them. */
+/* pending.c: kernels that the host has not waited for, and copies that do not wait for them. */
 void pending_kernel(const struct launch *l);
 void pending_copy(const struct stream *s, u64 to, u64 from);
 void pending_settle(const struct stream *waited_for); /* NULL: everything */

@@ -15,7 +15,7 @@ static u32 kernel_count, variable_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define REGISTERS_PER_BLOCK 65536u
-#define AT_ONCE 512u /* blocks of a grid that surely run at the same time */
+#define AT_ONCE 512u /* a grid of so many blocks surely runs as a whole at the same time */
 
 /* Assigns a device address to every variable and function of the module. */
 static void start_module(struct module *m) {

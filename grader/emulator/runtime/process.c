@@ -62,7 +62,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
     struct launch *l = this_worker ? this_worker->launch : NULL;
     int memory = signal_number == SIGSEGV || signal_number == SIGBUS;
     struct allocation *a = memory && l ? memory_find(address) : NULL;
-    if (info->si_code <= 0) { /* sent by a process */
+    if (info->si_code <= 0) { /* a process sent the signal */
     } else if (l && memory && is_behind_stack(address))
         diagnose(NULL, ~0u, 0, "error", "memory", "Look for recursion that does not end, or for very large local arrays.", "stack overflow inside kernel %s",
                  demangle(l->kernel->name));

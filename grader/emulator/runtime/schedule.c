@@ -3,7 +3,7 @@
  * A worker takes blocks in order. It runs a block's warps in turn; a warp gives up the processor at a barrier, when it
  * ends, and every FUEL loop iterations. A block whose warps have all used up that many iterations several times without
  * progress may be waiting for another block. So its worker starts another block and alternates between its blocks, as a
- * GPU has several blocks resident.
+ * GPU keeps several blocks resident.
  *
  * When no warp of a block can run and not all have ended, the block is deadlocked. The runtime then reports where each
  * warp waits instead of hanging. The first fault stops the whole launch. */

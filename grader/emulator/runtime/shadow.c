@@ -8,7 +8,7 @@
  *
  *   threads of different blocks or warps    order.c decides, by a block's barriers and by fences with atomics
  *   lanes of one warp                       a warning if no __syncwarp, shuffle, vote or barrier lies between: since
- *                                           compute_70 they need not run in step
+ *                                           compute capability 7.0 they need not run in step
  *
  * Not a race: two atomics; two accesses that are both relaxed, acquire or release (morally strong in the PTX memory
  * model); two volatile accesses in a launch that uses fences; a volatile read and an atomic; a plain read and an
@@ -93,7 +93,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     const struct launch *l = b->launch;
     u32 other_site = other_at >> 10, other = other_at & 1023;
     const struct site_info *s = &x->sites[other_site];
-    int strong = s->order & x->sites[x->site].order & SITE_STRONG; /* flags: races on the data that they guard are worse */
+    int strong = s->order & x->sites[x->site].order & SITE_STRONG; /* accesses to a flag; races on the data that it guards are worse */
     const char *between, *advice, *whose = order == ORDER_NONE_IN_GRID ? "blocks" : same_warp ? "lanes" : "warps", *severity = strong || (s->kind != SITE_LOAD && x->writes && s->kind != SITE_ATOMIC && !x->atomic) ? "warning" : "error";
     char who[120], place[256], facts[1800];
     u32 xyz[3] = {other % x->w->ntid[0], other / x->w->ntid[0] % x->w->ntid[1], other / x->w->ntid[0] / x->w->ntid[1]};
@@ -126,7 +126,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     } else if (x->sites[x->site].order & SITE_ASYNC && x->sites[x->site].kind == SITE_COPY) {
         between = "the copy does not wait for it";
         advice = "Let all threads that use the tile reach a barrier, or arrive at a barrier object that the copying thread waits at, before the tile is copied over.";
-    } else if (s->kind == SITE_COPY && order != ORDER_NONE_IN_GRID) { /* it has arrived */
+    } else if (s->kind == SITE_COPY && order != ORDER_NONE_IN_GRID) { /* the copy has arrived */
         between = same_warp ? "no __syncwarp() lies between the wait for it and this access" : "no barrier lies between the wait for it and this access";
         advice = same_warp ? "Put __syncwarp() after the wait for a copy, which covers only the thread's own copies, and before the next copy to memory that others may still read."
                            : "Put __syncthreads() after the wait for a copy, which covers only the thread's own copies, and before the next copy to memory that others may still read.";
@@ -264,7 +264,7 @@ void shadow_end_epoch(struct block *b) {
     const struct module_info *info = b->launch->module->info;
     for (u32 i = 0; i < b->early_count; i++) {
         const struct early_read *e = &b->early[i];
-        if (b->shadow[e->addr / 4].write.stamp) continue; /* known only under --sanitize race */
+        if (b->shadow[e->addr / 4].write.stamp) continue; /* written later in the epoch; known only under --sanitize race */
         struct access x = {.w = &b->warps[e->warp], .site = e->site, .thread = e->thread, .does = word_for(&info->sites[e->site])};
         report_unwritten(&x, e->addr);
     }

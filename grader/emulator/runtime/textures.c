@@ -89,7 +89,7 @@ static void filter(const struct texture *t, u32 dimensions, const double x[3], u
         double share = plane[corner & 3];
         for (u32 d = 0; d < dimensions; d++) i[d] = base[d] + (corner >> d & 1);
         if (dimensions == 3) share *= corner >> 2 ? weight[2] : 1 - weight[2];
-        if (share == 0) continue; /* so that an infinity there has no effect */
+        if (share == 0) continue; /* even an infinite texel has no effect then */
         fetch(t, dimensions, i, layer, texel);
         for (u32 c = 0; c < 4; c++) sum[c] += share * u2f(texel[c]);
     }
@@ -138,7 +138,7 @@ void rt_surface(struct warp *w, u32 site, u32 m, int geometry, int bounds, int s
     for (u32 todo = m; todo; todo &= todo - 1) {
         u32 l = lowest_lane(todo), whole = bytes * count;
         struct texture *t = object_of(w, site, l, object[l], 1);
-        i64 i[3] = {0, 0, first ? (i32)at[l] : 0}; /* the first one counts bytes */
+        i64 i[3] = {0, 0, first ? (i32)at[l] : 0}; /* i[0] counts bytes */
         int outside = first && (u64)i[2] >= t->layers;
         for (u32 d = 0; d < dimensions; d++) {
             i64 size = d ? t->size[d] : (i64)t->size[0] * t->element;

@@ -10,7 +10,7 @@ struct texture {
     u64 memory; /* device address */
     u8 *host;
     u64 pitch, slice;
-    u32 size[3], layers, element, channels, bits; /* bytes of an element, bits of a channel */
+    u32 size[3], layers, element, channels, bits; /* element: bytes; bits: of a channel */
     enum cudaChannelFormatKind kind;
     enum cudaTextureAddressMode mode[3];
     float border[4];

@@ -17,7 +17,7 @@
  * regular than the general form does has a second place there and is copied when lanes diverge. Between branches,
  * instructions are threaded code: rows of numbers, processed by small functions that similar instructions share
  * (run_rows). Blocks of inner loops are C instead, with their registers in variables from the block's first instruction
- * to its last, so that gcc's time is spent where the program's is. A table says where lanes go at the end of each block
+ * to its last, so gcc spends its time on the code that takes the program's time. A table says where lanes go at the end of each block
  * (struct way, ways.c).
  *
  * Each warp is a fiber (fiber.c), so a barrier, anywhere in the call tree, is a plain function call that returns when
@@ -74,10 +74,10 @@ struct warp {
     u32 reserved;  /* offset in shared memory, past the kernel's own, of RESERVED_BYTES for cooperative groups */
     u32 step;      /* under --sanitize race, counts the instructions at which lanes wait for each other */
     u32 synced;    /* under --sanitize race, the stamp of the last barrier that it waited at (order.c) */
-    u32 early_wait; /* the site of its last wait at a barrier object + 1 if that passed although a copy was under way */
+    u32 early_wait; /* the site + 1 of its last wait at a barrier object if that passed although a copy was under way; else 0 */
     u32 asked_in_vain; /* set by an unsuccessful test or wait, cleared by success and by rt_poll */
     u32 environment[2]; /* %envreg1 and 2: the address of the grid's barrier, for cooperative groups */
-    u32 cluster[3], cluster_rank, in_cluster[3]; /* the cluster's blocks; this block's place among them */
+    u32 cluster[3], cluster_rank, in_cluster[3]; /* blocks of a cluster in each dimension; this block's rank and position in its cluster */
     u32 is_in_cluster, cluster_phase; /* whether the launch has clusters; the phase in which the warp arrived */
     u32 has_waited; /* it has executed griddepcontrol.wait */
     u32 registers;  /* per thread since setmaxnreg; 0 before it */
@@ -100,8 +100,6 @@ struct warp {
 enum space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM };
 
 /* ---- the runtime's functions for generated code ----------------------------------------------------------------- */
-
-struct addresses { u64 lane[32]; };
 
 /* Finds the allocation that holds [addr, addr + bytes) and stores its bounds in the site; 0 if there is none. */
 int rt_refill(struct warp *w, u32 site, u64 addr, u32 bytes) COLD;
@@ -159,7 +157,7 @@ void rt_wait_for_prerequisite(struct warp *w);
 struct apart {
     u32 waiting;  /* lanes that have used up their patience: it is the others' turn */
     u32 held;     /* lanes held where lanes meet, because other participants are missing */
-    u32 waited;   /* lanes that were ever waiting */
+    u32 waited;   /* lanes that have been waiting */
     u32 stuck;    /* lanes that were held when nothing else could run: they continue as if no lane were missing */
     u32 patience; /* of the lanes that run: remaining iterations of a loop */
     u32 turns;
@@ -173,13 +171,13 @@ struct gathering {
     u32 members[32], call[32];
     u64 offer[32], seen[32][32];
     struct together together; /* for lanes that may continue */
-    u32 asked[32] __attribute__((aligned(64))); /* the masks of arriving lanes; below, their values */
-    u64 brought[32] __attribute__((aligned(64)));
+    u32 asked[32] __attribute__((aligned(64))); /* the masks of arriving lanes */
+    u64 brought[32] __attribute__((aligned(64))); /* their values */
 };
 void rt_check_members(struct warp *w, u32 site, u32 m, const u32 *members) COLD;
 void rt_shuffle(const struct together *t, u32 m, const u32 *source, u32 *out) COLD;
 void rt_ballot(const struct together *t, u32 m, u32 *out) COLD;
-u32 rt_match(const struct together *t, u32 m, int all, u32 *out); /* the lanes with equal values */
+u32 rt_match(const struct together *t, u32 m, int all, u32 *out); /* returns the lanes whose group has equal values */
 void rt_reduce_add_u32(const struct together *t, u32 m, u32 *out);
 void rt_reduce_min_u32(const struct together *t, u32 m, u32 *out);
 void rt_reduce_min_s32(const struct together *t, u32 m, u32 *out);
@@ -235,7 +233,7 @@ void rt_copy_arrive_all(struct warp *w, u32 m); /* including copies without a gr
 /* Bulk copies (bulk.c). They complete at the barrier objects at `object`, or in the lanes' bulk groups if that is NULL.
  * `blocks` is NULL, or has for each lane a mask of the cluster's blocks that receive the bytes. */
 enum reduction { REDUCE_NONE, REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_INC, REDUCE_DEC, REDUCE_AND, REDUCE_OR, REDUCE_XOR };
-struct bulk_copy { int to, from, reduction, type; }; /* spaces; CUtensorMapDataType */
+struct bulk_copy { int to, from, reduction, type; }; /* to, from: spaces; type: CUtensorMapDataType */
 void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_copy how, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, const u32 *blocks, u32 m);
 /* Copies a box of a tensor, or a column of its pixels. `map` has the addresses of tensor maps; `at` has a row of 32 coordinates
  * for each dimension, then a row for each of the pixels' offsets. The copy is from shared to global memory if `object` is NULL,
@@ -259,7 +257,7 @@ void rt_wgmma_commit(struct warp *w);
 /* Called where registers of the product at the site `product` are used. how: 0 its sums are read, 1 its sums are written, 2
  * registers of its A are written. */
 void rt_wgmma_touched(struct warp *w, u32 site, u32 product, int how);
-/* The product at `site` has registers that `writer` wrote, without a fence in between. */
+/* Called for the product at `site` if the instruction at `writer` wrote its registers without a fence in between. */
 void rt_wgmma_unfenced(struct warp *w, u32 site, u32 writer);
 void rt_wgmma_wait(struct warp *w, u32 pending);
 /* The results of accumulators if their products have become complete since the last call; else NULL. */

@@ -216,7 +216,7 @@ void rt_depart(struct warp *w, u8 *F, struct trip *t, u32 block) {
 static u32 part(struct warp *w, u8 *F, const struct form *form, struct trip *t, const struct way *way, u32 go) {
     const struct function *f = t->function;
     const u32 stay = t->m & ~go;
-    if (way->leaves) { /* one side only leaves */
+    if (way->leaves) { /* the lanes of one side only leave */
         const u32 gone = way->leaves == 1 ? go : stay;
         const struct way *leave = &form->ways[way->leaves == 1 ? way->taken : way->otherwise];
         run(w, F, gone, form, leave->rows, leave->end);

@@ -15,9 +15,9 @@ void run_rows(struct warp *w, u8 *F, u32 m, template_function *const *templates,
 
 enum way_kind { WAY_GOTO, WAY_BRANCH, WAY_PART, WAY_SWITCH, WAY_CHOOSE, WAY_BARRIER, WAY_RETURN, WAY_EXIT, WAY_ABSENT };
 
-/* A block, and where lanes go at its end: to one block; to one of two, together or separately; to one of many, together
- * or separately; to a barrier; out of the function, or of the kernel. A slow form lacks blocks that divided warps never
- * run. */
+/* A block, and where lanes go at its end (way_kind, in this order): to one block; to one of two, together or separately; to
+ * one of many, together or separately; to a barrier; out of the function, or of the kernel. A slow form lacks blocks that
+ * divided warps never run (WAY_ABSENT). */
 struct way {
     u32 rows, end;         /* the block's threaded code */
     u32 spilled, reloaded; /* ends of the rows that run after it: when lanes diverge, and when they have reconverged */
@@ -45,7 +45,7 @@ struct form {
 };
 struct function {
     u32 blocks, frame_bytes, local_bytes;
-    u8 entry, barriers, gathers; /* whether it is a kernel, and its slow form has barriers, or warp functions whose lanes arrive separately */
+    u8 entry, barriers, gathers; /* it is a kernel; its slow form has barriers; it has warp functions whose lanes arrive separately */
     const struct form *linear, *general, *slow; /* NULL if there is none */
 };
 

@@ -13,8 +13,6 @@
 #include "tensor.h"
 #include <stdlib.h>
 
-#define REGISTERS_MAXIMUM 128u /* of m64n256 with sums of 32 bits */
-
 struct product {
     struct mma how;
     u64 a, b;
