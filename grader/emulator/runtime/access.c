@@ -38,7 +38,7 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
         return (void *)(w->params + offset);
     }
     if (addr & (bytes - 1))
-        rt_fault(w, site, lane, cudaErrorMisalignedAddress, "%s %u bytes of %s memory at a misaligned address: it must be a multiple of %u, but is %u past one",
+        rt_fault(w, site, lane, cudaErrorMisalignedAddress, "%s %u bytes of %s memory at a misaligned address: it must be a multiple of %u, but is %u bytes past one",
                  did(w, site), bytes, space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "global", bytes, (u32)(addr & (bytes - 1)));
     if (space == SPACE_SHARED) {
         if (UNLIKELY(addr > CLUSTER_OFFSET)) {
@@ -260,7 +260,7 @@ void rt_shuffle_check(struct warp *w, u32 site, u32 m, u32 members) {
     else if (missing)
         diagnose(w, site, lowest_lane(m), "error", "sync",
                  "Let all lanes of the mask reach the same call, or compute the mask before the branch with __ballot_sync.",
-                 "the mask 0x%08x of a warp function names lanes 0x%08x, which are not here (they took another branch)", members, missing);
+                 "the mask 0x%08x of a warp function names lanes 0x%08x, which do not reach this call (they took another branch)", members, missing);
 }
 
 void rt_divided_barrier(struct warp *w, u32 site, u32 m) {
@@ -279,7 +279,7 @@ u64 rt_alloca(struct warp *w, u32 site, u32 m, const u64 *bytes, u32 align) {
         if (m >> l & 1 && bytes[l] > most) most = bytes[l];
     u64 start = ((u64)w->local_top + align - 1) & ~((u64)align - 1), top = (start + most + 15) & ~15ull;
     if (top > w->local_size)
-        rt_fault(w, site, lowest_lane(m), cudaErrorLaunchOutOfResources, "alloca of %llu bytes: local memory (stack) has %u bytes per thread, of which %u are taken",
+        rt_fault(w, site, lowest_lane(m), cudaErrorLaunchOutOfResources, "alloca of %llu bytes: local memory (stack) has %u bytes per thread, of which %u are in use",
                  (unsigned long long)most, w->local_size, w->local_top);
     w->local_top = (u32)top;
     return start;

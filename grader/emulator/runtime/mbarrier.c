@@ -134,7 +134,7 @@ void rt_mbarrier_arrive(struct warp *w, u32 site, int space, const u64 *addr, u3
         u64 *object = object_at(w, site, space, addr[l], l), old = *object, n = (u32)vv[l];
         struct state s = unpack(old);
         if (n > s.pending)
-            rt_fault(w, site, l, cudaErrorIllegalInstruction, "%llu arrivals at a barrier object that waits for only %llu more of its %llu: more threads arrive than init() was called for, or one arrives again before the phase is complete",
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "%llu arrivals at a barrier object that waits for only %llu more of its %llu: more threads arrive than the count in init(), or a thread arrives again before the phase is complete",
                      (unsigned long long)n, (unsigned long long)s.pending, (unsigned long long)s.expected);
         s.pending -= n;
         if (drops) s.expected -= n;
@@ -180,7 +180,7 @@ static const char *trouble(const struct vain *v, char *text, size_t size) {
     const i64 bytes = v->left.bytes;
     if (bytes > 0) snprintf(text, size, " and %lld more bytes than its copies bring (expect_tx at line %u)", (long long)bytes, v->expect_line);
     else if (bytes < 0) snprintf(text, size, " and its copies bring %lld bytes more than expect_tx at line %u counted", (long long)-bytes, v->expect_line);
-    else snprintf(text, size, "%s", v->left.pending == v->left.expected ? ", none of which has come (or it waits with the wrong parity)" : "");
+    else snprintf(text, size, "%s", v->left.pending == v->left.expected ? ", none of which has happened yet (or it waits with the wrong parity)" : "");
     return text;
 }
 

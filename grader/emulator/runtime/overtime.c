@@ -56,7 +56,7 @@ static void *wait_for_it(void *argument) {
         diagnose(NULL, ~0u, 0, "note", "sync", "Check the loop that launches kernels: it may never end, or each launch may do too little work.",
                  "kernel %.200s was running, launch number %llu of the program", demangle(seen.kernel->name), (unsigned long long)seen.launch);
     else
-        diagnose(NULL, ~0u, 0, "note", "sync", "Check the condition of the loop it is in.", "host code was still running%s here",
+        diagnose(NULL, ~0u, 0, "note", "sync", "Check the condition of the loop around this line.", "host code was still running%s here",
                  here ? "" : "; its last CUDA call was");
     return NULL;
 }

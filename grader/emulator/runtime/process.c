@@ -79,7 +79,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
                      "host code dereferenced a device pointer, %s", text);
         } else if (trace_enabled() || getenv("GRADER_EMULATOR_VERBOSE"))
             diagnose(NULL, ~0u, 0, "error", "memory", "This is in host code: check what malloc and fopen returned, that the program got its arguments, and indices into host arrays.",
-                     "host code accessed address 0x%llx, where it has no memory (segmentation fault)", (unsigned long long)address);
+                     "host code accessed address 0x%llx, where no memory is mapped (segmentation fault)", (unsigned long long)address);
     }
     finish();
     signal(signal_number, SIG_DFL); /* not earlier, or the next thread to crash would cut the report short */

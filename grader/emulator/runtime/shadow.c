@@ -111,7 +111,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     } else if (same_warp) {
         snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of the same warp" : "another thread of the same warp", xyz[0], xyz[1], xyz[2]);
         int at_once = x->site == other_site;
-        between = at_once ? "which value stays is not defined" : "no __syncwarp() lies between them";
+        between = at_once ? "which value remains is undefined" : "no __syncwarp() lies between them";
         advice = at_once ? "Let one thread write, give each its own place, or use an atomic."
                          : "Put __syncwarp() between the two accesses: since compute capability 7.0 the threads of a warp need not run in step.";
         severity = "warning";
@@ -125,7 +125,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
         advice = "Let every warp that uses the tile wait at the copy's barrier object first.";
     } else if (x->sites[x->site].order & SITE_ASYNC && x->sites[x->site].kind == SITE_COPY) {
         between = "the copy does not wait for it";
-        advice = "Let all threads that use the tile reach a barrier, or arrive at a barrier object that the copying thread waits at, before the tile is copied over.";
+        advice = "Let all threads that use the tile reach a barrier, or arrive at a barrier object that the copying thread waits at, before the copy overwrites the tile.";
     } else if (s->kind == SITE_COPY && order != ORDER_NONE_IN_GRID) { /* the copy has arrived */
         between = same_warp ? "no __syncwarp() lies between the wait for it and this access" : "no barrier lies between the wait for it and this access";
         advice = same_warp ? "Put __syncwarp() after the wait for a copy, which covers only the thread's own copies, and before the next copy to memory that others may still read."
@@ -234,8 +234,8 @@ static void report_unwritten(const struct access *x, u64 addr) {
     }
     u32 line = before != ~0u && b->shadow[before].write.stamp ? info->sites[b->shadow[before].write.at >> 10].line : 0;
     u32 line_after = after != ~0u && b->shadow[after].write.stamp ? info->sites[b->shadow[after].write.at >> 10].line : 0;
-    char place[256], why[200] = "", by[40] = "", advice[240] = "Store a value in every element before it is read.";
-    if (line) snprintf(by, sizeof by, "; line %u stores the one before", line);
+    char place[256], why[200] = "", by[64] = "", advice[240] = "Store a value in every element before it is read.";
+    if (line) snprintf(by, sizeof by, "; line %u stores the word before this one", line);
     if (line && line_after && after - before <= PADDING_WORDS) {
         if (line == line_after) snprintf(why, sizeof why, "; line %u stores the words before and after it", line);
         else snprintf(why, sizeof why, "; line %u stores the word before it, line %u the one after it", line, line_after);

@@ -63,7 +63,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap *out, CUtensorMapDataType type, cuu
     struct tensor_map m = {.pixels = (u16)pixels};
     const int limit = 1 << (rank == 3 ? 15 : rank == 4 ? 7 : 4);
     for (u32 i = 0; i < rank - 2; i++) {
-        if (low[i] < -limit || low[i] >= limit || high[i] < -limit || high[i] >= limit) return refuse_map("a corner of the pixels' box must be from -2^15 to 2^15 - 1; with 4 dimensions 2^7, with 5 dimensions 2^4");
+        if (low[i] < -limit || low[i] >= limit || high[i] < -limit || high[i] >= limit) return refuse_map("a corner of the pixels' box must be from -2^15 to 2^15 - 1 with 3 dimensions, from -2^7 to 2^7 - 1 with 4, from -2^4 to 2^4 - 1 with 5");
         if (low[i] > (i64)size[i + 1] - 1 + high[i]) return refuse_map("the pixels' box is empty: its upper corner, which counts from the tensor's end, is before its lower one");
         m.low[i] = (i16)low[i], m.high[i] = (i16)high[i];
     }

@@ -15,7 +15,7 @@ static struct texture *object_of(struct warp *w, u32 site, u32 lane, u64 handle,
     struct texture *t = texture_of(handle);
     if (!t || t->is_surface != surface)
         rt_fault(w, site, lane, cudaErrorInvalidTexture, "an access through 0x%llx, which is not a %s object%s", (unsigned long long)handle, surface ? "surface" : "texture",
-                 t ? " but one of the other kind" : ": was it created, and not yet destroyed?");
+                 t ? " but an object of the other kind" : ": was it created, and not yet destroyed?");
     if (!memory_find(t->memory)) rt_fault(w, site, lane, cudaErrorIllegalAddress, "the memory of this %s object was freed", surface ? "surface" : "texture");
     return t;
 }

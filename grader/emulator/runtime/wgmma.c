@@ -129,7 +129,7 @@ void rt_wgmma(struct warp *w, u32 site, struct mma how, u32 sums, struct wgmma_o
     }
     struct product *p = &q->products[number];
     if (!same_product(p, how, sums, &o))
-        rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalInstruction, "the four warps of a warpgroup execute different wgmma instructions, or the same with different descriptors");
+        rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalInstruction, "the four warps of a warpgroup execute different wgmma instructions, or the same instruction with different descriptors");
     if (o.registers) rows_of_fragment(o.registers, p->rows + i * ROWS * row_words);
     p->issued |= 1u << i;
 }
