@@ -227,7 +227,8 @@ def test_a_program_that_the_rules_refuse_is_not_run_by_its_build(tmp_path: Path)
 
 def test_a_finding_at_a_copy_names_the_array_and_no_call_of_cuda() -> None:
     message = (
-        "cudaMemcpy: 4000 of the 4000 bytes copied to the host were never written, from the 4000 bytes of cudaMalloc"
+        "cudaMemcpy: 4000 of the 4000 bytes copied to the host were never written, beginning at offset 0 of the "
+        "4000 bytes of cudaMalloc"
     )
     for line, array in (("y = empty((1000,))", "`y`"), ("work(empty((1000,)))", "the array made at softmax.py:7")):
         found = Diagnostic("warning", "init", f"{message} at softmax.py:7", file="softmax.py", line=9)

@@ -85,7 +85,7 @@ def test_what_the_runtime_lacks_says_so_once_and_gives_an_error_code(tmp_path: P
     (note,) = done.diagnostics("api")
     assert note["severity"] == "note" and note["line"] == 8
     assert note["message"] == (
-        "cudaIpcGetMemHandle: the emulator has no memory and events shared between processes; "
+        "cudaIpcGetMemHandle: the emulator lacks memory and events shared between processes; "
         "the call returns cudaErrorNotSupported"
     )
 

@@ -1,5 +1,5 @@
-/* Functions that the emulator lacks, by name (absent.inc). This file does not include their declarations: whatever
- * their arguments, each prints once what is missing and returns an error code. */
+/* The functions that the emulator lacks (absent.inc). Each prints once what is missing and returns an error code. This
+ * file does not include their declarations, so that one macro can define them all, whatever their parameters. */
 
 int api_absent(const char *function, const char *what, const char *advice, const void *call);
 

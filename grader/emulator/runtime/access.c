@@ -1,4 +1,4 @@
-/* Loads and stores that left the fast path, one lane at a time: all address windows and all faults. */
+/* The slow path of loads and stores, one lane at a time. It knows all address windows and reports all faults. */
 
 #include "emu.h"
 
@@ -17,7 +17,7 @@ static const char *did(struct warp *w, u32 site) {
     return s->kind == SITE_STORE || s->kind == SITE_COPY ? "wrote" : s->kind == SITE_ATOMIC ? "updated" : "read";
 }
 
-/* The memory whose cells shadow.c keeps for an access: its space, and for shared memory its block. */
+/* The memory of an access, for shadow.c: its space and, for shared memory, the block that owns it. */
 struct watched { int space; struct block *whose; };
 
 /* The host address of one lane's access; does not return after a fault. */
@@ -38,25 +38,25 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
         return (void *)(w->params + offset);
     }
     if (addr & (bytes - 1))
-        rt_fault(w, site, lane, cudaErrorMisalignedAddress, "%s %u bytes of %s memory at a misaligned address: it must be a multiple of %u, and is %u more",
+        rt_fault(w, site, lane, cudaErrorMisalignedAddress, "%s %u bytes of %s memory at a misaligned address: it must be a multiple of %u, but is %u bytes past one",
                  did(w, site), bytes, space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "global", bytes, (u32)(addr & (bytes - 1)));
     if (space == SPACE_SHARED) {
         if (UNLIKELY(addr > CLUSTER_OFFSET)) {
             struct block *peer = cluster_block(w->block, addr);
             if (!peer)
                 rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s shared memory of block %u of the cluster, which %s", did(w, site), (u32)(addr >> 24) - 1,
-                         w->block->cluster && (addr >> 24) - 1 < w->block->cluster->size ? "has ended: let all blocks reach a barrier of the cluster before one ends" : "does not exist");
+                         w->block->cluster && (addr >> 24) - 1 < w->block->cluster->size ? "has ended: let all blocks reach a barrier of the cluster before any of them ends" : "does not exist");
             if ((addr & CLUSTER_OFFSET) + bytes > w->shared_size)
-                rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes at offset %llu of the shared memory of block %u of the cluster, which has %u bytes", did(w, site), bytes,
-                         (unsigned long long)(addr & CLUSTER_OFFSET), (u32)(addr >> 24) - 1, w->shared_size);
+                rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes at offset %llu of the %u bytes of shared memory of block %u of the cluster", did(w, site), bytes,
+                         (unsigned long long)(addr & CLUSTER_OFFSET), w->shared_size, (u32)(addr >> 24) - 1);
             *address = addr & CLUSTER_OFFSET, watched->whose = peer;
             if (peer != w->block) peer->visit = (struct visit){w, site, lane, peer->cluster->phase};
             return peer->shared + *address;
         }
         if (UNLIKELY(addr < SHARED_START) && first_time(w->block->launch->module->info, site, ~8u)) /* no fault on a GPU */
             diagnose(w, site, lane, "error", "memory", "Take the address of a shared variable (__cvta_generic_to_shared) instead of a number.",
-                     "%s %u bytes at address %llu of shared memory; the kernel's own begins at %u, after the system's", did(w, site), bytes, (unsigned long long)addr, SHARED_START);
-        if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) watched->space = SPACE_PARAM; /* holds no variable, but its atomics put warps in order */
+                     "%s %u bytes at address %llu of shared memory; the kernel's variables begin at %u, after the system's", did(w, site), bytes, (unsigned long long)addr, SHARED_START);
+        if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) watched->space = SPACE_PARAM; /* holds no variables, but atomics on it order warps */
         else if (addr + bytes > w->shared_size) {
             const struct kernel_info *k = w->block->launch->kernel;
             char place[256] = "shared memory";
@@ -114,8 +114,8 @@ void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u
 
 static int in_local(int space, u64 a) { return space == SPACE_LOCAL || (space == SPACE_GENERIC && is_local(a)); }
 
-/* The host address of a lane's access by a quick test, or else by the slow path, which reports faults. `value` is what
- * a store in a watched program writes. */
+/* The host address of a lane's access: after a quick test, or from resolve(), which reports faults. `value` is what a
+ * store in a watched program is about to write. */
 static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, int watched, const u8 *value) {
     struct watched where;
     if (UNLIKELY(watched)) {
@@ -173,8 +173,8 @@ static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 s
     default: LANES(u64a, u64)                                                                                          \
     }
 
-/* 4-byte elements, the usual case: one check and one gather or scatter for the warp. 0: the access must go lane by
- * lane. */
+/* The usual case, 4-byte elements: one check and one gather or scatter for the whole warp. These functions return 0 if
+ * the access must go lane by lane. */
 static inline __attribute__((always_inline)) int vector_offsets_w(struct warp *w, const u32 *addr, u32 m, u32 whole, u32 shift) {
     if (w->shared_size < whole || is_watched(w)) return 0;
     u32 bad = 0;
@@ -227,7 +227,8 @@ static int quick_store_q(struct warp *w, u32 site, const u64 *addr, u32 m, u32 c
     return 1;
 }
 
-/* Addresses: evenly spaced (_a; 32 bits wide in shared and local memory), rows of 32 bits (_w) or of 64 (_q). */
+/* The form of the lanes' addresses: _a base and stride, which wrap to 32 bits in shared and local memory; _w a row of
+ * 32-bit addresses; _q a row of 64-bit addresses. */
 #define ADDRESS (space == SPACE_SHARED || space == SPACE_LOCAL ? (u64)(u32)(base + (u64)stride * l) : base + (u64)stride * l)
 void rt_load_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, void *out) { BY_SIZE(LOAD_LANES) }
 void rt_store_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, const void *in) { BY_SIZE(STORE_LANES) }
@@ -258,8 +259,8 @@ void rt_shuffle_check(struct warp *w, u32 site, u32 m, u32 members) {
                  "lanes 0x%08x call a warp function whose mask 0x%08x does not name them", outside, members);
     else if (missing)
         diagnose(w, site, lowest_lane(m), "error", "sync",
-                 "Let all lanes of the mask reach the same call, or pass __activemask() of a ballot taken before the branch.",
-                 "the mask 0x%08x of a warp function names lanes 0x%08x, which are not here (they took another branch)", members, missing);
+                 "Let all lanes of the mask reach the same call, or compute the mask before the branch with __ballot_sync.",
+                 "the mask 0x%08x of a warp function names lanes 0x%08x, which do not reach this call (they took another branch)", members, missing);
 }
 
 void rt_divided_barrier(struct warp *w, u32 site, u32 m) {
@@ -278,13 +279,13 @@ u64 rt_alloca(struct warp *w, u32 site, u32 m, const u64 *bytes, u32 align) {
         if (m >> l & 1 && bytes[l] > most) most = bytes[l];
     u64 start = ((u64)w->local_top + align - 1) & ~((u64)align - 1), top = (start + most + 15) & ~15ull;
     if (top > w->local_size)
-        rt_fault(w, site, lowest_lane(m), cudaErrorLaunchOutOfResources, "alloca of %llu bytes: local memory (stack) has %u bytes per thread, of which %u are taken",
+        rt_fault(w, site, lowest_lane(m), cudaErrorLaunchOutOfResources, "alloca of %llu bytes: local memory (stack) has %u bytes per thread, of which %u are in use",
                  (unsigned long long)most, w->local_size, w->local_top);
     w->local_top = (u32)top;
     return start;
 }
 
-/* Keeps memory that other lanes of a divided warp have allocated since then. */
+/* Frees nothing while the warp is divided, because its other lanes may have allocated memory in the meantime. */
 void rt_stack_restore(struct warp *w, u32 m, u64 top) {
     if (m == w->live && top <= w->local_top) w->local_top = (u32)top;
 }

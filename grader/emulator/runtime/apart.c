@@ -1,18 +1,19 @@
-/* Lanes of a warp that wait for other lanes of it.
+/* Lanes of a warp that wait for other lanes of the same warp.
  *
  * The slow form runs the lowest-numbered pending block, so a lane that spins until another lane of its warp releases a
  * lock would spin forever, because the other lane is at a higher block. On a GPU every lane eventually makes progress
  * (since compute capability 7.0). Here, in functions with loops in which lanes may wait (analysis/waiting.py), lanes
- * that have gone round such a loop PATIENCE times are `waiting`: the other lanes run until none of them can continue. Then
- * all may try again, after the block's other warps.
+ * that have iterated such a loop PATIENCE times are `waiting`: the other lanes run until none of them can continue. Then
+ * the block's other warps run, and after that all lanes may try again.
  *
- * Lanes run this way to the end of the divided region, where the fast form takes over when all have arrived. The event
- * that the others wait for may come after the region. So after TURNS_IN_REGION rounds the lanes at its end leave it
- * without the rest, and the slow form keeps the warp to the end. They stay if they could only continue to meet the whole
- * warp.
+ * Lanes run this way until all have reached the end of the divided region, where the fast form takes over. But lanes may
+ * wait for something that others do only after the region. So after TURNS_IN_REGION rounds the lanes at the region's end
+ * leave it without the rest, and the warp stays in the slow form until the function ends. They do not leave if nothing
+ * that they would do before the whole warp meets again is visible to other lanes.
  *
- * A lane that reaches a barrier or a warp function is held there while other participants have waited and have not
- * arrived. When only held lanes are left, they continue as if no lane were missing, and sanitizers report what is wrong.
+ * A lane that reaches a barrier or a warp function is held there while another participant, which has waited in a loop,
+ * has not arrived. When only held lanes are left, they continue as if no lane were missing, and sanitizers report what
+ * is wrong.
  *
  * All this applies to lanes in the same call of a function. Lanes that have left a call in which others wait, or have
  * not made it yet, cannot continue; the report of such a loop says so (rt_wait). */

@@ -1,14 +1,14 @@
-/* Graphs by stream capture: work submitted to a capturing stream becomes a node after the stream's last ones. A stream
- * that waits for an event recorded in a capturing one captures too. */
+/* Stream capture: work submitted to a capturing stream becomes a graph node that waits for the stream's last nodes
+ * (`tails`). A stream that waits for an event of a capturing stream joins the capture. */
 
 #include "graph.h"
 #include <stdlib.h>
 
 static struct stream *origin_of_capture; /* the stream in which the capture began and must end */
 
-static int made_for_capture; /* by cudaStreamBeginCapture */
+static int made_for_capture; /* cudaStreamBeginCapture created the graph */
 
-/* NULL if the stream does not capture, or no longer does: a stream that joined leaves when the capture ends. */
+/* The graph that the stream captures into, or NULL. A stream that joined a capture leaves when the capture ends. */
 struct graph *captured_graph(struct stream *s) {
     if (s->captures && (!origin_of_capture || s->captures != origin_of_capture->captures)) s->captures = NULL;
     return s->captures;
@@ -75,7 +75,7 @@ int capture_record(cudaStream_t stream, struct graph **graph, struct node ***nod
 }
 int capture_wait(cudaStream_t stream, struct graph *graph, struct node **nodes, u32 count) {
     struct stream *s = stream_of(stream);
-    if (!origin_of_capture || origin_of_capture->captures != graph) return cudaErrorStreamCaptureIsolation; /* recorded in a capture that has ended */
+    if (!origin_of_capture || origin_of_capture->captures != graph) return cudaErrorStreamCaptureIsolation; /* the event was recorded in a capture that has ended */
     if (s == &legacy_stream) return cudaErrorStreamCaptureImplicit;
     struct node **both = malloc((s->tail_count + count + 1) * sizeof *both);
     u32 n = 0;
@@ -91,8 +91,6 @@ int capture_wait(cudaStream_t stream, struct graph *graph, struct node **nodes, 
     free(both);
     return cudaSuccess;
 }
-
-
 
 cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t g, const cudaGraphNode_t *before, const cudaGraphEdgeData *data, size_t n, enum cudaStreamCaptureMode mode) {
     (void)data;

@@ -3,12 +3,11 @@
 #include "emu.h"
 #include <stdlib.h>
 
-/* ---- pointers
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- pointers ------------------------------------------------------------------------------------------------------------ */
 
 enum side { SIDE_HOST, SIDE_DEVICE, SIDE_BOTH, SIDE_BAD };
 
-/* The host address for a pointer of a copy. A device pointer's whole range must lie in one allocation. */
+/* The host address for a pointer of a copy. A device pointer's whole range must be inside one allocation. */
 static enum side resolve(const char *function, const void *p, u64 bytes, void **host) {
     struct allocation *a = memory_find((u64)p);
     if (a) {
@@ -16,8 +15,8 @@ static enum side resolve(const char *function, const void *p, u64 bytes, void **
         if ((u64)p + bytes > a->start + a->size) {
             char text[512];
             memory_place(a, (u64)p, text, sizeof text);
-            diagnose(NULL, ~0u, 0, "error", "memory", "Check the number of bytes of the copy against what was allocated (bytes, not elements).",
-                     "%s: %llu bytes from %s on: %llu too many", function, (unsigned long long)bytes, text, (unsigned long long)((u64)p + bytes - a->start - a->size));
+            diagnose(NULL, ~0u, 0, "error", "memory", "Compare the number of bytes in the call with the size of the allocation (bytes, not elements).",
+                     "%s: %llu bytes that begin at %s are %llu too many", function, (unsigned long long)bytes, text, (unsigned long long)((u64)p + bytes - a->start - a->size));
             return SIDE_BAD;
         }
         return a->delta ? SIDE_DEVICE : SIDE_BOTH;
@@ -39,7 +38,7 @@ struct copy_work {
     struct move m; /* with host addresses */
     u8 *to;        /* the device addresses */
     const u8 *from;
-    u8 *staged;    /* a copy of ordinary host memory as it was at the call */
+    u8 *staged;    /* the copy that stage() made of ordinary host memory, or NULL */
     const char *function;
     int direction, number;
 };
@@ -75,7 +74,7 @@ static int run_copy(struct work *work) {
     return 1;
 }
 
-/* Keeps a copy of the bytes, because work that runs later must see them as they are now. */
+/* Copies the source, because a copy that runs later must see the bytes as they are at the call. */
 static void stage(struct copy_work *c) {
     struct move *m = &c->m;
     struct move whole = *m;
@@ -173,7 +172,7 @@ cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStr
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------------ */
 
-/* (x in bytes, y) of an array. */
+/* The device address of byte x of row y of an array; NULL without one. */
 static u8 *in_array(cudaArray_const_t handle, u64 x, u64 y) {
     const struct array *a = (const struct array *)handle;
     return a ? (u8 *)a->memory + y * a->extent.width * a->element + x : NULL;
@@ -185,7 +184,7 @@ cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t a, size_t x, size_t y, const vo
 cudaError_t cudaMemcpy2DFromArray(void *to, size_t tp, cudaArray_const_t a, size_t x, size_t y, size_t w, size_t h, enum cudaMemcpyKind kind) { HOST_CALL(); return copy(__func__, to, tp, in_array(a, x, y), pitch_of(a), w, h, kind, 0, 1); }
 cudaError_t cudaMemcpy2DFromArrayAsync(void *to, size_t tp, cudaArray_const_t a, size_t x, size_t y, size_t w, size_t h, enum cudaMemcpyKind kind, cudaStream_t s) { HOST_CALL(); return copy(__func__, to, tp, in_array(a, x, y), pitch_of(a), w, h, kind, s, 0); }
 cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, size_t tx, size_t ty, cudaArray_const_t from, size_t fx, size_t fy, size_t w, size_t h, enum cudaMemcpyKind kind) { HOST_CALL(); return copy(__func__, in_array(to, tx, ty), pitch_of(to), in_array(from, fx, fy), pitch_of(from), w, h, kind, 0, 1); }
-/* Rows of an array have no gaps, so a run of bytes over several rows is one run. */
+/* Rows of an array have no gaps, so bytes that span several rows are contiguous. */
 cudaError_t cudaMemcpyToArray(cudaArray_t a, size_t x, size_t y, const void *from, size_t n, enum cudaMemcpyKind kind) { HOST_CALL(); return copy(__func__, in_array(a, x, y), n, from, n, n, 1, kind, 0, 1); }
 cudaError_t cudaMemcpyToArrayAsync(cudaArray_t a, size_t x, size_t y, const void *from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s) { HOST_CALL(); return copy(__func__, in_array(a, x, y), n, from, n, n, 1, kind, s, 0); }
 cudaError_t cudaMemcpyFromArray(void *to, cudaArray_const_t a, size_t x, size_t y, size_t n, enum cudaMemcpyKind kind) { HOST_CALL(); return copy(__func__, to, n, in_array(a, x, y), n, n, 1, kind, 0, 1); }

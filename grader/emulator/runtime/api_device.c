@@ -48,7 +48,7 @@ cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr a, int 
 cudaError_t cudaDeviceGetGraphMemAttribute(int d, enum cudaGraphMemAttributeType a, void *value) { (void)a; *(u64 *)value = 0; return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
 cudaError_t cudaDeviceSetGraphMemAttribute(int d, enum cudaGraphMemAttributeType a, void *value) { (void)a, (void)value; return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
 cudaError_t cudaDeviceGraphMemTrim(int d) { return API(valid(d) ? cudaSuccess : cudaErrorInvalidDevice); }
-/* The emulator has only the functions of the driver API that make tensor maps. */
+/* Of the driver API, the emulator has only the functions that make tensor maps. */
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version, unsigned long long flags, enum cudaDriverEntryPointQueryResult *status) {
     (void)version, (void)flags;
     *out = NULL;

@@ -1,5 +1,5 @@
-/* Executable graphs. A launch submits the nodes to its stream one after the other, each after those it waits for. Nodes
- * never run in parallel, so kernels of one graph cannot wait for each other. */
+/* Executable graphs. A launch submits the nodes to its stream one after the other, each after the nodes that it waits
+ * for. Nodes never run in parallel, so kernels of one graph cannot wait for each other. */
 
 #include "graph.h"
 #include <stdlib.h>
@@ -10,7 +10,7 @@ static cudaError_t instantiate(const char *function, cudaGraphExec_t *out, cudaG
         return (cudaError_t)api_error(function, cudaErrorNotSupported, "the emulator launches graphs from the host only");
     struct graph *exec = graph_copy((struct graph *)g);
     struct node **order = graph_order(exec);
-    if (!order) return (cudaError_t)api_error(function, cudaErrorInvalidValue, "the graph's nodes wait for each other in a circle");
+    if (!order) return (cudaError_t)api_error(function, cudaErrorInvalidValue, "the graph's nodes wait for each other in a cycle");
     exec->nodes = order;
     exec->flags = flags;
     *out = (cudaGraphExec_t)exec;
@@ -37,7 +37,7 @@ static cudaError_t launch_node(struct node *n, cudaStream_t stream) {
     case cudaGraphNodeTypeGraph: return launch_nodes(n->child, stream);
     case cudaGraphNodeTypeEventRecord: return cudaEventRecord(n->event, stream);
     case cudaGraphNodeTypeWaitEvent: return cudaStreamWaitEvent(stream, n->event, 0);
-    default: return cudaSuccess; /* empty, or a memory node, whose address stays the same as long as the graph exists */
+    default: return cudaSuccess; /* an empty node, or a memory node: its memory was allocated with the node and exists as long as the graph */
     }
 }
 static cudaError_t launch_nodes(struct graph *g, cudaStream_t stream) {
@@ -50,7 +50,7 @@ static cudaError_t launch_nodes(struct graph *g, cudaStream_t stream) {
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
     if (!exec) return API(cudaErrorInvalidValue);
-    if (captured_graph(stream_of(stream))) { /* becomes a child of the graph that is captured */
+    if (captured_graph(stream_of(stream))) { /* the launched graph becomes a child of the captured graph */
         struct stream *s = stream_of(stream);
         struct node *n = graph_add(s->captures, cudaGraphNodeTypeGraph, s->tails, s->tail_count);
         n->child = graph_copy((struct graph *)exec);
@@ -63,10 +63,9 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e) { return API(e ? cudaSuccess
 cudaError_t cudaGraphUpload(cudaGraphExec_t e, cudaStream_t s) { (void)s; return API(e ? cudaSuccess : cudaErrorInvalidValue); }
 cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t e, unsigned long long *flags) { *flags = ((struct graph *)e)->flags; return API(cudaSuccess); }
 
-/* ---- updates
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- updates -------------------------------------------------------------------------------------------------------------- */
 
-/* The executable graph's node for a node of its original graph, if it is of this type. */
+/* The executable graph's copy of a node of the original graph; NULL if there is none of this type. */
 static struct node *own(cudaGraphExec_t e, cudaGraphNode_t node, enum cudaGraphNodeType type) {
     struct node *n = graph_find((struct graph *)e, (struct node *)node);
     return n && n->type == type ? n : NULL;
@@ -89,7 +88,7 @@ cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t e, cudaGraphNode_t node, 
 cudaError_t cudaGraphNodeSetEnabled(cudaGraphExec_t e, cudaGraphNode_t node, unsigned enabled) { OWN(((struct node *)node)->type); n->disabled = !enabled; return API(cudaSuccess); }
 cudaError_t cudaGraphNodeGetEnabled(cudaGraphExec_t e, cudaGraphNode_t node, unsigned *enabled) { OWN(((struct node *)node)->type); *enabled = !n->disabled; return API(cudaSuccess); }
 
-/* Takes over the parameters of another graph's nodes. Nodes are paired in the order in which each graph got them. */
+/* Takes the parameters from another graph's nodes. Nodes are paired by their position in the order of execution. */
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *info) {
     struct graph *e = (struct graph *)exec, *fresh = graph_copy((struct graph *)graph);
     cudaGraphExecUpdateResultInfo unused;

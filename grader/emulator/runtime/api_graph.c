@@ -74,10 +74,9 @@ struct node **graph_order(struct graph *g) {
     return order;
 }
 
-/* ---- parameters of nodes
- * ------------------------------------------------------------------------------------------------ */
+/* ---- parameters of nodes -------------------------------------------------------------------------------------------------- */
 
-/* Copies the arguments to a new block, in the kernel's layout. */
+/* Copies the arguments into new memory, in the layout of the kernel's parameters. */
 int node_set_kernel(struct node *n, const struct cudaKernelNodeParams *p) {
     const struct kernel_info *k = p ? kernel_info_of(p->func) : NULL;
     if (!k || p->extra) return 0;
@@ -205,7 +204,7 @@ cudaError_t cudaGraphAddMemFreeNode(WHERE, void *p) { NEW(cudaGraphNodeTypeMemFr
 cudaError_t cudaGraphAddNode(cudaGraphNode_t *out, cudaGraph_t g, const cudaGraphNode_t *before, const cudaGraphEdgeData *edges, size_t n, struct cudaGraphNodeParams *p) {
     (void)edges;
     if (p->type == cudaGraphNodeTypeConditional)
-        return (cudaError_t)api_error(__func__, cudaErrorNotSupported, "the emulator has no conditional graph nodes; decide on the host, between two cudaGraphLaunch");
+        return (cudaError_t)api_error(__func__, cudaErrorNotSupported, "the emulator has no conditional graph nodes; decide on the host, between two graph launches");
     if (p->type == cudaGraphNodeTypeMemAlloc) {
         struct cudaMemAllocNodeParams old = {.poolProps = p->alloc.poolProps, .bytesize = p->alloc.bytesize};
         cudaError_t e = cudaGraphAddMemAllocNode(out, g, before, n, &old);
@@ -284,7 +283,7 @@ cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodePar
 
 /* ---- shape ---------------------------------------------------------------------------------------------------------------- */
 
-/* The number of items if `out` is NULL, else as many items as fit. */
+/* The answer of a query: only the number of items if `out` is NULL, otherwise the items, at most `room` of them. */
 struct answer { void **out; size_t room, count; };
 static void put(struct answer *a, void *value) {
     if (a->out && a->count < a->room) a->out[a->count] = value;
@@ -383,8 +382,7 @@ cudaError_t cudaGraphDebugDotPrint(cudaGraph_t handle, const char *path, unsigne
     return API(cudaSuccess);
 }
 
-/* ---- objects that live as long as a graph, that is until the program ends
- * ---------------------------------------------------- */
+/* ---- user objects: graphs, and so the objects that they retain, exist until the program ends ------------------------------ */
 
 struct user_object { void *p; cudaHostFn_t destroy; unsigned count; };
 cudaError_t cudaUserObjectCreate(cudaUserObject_t *out, void *p, cudaHostFn_t destroy, unsigned count, unsigned flags) {

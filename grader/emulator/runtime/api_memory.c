@@ -9,7 +9,7 @@ static cudaError_t allocate(const char *function, void **out, size_t bytes, enum
     *out = NULL;
     if (bytes == 0) return (cudaError_t)api_result(function, cudaSuccess);
     struct allocation *a = memory_allocate(bytes, 512, kind, function);
-    if (!a) return (cudaError_t)api_error(function, cudaErrorMemoryAllocation, "the request for %zu bytes was refused: the GPU has fewer left", bytes);
+    if (!a) return (cudaError_t)api_error(function, cudaErrorMemoryAllocation, "the request for %zu bytes was refused: the GPU has less memory left", bytes);
     *out = (void *)a->start;
     return (cudaError_t)api_result(function, cudaSuccess);
 }
@@ -96,7 +96,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void
 
 /* ---- managed memory -------------------------------------------------------------------------------------------------- */
 
-/* Host and device share it; advice and prefetches are remembered for cudaMemRangeGetAttribute and change nothing. */
+/* Host and device share managed memory. Advice and prefetches have no effect; cudaMemRangeGetAttribute returns them. */
 struct advice { u64 start, end; int read_mostly, preferred, prefetched; };
 static struct advice *advices;
 static u32 advice_count;
@@ -163,11 +163,11 @@ cudaError_t cudaMemRangeGetAttributes(void **data, size_t *sizes, enum cudaMemRa
 
 /* ---- pools ----------------------------------------------------------------------------------------------------------- */
 
-/* A pool is only its attributes and two counts. It allocates as cudaMalloc does, and freed memory is returned immediately. */
+/* A pool is only a table of attributes: it allocates like cudaMalloc, and returns freed memory immediately. */
 struct pool { u64 values[16]; };
 static struct pool default_pool, *device_pool = &default_pool;
 
-/* Allocation takes no time, so its place in the stream matters only where a graph is captured. */
+/* The call itself allocates; the stream matters only if it captures a graph. */
 cudaError_t cudaMallocFromPoolAsync(void **p, size_t n, cudaMemPool_t pool, cudaStream_t s) {
     HOST_CALL();
     if (!pool) return API(cudaErrorInvalidValue);

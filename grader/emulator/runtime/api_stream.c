@@ -1,17 +1,16 @@
-/* Streams, events, and functions of the host in streams. */
+/* Streams, events, and host functions in streams. */
 
 #include "emu.h"
 #include <stdlib.h>
 
 struct event {
-    u64 time, id; /* id: the record's, until it is done */
+    u64 time, id; /* id: of the record's work; 0 if it was done at the call */
     int recorded;
     unsigned flags;
     struct graph *graph; /* if recorded in a stream that is capturing: the nodes that the event stands for */
     struct node **nodes;
     u32 node_count;
 };
-
 
 static struct stream *new_stream(unsigned flags, int priority) {
     static int streams;
@@ -35,7 +34,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int 
 }
 cudaError_t cudaStreamCreate(cudaStream_t *out) { return cudaStreamCreateWithPriority(out, 0, 0); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags) { return cudaStreamCreateWithPriority(out, flags, 0); }
-cudaError_t cudaStreamDestroy(cudaStream_t s) { return API((u64)s <= 2 ? cudaErrorInvalidResourceHandle : cudaSuccess); } /* the stream may still have work */
+cudaError_t cudaStreamDestroy(cudaStream_t s) { return API((u64)s <= 2 ? cudaErrorInvalidResourceHandle : cudaSuccess); } /* not freed: the stream may still have work */
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
     if (captured_graph(stream_of(s))) return API(cudaErrorStreamCaptureUnsupported);
     work_wait(stream_of(s), 0);
@@ -70,7 +69,7 @@ cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from) {
 }
 cudaError_t cudaCtxResetPersistingL2Cache(void) { return API(cudaSuccess); }
 
-/* ---- the host's functions ----------------------------------------------------------------------------------------------- */
+/* ---- host functions ------------------------------------------------------------------------------------------------------- */
 
 struct host_work { struct work work; cudaHostFn_t function; cudaStreamCallback_t callback; cudaStream_t stream; void *data; };
 
@@ -107,7 +106,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
     return API(cudaSuccess);
 }
 cudaError_t cudaEventCreate(cudaEvent_t *out) { return cudaEventCreateWithFlags(out, 0); }
-cudaError_t cudaEventDestroy(cudaEvent_t e) { return API(e ? cudaSuccess : cudaErrorInvalidResourceHandle); } /* a record may still be pending */
+cudaError_t cudaEventDestroy(cudaEvent_t e) { return API(e ? cudaSuccess : cudaErrorInvalidResourceHandle); } /* not freed: a record may still be pending */
 
 struct event_work { struct work work; struct event *event; };
 static int run_record(struct work *work) {

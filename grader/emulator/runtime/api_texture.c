@@ -5,7 +5,7 @@
 
 static int is_integer(enum cudaChannelFormatKind kind) { return kind == cudaChannelFormatKindSigned || kind == cudaChannelFormatKindUnsigned; }
 
-/* Bytes of an element with one, two or four channels of equal width of 8, 16 or 32 bits; 0 for any other format. */
+/* The bytes of an element with one, two or four channels of 8, 16 or 32 bits each; 0 for any other format. */
 static u32 element_bytes(const struct cudaChannelFormatDesc *f) {
     const int bits[4] = {f->x, f->y, f->z, f->w};
     int n = 0;
@@ -115,7 +115,7 @@ static int set_resource(struct texture *t, const struct cudaResourceDesc *r) {
         t->slice = t->pitch * at_least_one(a->extent.height);
     } else if (r->resType == cudaResourceTypeLinear) {
         u32 element = element_bytes(&r->res.linear.desc);
-        if (!element || (u64)r->res.linear.devPtr % 512 % 16) return cudaErrorInvalidValue;
+        if (!element || (u64)r->res.linear.devPtr % 16) return cudaErrorInvalidValue;
         set_format(t, &r->res.linear.desc, element);
         t->memory = (u64)r->res.linear.devPtr;
         t->size[0] = (u32)(r->res.linear.sizeInBytes / element);

@@ -1,5 +1,5 @@
-/* atom and red, lane by lane in lane order. Shared and local memory belong to one worker thread; global memory is updated
- * with the host's atomics because other workers run other blocks. */
+/* atom and red, lane by lane in lane order. They use the host's atomics, because other worker threads run other blocks at
+ * the same time. */
 
 #include "emu.h"
 

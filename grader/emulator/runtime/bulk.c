@@ -1,10 +1,10 @@
 /* cp.async.bulk: copies that the hardware makes by itself (PTX ISA, "Data Movement and Conversion Instructions: Bulk copy").
  *
- * A copy is checked when it is issued and arrives later. One that completes at a barrier object arrives while threads test
- * that object in vain, or now and then while they test another: in a random order, which depends on the seed of
- * GRADER_EMULATOR_SCHEDULE alone. So a program that does not wait reads what was there before. A copy of a bulk group
- * arrives when its thread waits for the group, at the latest at the end of the block; wait_group.read only reads its
- * source. Sources are read as late as that, so a source that is overwritten too early is a wrong result too. */
+ * A copy is checked when it is issued, and its bytes arrive later. A copy that completes at a barrier object arrives while
+ * threads test that object without success, or occasionally while they test another object. The order is random and
+ * depends only on the seed of GRADER_EMULATOR_SCHEDULE. So a program that does not wait reads the old content. A copy of
+ * a bulk group arrives when its thread waits for the group, or else at the end of the block; wait_group.read only reads
+ * the source. Sources are read equally late, so overwriting a source too early gives a wrong result, too. */
 
 #include "async.h"
 #include "counters.h"
@@ -14,22 +14,22 @@
 struct transfer {
     u8 *to;
     const u8 *from;
-    u8 *read;    /* the source's bytes, once they have been read ahead of the arrival; else NULL */
+    u8 *read;    /* the source's bytes if they have been read before the arrival, else NULL */
     u64 *object; /* barrier object; NULL for a copy of a bulk group */
-    struct block *target; /* whose shared memory it is */
+    struct block *target; /* the block whose shared memory receives the bytes */
     u32 bytes, site, warp, lane, group;
-    u32 phase;   /* of its barrier object, at its issue */
+    u32 phase;   /* of its barrier object, when the copy was issued */
     int reads_shared;
     u32 reads;   /* the number of its read of shared memory (proxies.c), or 0 */
     u32 shared;  /* offset in the shared memory of a block */
-    struct box *box; /* of a tensor; NULL for bytes without a map */
+    struct box *box; /* of a tensor copy; else NULL */
     int reduction, type;
 };
 
 struct bulk {
     struct transfer *in_flight;
     u32 count, capacity;
-    u32 *group; /* of each thread's next copy */
+    u32 *group; /* the group of each thread's next copy */
     u64 random;
 };
 
@@ -54,7 +54,7 @@ void bulk_release(struct block *b) {
 
 static int is_watched(const struct block *b) { return b->launch->module->info->sanitize != 0; }
 
-/* The bytes arrive; the copy leaves the list, whose order is of no meaning. */
+/* Makes the bytes of copy `i` arrive and removes it from the list, which has no order. */
 static void arrive(struct block *b, u32 i) {
     struct transfer t = b->bulk->in_flight[i];
     b->bulk->in_flight[i] = b->bulk->in_flight[--b->bulk->count];
@@ -87,7 +87,8 @@ void bulk_progress(struct block *b, const u64 *object) {
     for (u32 i = 0; i < b->cluster->size; i++) progress(b->cluster->blocks[i], object, &bulk_of(b)->random);
 }
 
-/* In a cluster, copies to other blocks continue; they are discarded with its memory. */
+/* Called when a block ends. In a cluster, copies that complete at barrier objects continue, because they may go to other
+ * blocks; what has not arrived when the block's memory is used again is discarded. */
 void bulk_finish(struct block *b) {
     for (u32 i = b->bulk ? b->bulk->count : 0; i--;) {
         const struct transfer *t = &b->bulk->in_flight[i];
@@ -127,7 +128,7 @@ static struct transfer *issue(struct warp *w, u32 site, u32 lane, struct block *
 
 static i64 object_place(const struct transfer *t) { return t->object ? (u8 *)t->object - t->target->shared : -1; }
 
-/* Copies between global and shared memory; `blocks` get the bytes. */
+/* Counts a copy between global and shared memory; `blocks` is the number of blocks that receive the bytes. */
 static void count_copy(struct warp *w, int loads, u32 blocks, u32 bytes) {
     if (!w->counters) return;
     if (!loads) {
@@ -145,7 +146,7 @@ static void count_copy(struct warp *w, int loads, u32 blocks, u32 bytes) {
     count_async(w, ASYNC_MULTICAST_BYTES, (u64)bytes * (blocks - 1));
 }
 
-/* The same place in each block of a multicast, whose bits of `blocks` are taken one by one; else only the place itself. */
+/* `address` in the next block of a multicast, whose bit is removed from `blocks`; without a multicast, `address` itself. */
 static u64 next_place(u64 address, u32 *blocks, int multicast) {
     const u64 rank = multicast ? lowest_lane(*blocks) + 1u : 0;
     *blocks &= *blocks - 1;
@@ -177,7 +178,7 @@ void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_cop
     }
 }
 
-/* What an H200 refuses; the PTX ISA does not say so. */
+/* Reports a fault for a box that an H200 refuses. The PTX ISA does not mention these limits. */
 static void check_corner(struct warp *w, u32 site, u32 l, const struct box *box, int stores) {
     const struct tensor_map *m = &box->map;
     if (box->at[0] * (i32)m->element % 16)
@@ -201,16 +202,16 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_co
         struct box box = {0};
         memcpy(&box.map, quiet_address(w, global_site, SPACE_GENERIC, map[l], l), sizeof box.map);
         if (box.map.magic != MAP_MAGIC || box.map.rank != how.dimensions)
-            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a bulk copy of %u dimensions by memory that is not a tensor map of %u dimensions: pass the CUtensorMap as a const __grid_constant__ parameter",
+            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "the map of a bulk copy of %u dimensions is not a tensor map of %u dimensions: pass the CUtensorMap as a const __grid_constant__ parameter",
                      how.dimensions, how.dimensions);
         if ((box.map.pixels != 0) != (how.by_pixels != 0))
-            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a bulk copy in %s mode by a tensor map from cuTensorMapEncode%s", how.by_pixels ? "im2col" : "tile", how.by_pixels ? "Tiled" : "Im2col");
+            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a bulk copy in %s mode with a tensor map from cuTensorMapEncode%s", how.by_pixels ? "im2col" : "tile", how.by_pixels ? "Tiled" : "Im2col");
         for (u32 i = 0; i < how.dimensions; i++) box.at[i] = (i32)at[32 * i + l];
         for (u32 i = 0; i < how.offsets; i++) box.offset[i + 1] = at[32 * (how.dimensions + i) + l];
         check_corner(w, global_site, l, &box, object == NULL);
         const u32 bytes = box_bytes(&box.map);
         if (shared[l] % 128)
-            rt_fault(w, shared_site, l, cudaErrorMisalignedAddress, "a tensor's box in shared memory must begin at a multiple of 128 bytes, and begins %u after one: declare it __align__(128)",
+            rt_fault(w, shared_site, l, cudaErrorMisalignedAddress, "a tensor's box in shared memory must begin at a multiple of 128 bytes, but begins %u bytes past one: declare it __align__(128)",
                      (u32)(shared[l] % 128));
         u64 first, last;
         if (box_extent(&box, &first, &last)) {
@@ -232,7 +233,7 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_co
     }
 }
 
-/* st.async and red.async (PTX ISA): they arrive like a bulk copy, but read their values when issued. */
+/* st.async and red.async (PTX ISA): they arrive like a bulk copy, but their values are read when they are issued. */
 void rt_send(struct warp *w, u32 site, struct bulk_copy how, u32 size, u32 count, const u64 *to, const u64 *object, const u64 *values, u32 m) {
     const u64 window = how.to == SPACE_GENERIC ? SHARED_WINDOW : 0;
     for (u32 todo = m; todo; todo &= todo - 1) {
@@ -279,7 +280,7 @@ void rt_bulk_wait(struct warp *w, u32 pending, int only_read, u32 m) {
         if (t->object || t->warp != w->index || !(m >> t->lane & 1) || q->group[32 * t->warp + t->lane] - t->group <= pending) continue;
         if (!only_read) arrive(w->block, i);
         else if (!t->read) {
-            t->read = memcpy(malloc(t->bytes + 128), t->from, (t->bytes + 127) & ~127u); /* whole lines of a swizzle */
+            t->read = memcpy(malloc(t->bytes + 128), t->from, (t->bytes + 127) & ~127u); /* a swizzle moves chunks within 128 bytes */
             if (t->reads) read_ends(w, t->reads);
         }
     }

@@ -1,23 +1,21 @@
 /* Clusters of blocks (PTX ISA, "Cluster of Cooperative Thread Arrays").
  *
- * One worker runs all blocks of a cluster, in turns, so they reach each other's shared memory like their own. A block that
- * has ended keeps its memory until the whole cluster has, but an access to it is a fault, as it may be on a GPU. So is an
- * access before that which the block did not wait for: it is reported when the block ends. */
+ * One worker runs all blocks of a cluster in turn, so they access each other's shared memory like their own. A block that
+ * has ended keeps its memory until the whole cluster has ended, but an access to this memory is a fault, as it can be on a
+ * GPU. An access before the block's end is an error, too, if nothing made the block wait for it: cluster_check_end reports
+ * it. */
 
 #include "emu.h"
 #include <stdlib.h>
 
-#define VAIN_MAXIMUM (FUEL / 16)
-
-/* The number in the grid of the block with a rank in a cluster. */
-void cluster_place(const struct launch *l, u64 number, u32 rank, u64 *index) {
+u64 cluster_place(const struct launch *l, u64 number, u32 rank) {
     u64 at[3];
     for (u32 d = 0; d < 3; d++) {
         const u64 clusters = l->grid[d] / l->cluster[d];
         at[d] = number % clusters * l->cluster[d] + rank % l->cluster[d];
         number /= clusters, rank /= l->cluster[d];
     }
-    *index = (at[2] * l->grid[1] + at[1]) * l->grid[0] + at[0];
+    return (at[2] * l->grid[1] + at[1]) * l->grid[0] + at[0];
 }
 
 struct block *cluster_leave(struct block *b) {

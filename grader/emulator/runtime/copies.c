@@ -4,12 +4,11 @@
  * shared memory keeps its old content, which a program that reads too early gets every time. A copy that its thread
  * never waits for does not arrive at all; PTX promises its arrival only at the end of the kernel.
  *
- * The source is read at the arrival, which PTX leaves open. A program that overwrites the source before it has waited
- * then computes a wrong result, which reading at the issue would hide. It also means that the bytes are moved once instead of
- * twice.
+ * The source is read at the arrival; PTX does not say when. So a program that overwrites the source before it has waited
+ * computes a wrong result, which reading at the issue would hide. Reading late also moves the bytes once instead of twice.
  *
  * A warp's copies are kept in the order of their issue, one record for each instruction. Each lane numbers its own
- * groups, since lanes may part: a commit takes a lane to its next group. Only differences of these numbers matter. */
+ * groups, because lanes can diverge; a commit increments the lane's number. Only differences of these numbers matter. */
 
 #include "emu.h"
 #include <stdlib.h>
@@ -80,11 +79,12 @@ static struct copy *next_copy(struct warp *w, struct copies *q) {
 
 static int is_watched(const struct warp *w) { return w->block->launch->module->info->sanitize != 0; }
 
-/* A lane's target, and below its source, by a quick test, or else by the slow path (access.c), which reports faults. */
+/* The target of a lane's copy, after a quick test or from the slow path (access.c), which reports faults. */
 static inline u32 target(struct warp *w, u32 site, u64 addr, u32 lane, u32 size, int watched) {
     if (LIKELY(!watched && addr + size <= w->shared_size && !(addr & (size - 1)))) return (u32)addr;
     return (u32)((u8 *)rt_address(w, site, SPACE_SHARED, addr, lane, size) - w->shared);
 }
+/* Likewise the source. */
 static inline const u8 *source(struct warp *w, u32 site, u64 addr, u32 lane, u32 size, u32 used, int watched) {
     const struct site *c = &w->sites[site];
     if (LIKELY(!watched && addr >= c->lo && addr + size <= c->hi && !(addr & (size - 1)))) return (const u8 *)(addr + (u64)c->delta);
@@ -114,7 +114,7 @@ void rt_copy_commit(struct warp *w, u32 m) {
     }
 }
 
-/* Lanes that have committed more than `pending` groups, counted from the copy's own group. */
+/* Lanes that have committed more than `pending` groups since the copy was issued, its own group included. */
 static u32 lanes_past(const struct copies *q, const struct copy *c, u32 pending) {
     u32 lanes = 0;
     for (int i = 0; i < PIECES; i++) {
@@ -143,6 +143,6 @@ static void wait_for(struct warp *w, struct copies *q, u32 pending, int all, u32
 
 void rt_copy_wait(struct warp *w, u32 pending, u32 m) { wait_for(w, copies_of(w), pending, 0, m); }
 
-/* For cp.async.mbarrier.arrive, by which a barrier object waits for a thread's copies. PTX allows them to arrive at
- * once. */
+/* For cp.async.mbarrier.arrive, which makes a barrier object wait for a thread's copies. Here they arrive immediately,
+ * as PTX allows. */
 void rt_copy_arrive_all(struct warp *w, u32 m) { wait_for(w, copies_of(w), 0, 1, m); }

@@ -25,7 +25,7 @@ static u32 distinct_sectors(const u64 *addr, u32 m) {
     return n;
 }
 
-/* Local memory is interleaved: word i of 32 lanes is 128 consecutive bytes, 8 lanes a sector. */
+/* Local memory is interleaved: word i of 32 lanes is 128 consecutive bytes, so 8 lanes share a sector. */
 static u32 local_sectors(const u64 *addr, u32 m, u32 bytes) {
     u32 n = 0;
     for (u32 first = 0; first < 32; first += 8) {
@@ -99,7 +99,7 @@ static u32 same_address(const u64 *addr, u32 m) {
     return most ? most - 1 : 0;
 }
 
-/* Bytes from each lane to the next, if they are the same for all. */
+/* The distance from each lane to the next in bytes; STRIDE_IRREGULAR if it varies. */
 static i64 stride_of(const u64 *addr, u32 m) {
     u32 a = lowest_lane(m), b;
     i64 stride = 0;
@@ -176,7 +176,7 @@ void rt_count_a(struct warp *w, u32 access, int space, u64 base, i64 stride, u32
         addr[l] = base + (u64)stride * l;
         if (space == SPACE_SHARED || space == SPACE_LOCAL) addr[l] = (u32)addr[l];
     }
-    if (space == SPACE_GENERIC) { /* no pattern: a repeat might lie in another space */
+    if (space == SPACE_GENERIC) { /* no pattern: a repeat might be in another space */
         count_request(w, access, space, addr, m);
         return;
     }
@@ -293,8 +293,7 @@ void counters_stop(struct worker *k, struct launch *l) {
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- the trace
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- the trace ------------------------------------------------------------------------------------------------------- */
 
 /* A kernel's counters by source line, over all its launches; written when the program ends. */
 struct kernel_lines { const struct kernel_info *kernel; const struct module_info *info; struct counters *sum; struct kernel_lines *next; };

@@ -6,16 +6,16 @@
  * with how many lanes. Branches where lanes diverge, and loads and stores, whose cost depends on the lanes' addresses,
  * call a function. Each worker thread has its own counters, which are added up when a launch ends.
  *
- * A request is one load or store instruction of one warp. It takes up, on every architecture from sm_70,
+ * A request is one load or store instruction of one warp. On every architecture from sm_70 on, it takes
  *
  *   in global and local memory    the 32-byte sectors that its lanes touch, each once;
- *   in shared memory              wavefronts: each reads one word from each of 32 banks of 4 bytes, for any number of
- * lanes.
+ *   in shared memory              wavefronts: each reads one word from each of 32 banks of 4 bytes, for any number
+ *                                 of lanes.
  *
  * With 8 bytes per lane the half-warps are served one after the other, with 16 bytes per lane the quarter-warps. Two
  * half-warps, or the two quarters of a half, share a wavefront if each lane reads what its neighbour reads (lane ^ 1 in
- * all pairs, or lane ^ 2 in all): so a broadcast of a float4 takes two wavefronts, as on an H200. A bank conflict is a
- * wavefront beyond the first for such a group. */
+ * all pairs, or lane ^ 2 in all): so a broadcast of a float4 takes two wavefronts, as on an H200. Each
+ * wavefront of such a group beyond its first is a bank conflict. */
 #ifndef COUNTERS_H
 #define COUNTERS_H
 
@@ -26,10 +26,10 @@ enum instruction_class {
     CLASS_INTER_THREAD, CLASS_MISC, CLASSES
 };
 enum precision { PRECISION_HALF, PRECISION_SINGLE, PRECISION_DOUBLE, PRECISIONS };
-enum operation { OPERATION_ADD, OPERATION_MUL, OPERATION_FMA, OPERATION_SPECIAL, OPERATIONS }; /* one fma is one here */
+enum operation { OPERATION_ADD, OPERATION_MUL, OPERATION_FMA, OPERATION_SPECIAL, OPERATIONS }; /* an fma counts as one operation */
 
-/* Instructions of a slot by class: `issued` by the warp, and `done` by its lanes, which leaves out predicated ones. A
- * predicated instruction is issued in its block's slot and done in a separate slot. */
+/* Instructions of a slot by class: `issued` by the warp, `done` by its lanes. A predicated instruction counts as issued in
+ * its block's slot and as done in a slot of its own, which only the lanes with a true predicate enter. */
 struct slot_info {
     u16 issued[CLASSES], done[CLASSES];
     u16 operations[PRECISIONS][OPERATIONS]; /* arithmetic operations of one lane */
@@ -57,8 +57,8 @@ struct branch_count { u64 reached, parted; };
 enum target { TARGET_GLOBAL, TARGET_SHARED, TARGET_LOCAL, TARGETS };
 #define STRIDE_IRREGULAR INT64_MIN
 /* Counters of one access in one space. `units` are sectors or wavefronts, `excess` those beyond what the lanes' bytes
- * need. For atomics in shared memory `units` are lanes that had to wait for another of the warp with the same address.
- * `worst` is the most units of a request, `stride` that request's bytes from lane to lane. */
+ * need. For atomics in shared memory `units` are lanes that had to wait for another lane with the same address. `worst` is
+ * the largest number of units of one request, `stride` that request's distance from lane to lane in bytes. */
 struct access_count { u64 requests, lanes, units, excess; u32 worst; i64 stride; };
 /* The last evenly spaced request of an access, and how often it has been repeated. A request's cost depends only on its
  * start within a word (in global memory, a sector), the spacing of its lanes, and which of them take part: moving it by
@@ -66,8 +66,9 @@ struct access_count { u64 requests, lanes, units, excess; u32 worst; i64 stride;
 struct pattern { u64 phase; i64 stride; u32 lanes, units, excess; enum target target; u64 repeats; };
 #define PHASE(space, base) ((base) % ((space) == SPACE_GLOBAL ? 32 : 4))
 
-/* The work of Hopper's asynchronous instructions. Bytes of a multicast are those that other blocks receive; stages are the most barrier
- * objects of a block at which copies under way complete; waits are those tests of barrier objects that end one. */
+/* The work of Hopper's asynchronous instructions. MULTICAST_BYTES are those that a multicast brings to blocks beyond the
+ * first. WAITS are tests of barrier objects that succeed in all lanes. STAGES is a maximum: the number of a block's
+ * barrier objects at which copies under way complete. */
 enum async_count {
     ASYNC_PRODUCTS, ASYNC_PRODUCTS_FROM_REGISTERS, ASYNC_LOADS, ASYNC_LOAD_BYTES, ASYNC_STORE_BYTES, ASYNC_MULTICAST_BYTES,
     ASYNC_WAITS, ASYNC_STAGES, ASYNC_COUNTS
@@ -99,7 +100,7 @@ INLINE void count_async(struct warp *w, enum async_count what, u64 n) {
 }
 void rt_count_switch(struct warp *w, u32 branch, const u32 *index, u32 m);
 
-/* One request of the lanes in m: addresses evenly spaced (_a), a row of 32 bits (_w) or of 64 (_q), as for rt_load_…. */
+/* Count one request of the lanes m. The suffixes are those of rt_load_…: _a, _w, _q. */
 void rt_count_a(struct warp *w, u32 access, int space, u64 base, i64 stride, u32 m) COLD;
 void rt_count_w(struct warp *w, u32 access, int space, const u32 *addr, u32 m);
 void rt_count_q(struct warp *w, u32 access, int space, const u64 *addr, u32 m);
@@ -110,8 +111,9 @@ INLINE void count_a(struct warp *w, u32 access, int space, u64 base, i64 stride,
 }
 #define count_w rt_count_w
 #define count_q rt_count_q
-/* ldmatrix and stmatrix of `count` matrices: lanes 8 j .. 8 j + 7 name the rows of matrix j. */
+/* Count one asynchronous copy: the accesses `from` global memory and `to` shared memory. */
 void rt_count_copy(struct warp *w, u32 from, u32 to, const u64 *source, const u64 *target, u32 m);
+/* Count ldmatrix or stmatrix of `count` matrices: lanes 8 j .. 8 j + 7 name the rows of matrix j. */
 void rt_count_matrix(struct warp *w, u32 access, const u64 *addr, u32 count);
 
 #endif

@@ -1,13 +1,14 @@
 /* griddepcontrol: a kernel that may begin before the one before it in its stream has ended (PTX ISA, "griddepcontrol"; CUDA
  * programming guide, "Programmatic Dependent Launch").
  *
- * Asynchronous means as late as it may be here too. The launch of a kernel that triggers its dependents is held until the
- * program does something else. If that is a launch with programmatic stream serialization in the same stream, the two
- * overlap: the warps of the first stop where they trigger, the second runs until its warps wait for the first, or to its
- * end, and only then the first continues. So what the first writes after its trigger is never there for a second one that
- * does not wait. Otherwise the held launch just runs (work.c).
+ * Here, too, the emulator is as late as the specification allows. The launch of a kernel that triggers its dependents is
+ * held until the program submits other work or waits. If that work is a launch with programmatic stream serialization in
+ * the same stream, the two kernels overlap: the warps of the first stop where they trigger; the second runs until its
+ * warps wait for the first, or to its end; only then the first continues. So a second kernel that does not wait never
+ * sees what the first writes after its trigger. In all other cases the held launch simply runs (work.c).
  *
- * A grid with more blocks than run at once is not stopped: its last blocks trigger when most others have ended. */
+ * A grid with more than AT_ONCE blocks (launch.c) is not stopped, because its last blocks trigger when most others have
+ * ended. */
 
 #include "emu.h"
 

@@ -1,6 +1,6 @@
-/* The table of device.h. Limits: CUDA C++ Programming Guide 13.0, "Compute Capabilities", table "Technical Specifications
- * per Compute Capability". Sizes and clocks: those of an A100 40 GB, an L40S and an H200, by NVIDIA's data sheets; the H200's
- * were compared with its driver's. */
+/* The emulated GPUs. Limits: CUDA C++ Programming Guide 13.0, "Compute Capabilities", table "Technical Specifications per
+ * Compute Capability". Sizes and clocks: NVIDIA's data sheets of the A100 40 GB, the L40S and the H200; those of the H200
+ * were compared with what its driver reports. */
 
 #include "device.h"
 
@@ -12,7 +12,8 @@ static const struct device_facts devices[] = {
 };
 const struct device_facts *gpu;
 
-/* The target that a program's modules are compiled for; they define it too, and the linker takes their definition. */
+/* The architecture that a program is compiled for. The program's modules define this variable too; the linker takes their
+ * definition, because this one is weak. */
 __attribute__((weak)) uint32_t emulated_architecture = 80;
 
 __attribute__((constructor(101))) static void choose(void) {

@@ -16,16 +16,19 @@
  * Memory
  *   memory.c      allocations: the table of what is allocated where, device arena, lookups
  *   written.c     which bytes of global memory hold a value
+ *   guard.c       host memory that the program must not touch
  * Watching and counting
  *   order.c       the order of a launch's accesses by barriers, fences and atomics
  *   shadow.c      races and uninitialised reads in shared and global memory
  *   proxies.c     accesses to shared memory by asynchronous operations
  *   counters.c    the counters of a program built to count
  * Execution
- *   access.c      loads and stores that left the fast path; decides what is a fault
+ *   access.c      the slow path of loads and stores; decides what is a fault
  *   copies.c      asynchronous copies, which arrive when a thread waits for them
  *   syncwarp.c    __syncwarp() that not all lanes of its mask reach
  *   cluster.c     clusters of blocks: their barrier, and whose shared memory an address names
+ *   registers.c   setmaxnreg, by which warps pass on registers
+ *   dependents.c  kernels that begin before their predecessor has ended
  *   faults.c      the first fault, which stops its launch
  *   barriers.c    the barriers of a block
  *   blocks.c      the memory of blocks: stacks, shared and local memory
@@ -43,10 +46,11 @@
  *   bulk.c        bulk copies, which arrive while threads wait for them
  *   wgmma*.c      products of warpgroups, which take effect when threads wait for them
  *   tensor*.c     matrix instructions
- *   textures.c    tex, suld and sust
+ *   textures.c    tex, tld4, suld and sust
  *   print.c       device printf and assert
  * The API
  *   work.c        work submitted to streams, and the order in which it runs
+ *   pending.c     copies that do not wait for a kernel that uses the same memory
  *   launch.c      registration of kernels and variables, launch checks, cudaLaunchKernel
  *   api_*.c       the CUDA runtime API by subject
  *   absent.c      functions that the emulator refuses
@@ -72,8 +76,8 @@ int api_error(const char *function, int code, const char *format, ...) __attribu
 #define API(code) ((cudaError_t)api_result(__func__, (int)(code)))
 /* The sticky error of a kernel's fault, which synchronising calls report; 0 if there is none. */
 int surface_fault(void);
-extern int sticky_error;  /* reported: every later call returns it */
-extern int pending_fault; /* a kernel faulted; not reported to the host yet */
+extern int sticky_error;  /* a fault that the host knows of: every later call returns it */
+extern int pending_fault; /* a kernel's fault that the host does not know of yet */
 #define MUST_NOT_RUN (sticky_error || pending_fault) /* nothing runs after a fault */
 
 /* ---- memory --------------------------------------------------------------------------------------------------------- */
@@ -82,7 +86,7 @@ enum memory_kind { MEMORY_DEVICE, MEMORY_MANAGED, MEMORY_PINNED, MEMORY_REGISTER
 
 struct allocation {
     u64 start, size;  /* device addresses */
-    i64 delta;        /* + device address = host address */
+    i64 delta;        /* device address + delta = host address */
     enum memory_kind kind;
     int freed;
     u64 serial;       /* order of allocation, for reports */
@@ -157,18 +161,19 @@ extern struct stream legacy_stream;
 extern int default_stream_per_thread;
 struct stream *stream_of(cudaStream_t handle);
 int stream_number(cudaStream_t s);
-int stream_waits(const struct stream *s, const struct stream *earlier); /* work in `s` for earlier work in the other */
+int stream_waits(const struct stream *s, const struct stream *earlier); /* whether work in `s` waits for earlier work in `earlier` */
 
-/* In a stream that captures, each adds a node to its graph; in others they return -1. */
-struct move;
-struct graph *captured_graph(struct stream *s);
+struct graph *captured_graph(struct stream *s); /* NULL if the stream does not capture */
+/* In a stream that captures, these add a node to its graph; in other streams they return -1. */
 int capture_launch(cudaStream_t stream, const void *host, dim3 grid, dim3 block, void **args, size_t shared);
 int capture_move(cudaStream_t stream, const struct move *m);
 int capture_set(cudaStream_t stream, void *to, u64 pitch, u32 value, u32 element, u64 width, u64 rows);
 int capture_host(cudaStream_t stream, cudaHostFn_t f, void *data);
 int capture_event(cudaStream_t stream, cudaEvent_t event, enum cudaGraphNodeType type);
 int capture_alloc(cudaStream_t stream, void *p, int is_free);
+/* The graph and the last nodes of a stream that captures; -1 for other streams. */
 int capture_record(cudaStream_t stream, struct graph **graph, struct node ***nodes, u32 *count);
+/* Makes the stream join a graph's capture and wait for these nodes. */
 int capture_wait(cudaStream_t stream, struct graph *graph, struct node **nodes, u32 count);
 
 /* The first member of submitted work. `run` returns 0 if it got nowhere and must be called again on another thread. */
@@ -181,10 +186,10 @@ struct work {
     int on_heap, is_running;
     int triggers, may_overlap;           /* a kernel that triggers dependents; one that may begin before its prerequisite has ended */
     volatile int stops_at_trigger;       /* dependents.c */
-    struct work *volatile prerequisite, *dependent; /* what it overlaps with: not ended, begun later */
+    struct work *volatile prerequisite, *dependent; /* kernels it overlaps with: the earlier one until that has ended, the later one */
 };
-/* Runs work, or keeps it for later: a copy of `bytes`, or the work itself if it is on the heap, where work.c then frees
- * it. Returns its id if it is not done yet, else 0. */
+/* Runs work, or queues it: if it is on the heap, the work itself, which work.c then frees; otherwise a copy of its `bytes`.
+ * Returns its id if it is not done yet, else 0. */
 u64 work_submit(struct work *w, size_t bytes);
 /* Both act on the work with this id, or, if that is 0, on the work that this stream would wait for (NULL: on all work). */
 int work_is_done(const struct stream *s, u64 id);
@@ -206,7 +211,7 @@ struct launch {
     u32 threads, warps;
     u32 cluster[3], cluster_size; /* blocks; 1 without clusters */
     u64 blocks;
-    u64 next; /* block, or cluster of blocks, to start */
+    u64 next; /* the next block, or cluster of blocks, to start */
     u64 id;
     int cooperative, has_clusters;
     volatile int abort;
@@ -259,7 +264,7 @@ struct block {
     u32 stamp, epoch, segment, fenced_segments, acquired, acquiring, cluster_synced; /* order.c */
     u32 waited; /* the stamp of the last griddepcontrol.wait; dependents.c */
     struct proxies *proxies; /* proxies.c; NULL until needed */
-    u32 asked_in_vain; /* mbarrier.c: tests since any other progress */
+    u32 asked_in_vain; /* mbarrier.c: unsuccessful tests since any other progress */
     struct objects *objects; /* mbarrier.c */
     struct copies *copies; /* copies.c: of each warp; NULL until the first copy */
     struct cluster *cluster; /* cluster.c; NULL without one */
@@ -271,25 +276,29 @@ struct block {
 #define CLUSTER_MAXIMUM 16u
 struct cluster {
     struct block *blocks[CLUSTER_MAXIMUM]; /* by rank */
-    u32 size, ended, arrived, phase;       /* of the barrier: threads that have arrived, and phases completed */
-    u32 completed;                         /* the stamp of the last one */
+    u32 size, ended;                       /* blocks */
+    u32 arrived, phase;                    /* of the barrier: threads that have arrived, and phases completed */
+    u32 completed;                         /* the stamp of the last completed phase */
 };
-/* Starts a cluster with the next blocks, and ends a block: returns the blocks whose memory is free, by pool_next. */
-void cluster_place(const struct launch *l, u64 number, u32 rank, u64 *index);
+/* The index in the grid of the block with this rank in cluster `number`. */
+u64 cluster_place(const struct launch *l, u64 number, u32 rank);
+/* Ends a block. Returns the blocks whose memory is now free, linked by pool_next. */
 struct block *cluster_leave(struct block *b);
-/* A block ends: reports the last access of another block to its shared memory if nothing made it wait for that. */
+/* Called when a block ends: reports another block's last access to its shared memory if nothing made it wait for that. */
 void cluster_check_end(struct block *b);
 /* The block that an address of shared memory in a cluster names; NULL if there is none, or it has ended. */
 struct block *cluster_block(struct block *b, u64 address);
 
-/* Threads of the block that wait for other threads may continue: the block has not spun for long. */
+/* Unsuccessful tests in a row, without any other progress, after which a block counts as deadlocked. */
+#define VAIN_MAXIMUM (FUEL / 16)
+/* Called when waiting threads of the block may be able to continue, so that it does not count as spinning. */
 INLINE void makes_progress(struct block *b) { b->asked_in_vain = b->polls = b->waits = 0; }
 
 struct worker {
     pthread_t thread;
     u32 index;
     struct launch *launch;
-    struct block **active; /* resident ones of the launch */
+    struct block **active; /* the launch's resident blocks */
     u32 active_count, active_capacity;
     int more; /* blocks may remain to be started */
     struct allocation *workspace; /* for the grid barrier of cooperative groups */
@@ -299,7 +308,7 @@ struct worker {
     struct allocation **site_allocations; /* when accesses are watched: what each site last touched */
     void *scheduler_stack_pointer;
     struct fiber *running; /* the last warp that ran */
-    struct block *free_blocks; /* of the capacity below */
+    struct block *free_blocks; /* with the capacity below */
     u32 capacity_warps, capacity_shared, capacity_local;
     struct counters *counters;
 };
@@ -308,26 +317,27 @@ const struct kernel_info *kernel_info_of(const void *host); /* NULL if the point
 extern int computed_floats; /* whether a kernel ran that may compute with floating-point numbers */
 extern u32 shadow_checks; /* SANITIZE_…, of all modules */
 void shadow_start(struct block *b);
-/* Called before and after a worker's blocks of a launch; the launch's counters as a JSON object; the trace at the end. */
-void counters_start(struct worker *k, struct launch *l);
-void counters_stop(struct worker *k, struct launch *l);
-void counters_text(struct launch *l, char *buffer, size_t size);
-void counters_finish(void);
+void counters_start(struct worker *k, struct launch *l); /* before a worker's blocks of a launch */
+void counters_stop(struct worker *k, struct launch *l);  /* after them */
+void counters_text(struct launch *l, char *buffer, size_t size); /* the launch's counters as a JSON object */
+void counters_finish(void); /* writes the counts by source line to the trace */
 void shadow_end_epoch(struct block *b); /* all have reached a barrier, or left */
 void shadow_end(struct block *b);
 int shadow_order(struct warp *w, u32 site);
-/* `whose` shared memory it is, or NULL for global memory. */
+/* `whose`: the block whose shared memory is accessed; NULL for global memory. `host` is the host address of the bytes, `value`
+ * what a store is about to write there. */
 void shadow_access(struct warp *w, u32 site, struct block *whose, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value);
-/* The bytes of a copy, which shadow_access recorded at its issue, have arrived in the shared memory of `target`. `swizzle`:
- * the chunks of 16 bytes of its tensor map's, or 0 without a map. Not `on_time`: later than what waits for them, which has
- * been reported. */
+/* The bytes of a copy, which shadow_access recorded at its issue, have arrived in the shared memory of `target`. `swizzle` is
+ * the number of 16-byte chunks of the tensor map's swizzle, or 0 without a map. `on_time` is 0 if they arrived after the phase
+ * that should have waited for them, which has been reported. */
 void shadow_arrival(struct warp *w, struct block *target, u32 site, u64 addr, u32 lane, u32 bytes, u32 swizzle, int on_time);
-/* An operation begins to read shared memory: until it ends, shadow_access counts all reads as its own. Returns its number. */
+/* An asynchronous operation begins to read shared memory. Until the next one begins, shadow_access counts asynchronous reads
+ * as its own. Returns its number. */
 u32 read_begins(struct warp *w, u32 site, u32 lane);
 void read_ends(struct warp *w, u32 number);
 /* A wgmma reads a chunk through a descriptor whose swizzle covers this many chunks of 16 bytes. */
 void check_swizzle(struct warp *w, u32 site, u32 addr, u32 swizzle);
-/* A copy is to complete at a barrier object of the block. */
+/* Called when a copy is issued that completes at a barrier object of the block. */
 void check_object(struct warp *w, u32 site, u32 lane, u32 addr);
 void proxies_start(struct block *b);
 void proxies_end(struct block *b);
@@ -358,11 +368,11 @@ int written_all(const struct allocation *a, u64 offset, u64 bytes);
 void written_by_host(void *to, u64 bytes);
 void written_copy(const char *function, void *to, const void *from, u64 bytes);
 
-/* rt_address for an access of `bytes` of which only `used` are read. */
 /* The host address of a valid access, which sanitizers do not record. */
 void *quiet_address(struct warp *w, u32 site, int space, u64 addr, u32 lane);
+/* rt_address for an access of `bytes` of which only `used` are read. */
 void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used);
-u64 schedule_seed_of(u64 index); /* of random numbers for one block; not 0 */
+u64 schedule_seed_of(u64 index); /* the seed of a block's random numbers; not 0 */
 u32 random_below(u64 *state, u32 limit);
 int schedule_hurry(const struct launch *l); /* whether the launch will be stopped */
 /* Returns 1 at the launch's end, or 0 if it gets nowhere: then call it again from another thread. */
@@ -376,7 +386,7 @@ extern struct launch *volatile launches_under_way;
 void fiber_switch(void **save, void *to);
 void *fiber_prepare(u8 *stack_top, void (*entry)(void *), void *argument);
 #define FIBER_STACK (1u << 20)
-#define GUARD_BYTES (1u << 18) /* below it, where no frame can step over */
+#define GUARD_BYTES (1u << 18) /* inaccessible, below a stack: more than a frame can step over */
 void yield_warp(struct warp *w); /* returns at the warp's next turn */
 /* rt_fault for a warp other than the one that runs. */
 void diagnose_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -386,10 +396,11 @@ void barrier_orders(struct block *b); /* under --sanitize race, orders the block
 
 /* ---- diverged lanes ----------------------------------------------------------------------------------------- */
 
-/* No other lane can continue. Whether lanes that are `beyond` the divided region, waiting for the others there, must leave it. */
+/* Called when no other lane can continue. Returns whether the lanes at the end of the divided region (`beyond`, or 0) must leave
+ * it without the others. */
 int take_turns(struct warp *w, struct apart *a, u32 beyond);
 u32 pending_lanes(const struct trip *t);
-/* Whether lanes of the mask `missing` are pending anywhere and have waited. */
+/* Whether a lane of the mask `missing` is pending anywhere and has waited. */
 int must_hold(const struct trip *t, u32 missing);
 /* The lanes of t->m that may continue at `block`; the others are held there. `call` numbers the instruction (0: __syncwarp(),
  * which syncwarp.c reports on). */
@@ -408,7 +419,7 @@ void guard_copy(const char *function, const struct stream *s, u64 start, u64 byt
 void guard_lift(u64 start, u64 bytes);
 void guard_settle(const struct stream *waited_for);
 int guard_fault(u64 address);
-/* pending.c: kernels and copies that the host has not waited for, and whether a stream waits for them. */
+/* pending.c: kernels that the host has not waited for, and copies that do not wait for them. */
 void pending_kernel(const struct launch *l);
 void pending_copy(const struct stream *s, u64 to, u64 from);
 void pending_settle(const struct stream *waited_for); /* NULL: everything */
@@ -428,7 +439,5 @@ const char *demangle(const char *name);
 /* `more` are further members of the trace's object, ',"key":value'. */
 void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...)
     __attribute__((format(printf, 8, 9)));
-const char *error_name(int code);
-const char *error_text(int code);
 
 #endif

@@ -13,7 +13,7 @@ static void fault(struct warp *w, u32 site, u32 lane, int code, const char *text
                              : code == cudaErrorMisalignedAddress ? "Vector types such as float4 need addresses that are multiples of their size."
                              : code == cudaErrorLaunchTimeout     ? "Check the loop's condition, and whether it waits for a thread or block that cannot run."
                              : code == cudaErrorIllegalInstruction && l->module->info->sites[site].kind != SITE_CALL
-                                 ? "Check how the barrier is set up: by one thread, before any other uses it, and for as many threads as arrive at it."
+                                 ? "Check how the barrier is set up: by one thread, before any other uses it, and for the number of threads that arrive at it."
                                  : "";
         l->error = code;
         l->abort = 1;

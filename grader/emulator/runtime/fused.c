@@ -1,6 +1,7 @@
 /* a * b + c, rounded once, on x86 processors without an instruction for it.
  *
- * The product of two floats is exact in double. The sum is rounded to odd, and a double rounded to odd becomes the same float as the exact sum (Boldo and Melquiond, "Emulation of FMA and Correctly Rounded Sums"). */
+ * The product of two floats is exact in double. The sum is rounded to odd, and a double rounded to odd becomes the same
+ * float as the exact sum (Boldo and Melquiond, "Emulation of FMA and Correctly Rounded Sums"). */
 
 #include "emu.h"
 

@@ -1,9 +1,9 @@
 /* Warp functions (shuffles, votes, matches, reductions) whose lanes arrive separately.
  *
  * On a GPU a warp function returns when every lane of its mask that has not exited has called it with the same mask, at
- * this place of the program or at another (PTX ISA, shfl.sync and similar instructions). Divided lanes arrive one after
- * the other: a lane stores its value and stays before the call until the others have arrived or no other lane can go
- * on. Each lane then sees the values that its own mask's lanes stored, whatever these lanes do next. */
+ * the same place of the program or at another one (PTX ISA, shfl.sync and similar instructions). Diverged lanes arrive
+ * one after the other: a lane stores its value and stays in front of the call until the others have arrived or no other
+ * lane can continue. Then it sees the values that the lanes of its own mask stored, whatever these lanes do next. */
 
 #include "emu.h"
 
@@ -28,7 +28,7 @@ u32 gather_lanes(struct warp *w, struct trip *t, u32 block, u32 site, u32 call) 
         u32 missing = mask & w->live & ~same;
         if (missing & pending) {
             if (!(a->stuck & same)) continue;
-            a->stuck = 0; /* the others may be able to continue without it */
+            a->stuck = 0; /* releases this group only: afterwards others may be able to continue */
         }
         if (call && (missing || same & ~mask)) rt_shuffle_check(w, site, same, mask);
         for (u32 l = 0; l < 32; l++)

@@ -1,4 +1,4 @@
-/* Graphs: nodes and their dependencies. An executable graph is a copy whose nodes know their originals. */
+/* Graphs: nodes and their dependencies. An executable graph is a copy; each of its nodes points to its original. */
 #ifndef GRAPH_H
 #define GRAPH_H
 
@@ -7,8 +7,8 @@
 struct node {
     enum cudaGraphNodeType type;
     struct graph *graph;
-    struct node *origin; /* in a copy: the node it was made from */
-    struct node **before; /* what it waits for */
+    struct node *origin; /* in a copy: the node that this one was made from */
+    struct node **before; /* the nodes that it waits for */
     u32 before_count;
     int disabled, done;
     union {
@@ -33,7 +33,7 @@ struct graph *graph_create(void);
 struct node *graph_add(struct graph *g, enum cudaGraphNodeType type, struct node *const *before, size_t count);
 struct graph *graph_copy(const struct graph *g);
 struct node *graph_find(const struct graph *g, const struct node *origin);
-/* The nodes in an order in which each comes after those that it waits for; NULL if they wait for each other in a circle. */
+/* A new array of the nodes, each after those that it waits for; NULL if nodes wait for each other in a cycle. */
 struct node **graph_order(struct graph *g);
 /* Each returns 0 if the parameters are wrong. */
 int node_set_kernel(struct node *n, const struct cudaKernelNodeParams *p);

@@ -1,9 +1,9 @@
-/* Host memory that the program must not touch now: blocks that it has freed, and pinned memory that an asynchronous copy
- * may still read or write. On a GPU such an access mostly passes by luck, and here the copy is done when its call returns,
- * so nothing would show. The pages are protected: the first access is reported with its line and then let through. Calls
- * that read or write files are looked at here, because the system would only return EFAULT for them.
+/* Host memory that the program must not touch: blocks that it has freed, and pinned memory that an asynchronous copy may
+ * still be reading or writing. On a GPU such an access usually passes by luck. Here it would never give a wrong result,
+ * because the copy is done when its call returns. So the pages are protected: the first access is reported with its line
+ * and then allowed. Calls that read or write files are checked here, because the system would only return EFAULT.
  *
- * Small blocks are not watched, nor the parts of a page at both ends of a block. */
+ * Freed blocks below 16 KiB are not watched, nor are the incomplete pages at both ends of a range. */
 
 #define _GNU_SOURCE
 #include "emu.h"
@@ -18,16 +18,16 @@
 
 #define PAGE 4096ull
 #define GUARDS 256
-#define MOST_FREED (1ull << 30) /* bytes of freed blocks that are kept from reuse */
+#define MOST_FREED (1ull << 30) /* bytes of freed blocks that are kept from reuse, at most */
 #define FRAMES 24
-#define FEW 6
+#define FRAMES_KEPT 6
 
 struct guard {
     u64 start, end, first, last; /* the bytes, and the protected pages within */
     const struct stream *stream; /* of the copy; NULL: a freed block */
     int readable;                /* the copy only reads the memory */
     const char *function;
-    const void *calls[FEW]; /* the frames that freed it, or the call that copies */
+    const void *calls[FRAMES_KEPT]; /* the call stack of free(), or the call that copies */
     int call_count;
 };
 static struct guard guards[GUARDS];
@@ -39,7 +39,7 @@ static __thread int busy;
 
 void guard_start(void) {
     void *first[1];
-    backtrace(first, 1); /* loads libraries now, which a handler must not do */
+    backtrace(first, 1); /* the first call loads a library, which a signal handler must not do */
     is_on = trace_enabled();
 }
 
@@ -104,7 +104,7 @@ static void report(const struct guard *g, u64 address, int writes) {
     if (line) snprintf(there, sizeof there, " at %s:%u", file, line);
     const char *does = writes < 0 ? "uses" : writes ? "writes to" : "reads";
     if (!g->stream) {
-        diagnose(NULL, ~0u, 0, "error", "memory", "Free the memory after its last use.", "host code %s memory that was freed%s before", does, there);
+        diagnose(NULL, ~0u, 0, "error", "memory", "Free the memory after its last use.", "host code %s memory that was freed%s", does, there);
         return;
     }
     char place[400];
@@ -115,11 +115,11 @@ static void report(const struct guard *g, u64 address, int writes) {
              "host code %s %s while the %s%s may still be %s them", does, bytes ? bytes : place, g->function, there, g->readable ? "reading" : "writing");
 }
 
-/* Whether the fault at this address was the first access to guarded memory: it is reported and may continue. */
+/* Whether the fault at this address was an access to guarded memory; if so, it is reported, and the access may continue. */
 int guard_fault(u64 address) {
     pthread_mutex_lock(&lock);
     struct guard *found = at(address, address + 1), g;
-    if (!found) { /* another thread has just lifted it, or no guard */
+    if (!found) { /* not guarded, or another thread has just lifted the guard */
         pthread_mutex_unlock(&lock);
         return 0;
     }
@@ -130,7 +130,7 @@ int guard_fault(u64 address) {
     return 1;
 }
 
-/* The program lets the system or the C library read or write these bytes. */
+/* Checks bytes that the program passes to a function that reads or writes files. */
 static void check(u64 p, u64 bytes, int writes) {
     if (!count || busy || !bytes) return;
     busy = 1;
@@ -187,7 +187,7 @@ void free(void *p) {
     struct guard g = {.start = (u64)p, .end = (u64)p + bytes};
     g.first = (g.start + PAGE - 1) & ~(PAGE - 1), g.last = g.end & ~(PAGE - 1);
     int found = backtrace(frames, FRAMES);
-    for (int i = 1; i < found && g.call_count < FEW; i++) g.calls[g.call_count++] = frames[i];
+    for (int i = 1; i < found && g.call_count < FRAMES_KEPT; i++) g.calls[g.call_count++] = frames[i];
     freed_bytes += bytes;
     madvise((void *)g.first, g.last - g.first, MADV_DONTNEED);
     add(&g);

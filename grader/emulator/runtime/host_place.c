@@ -1,6 +1,6 @@
-/* Finds the line of the student's host code that called the runtime: from the return address, by the line table that
- * g++ -g1 leaves in the program and addr2line reads. Used only for reports. If addr2line is missing or may not run,
- * lines are unknown. An interpreter that uses the runtime as a library reports its program's line before each call. */
+/* Finds the line of the student's host code that called the runtime, for reports: addr2line looks up the return address in
+ * the line table that g++ -g1 writes into the program. If addr2line cannot run, lines are unknown. An interpreter that uses
+ * the runtime as a library reports its program's line before each call (emu_called_from). */
 
 #define _GNU_SOURCE
 #include "emu.h"
@@ -14,7 +14,7 @@
 extern const char __executable_start[];
 __thread const void *host_call;
 
-/* Lines of an interpreted program. Their addresses stand for return addresses. */
+/* Lines of an interpreted program. The address of an entry takes the place of a return address. */
 #define INTERPRETED 4096u
 static struct { char file[256]; u32 line; } interpreted[INTERPRETED];
 static u32 interpreted_count;
@@ -99,14 +99,11 @@ const void *host_frame(void *const *frames, int count) {
     return NULL;
 }
 
-/* The address after the instruction that crashed, like a return address; NULL on other processors. */
+/* An address just after the start of the instruction that crashed, like a return address. */
 const void *code_address(const void *context) {
 #if defined(__x86_64__)
     return (const void *)(((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP] + 1);
-#elif defined(__aarch64__)
-    return (const void *)(((const ucontext_t *)context)->uc_mcontext.pc + 1);
 #else
-    (void)context;
-    return NULL;
+    return (const void *)(((const ucontext_t *)context)->uc_mcontext.pc + 1);
 #endif
 }

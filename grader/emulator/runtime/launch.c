@@ -15,7 +15,7 @@ static u32 kernel_count, variable_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define REGISTERS_PER_BLOCK 65536u
-#define AT_ONCE 512u /* blocks of a grid that surely run at the same time */
+#define AT_ONCE 512u /* a grid of so many blocks surely runs as a whole at the same time */
 
 /* Assigns a device address to every variable and function of the module. */
 static void start_module(struct module *m) {
@@ -155,6 +155,12 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, 
     return cudaSuccess;
 }
 
+/* The bytes of dynamic shared memory that a launch may have. */
+static u32 dynamic_limit(const struct known_kernel *known) {
+    const u32 taken = known->kernel->static_shared;
+    return known->max_dynamic ? known->max_dynamic : taken < SHARED_DEFAULT ? SHARED_DEFAULT - taken : 0;
+}
+
 static u32 round_up(u32 x, u32 to) { return (x + to - 1) / to * to; }
 
 /* The registers that a block takes: each warp gets a multiple of 256. */
@@ -230,9 +236,9 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     u32 cluster[3] = {in_clusters ? in_clusters->x : 0, in_clusters ? in_clusters->y : 0, in_clusters ? in_clusters->z : 0};
     const char *problem = cluster_problem(k, grid, cluster);
     if (problem) return refuse(function, cudaErrorInvalidClusterSize, k, problem);
-    u32 allowed = known->max_dynamic ? known->max_dynamic : k->static_shared < SHARED_DEFAULT ? SHARED_DEFAULT - k->static_shared : 0;
+    const u32 allowed = dynamic_limit(known);
     if (shared > allowed) {
-        snprintf(text, sizeof text, "%zu bytes of dynamic shared memory and %u static ones; %u are allowed%s", shared, k->static_shared, allowed,
+        snprintf(text, sizeof text, "%zu bytes of dynamic shared memory, but at most %u are allowed next to the %u static ones%s", shared, allowed, k->static_shared,
                  known->max_dynamic ? "" : " (cudaFuncSetAttribute with cudaFuncAttributeMaxDynamicSharedMemorySize allows more)");
         return refuse(function, cudaErrorInvalidValue, k, text);
     }
@@ -281,7 +287,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t k, dim3 grid, dim3 block, void **arg
 
 #define REGISTERS_PER_SM 65536u
 
-/* Blocks of a kernel that fit on a multiprocessor of the emulated GPU (CUDA occupancy calculator's rules). */
+/* Blocks of a kernel that fit on a multiprocessor of the emulated GPU, by the rules of CUDA's occupancy calculator. */
 static int resident_blocks(const struct kernel_info *k, u32 threads, size_t dynamic) {
     u32 warps = (threads + 31) / 32;
     if (!warps || threads > 1024) return 0;
@@ -337,7 +343,7 @@ cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, const void *f, const
     *size = HAS_CLUSTERS ? 8 : 1; /* the portable maximum */
     return API(kernel_of(f) ? cudaSuccess : cudaErrorInvalidDeviceFunction);
 }
-/* As if all multiprocessors could join in any cluster; on a GPU only those of one graphics processing cluster can. */
+/* Assumes that a cluster may use any multiprocessors. On a GPU they must belong to one graphics processing cluster. */
 cudaError_t cudaOccupancyMaxActiveClusters(int *n, const void *f, const cudaLaunchConfig_t *c) {
     struct known_kernel *known = kernel_of(f);
     if (!known) return API(cudaErrorInvalidDeviceFunction);
@@ -366,7 +372,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *f) {
     a->maxThreadsPerBlock = k->max_threads ? (int)k->max_threads : 1024;
     while (a->maxThreadsPerBlock > 32 && block_registers(k, (u32)a->maxThreadsPerBlock) > REGISTERS_PER_BLOCK) a->maxThreadsPerBlock -= 32;
     a->ptxVersion = a->binaryVersion = (int)gpu->architecture;
-    a->maxDynamicSharedSizeBytes = known->max_dynamic ? (int)known->max_dynamic : (int)(SHARED_DEFAULT - (k->static_shared < SHARED_DEFAULT ? k->static_shared : SHARED_DEFAULT));
+    a->maxDynamicSharedSizeBytes = (int)dynamic_limit(known);
     return API(cudaSuccess);
 }
 cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attribute, int value) {
@@ -375,7 +381,7 @@ cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attribute
     if (!known) return API(cudaErrorInvalidDeviceFunction);
     if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
         if (value < 0 || (u32)value + known->kernel->static_shared > gpu->shared_per_block)
-            return (cudaError_t)api_error(__func__, cudaErrorInvalidValue, "%d bytes of dynamic shared memory and %u static ones; a block on an sm_%u can have %u in all", value,
+            return (cudaError_t)api_error(__func__, cudaErrorInvalidValue, "%d bytes of dynamic and %u bytes of static shared memory; a block on an sm_%u can have %u in all", value,
                                           known->kernel->static_shared, gpu->architecture, gpu->shared_per_block);
         known->max_dynamic = (u32)value > SHARED_DEFAULT - known->kernel->static_shared ? (u32)value : 0;
     }

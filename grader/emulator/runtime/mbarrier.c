@@ -1,5 +1,4 @@
-/* mbarrier: barrier objects in shared memory (PTX ISA, "mbarrier"), under cuda::barrier and cuda::pipeline, and for the bytes
- * of bulk copies.
+/* mbarrier: barrier objects in shared memory (PTX ISA, "mbarrier"), which cuda::barrier, cuda::pipeline and bulk copies use.
  *
  * An object has 64 bits that only these instructions interpret, so the emulator can choose its layout:
  *
@@ -7,13 +6,12 @@
  *   bits 20-39  arrivals that each phase waits for                       copies may complete before expect_tx counts them
  *   bit 61      parity of the phase                          bits 62-63  01 in an object that is initialised
  *
- * A phase is complete when it waits for neither. The token of an arrival is the object's value before it; a token is valid in
- * its phase and the next one, so one bit tells them apart. Threads wait by testing repeatedly, so a warp whose test fails lets
- * the others run, and bulk copies arrive meanwhile (bulk.c). A block is deadlocked if its warps do nothing but test without
- * success for long; the report names the wait that is the likeliest cause.
+ * A phase is complete when it waits for no arrivals and no bytes. The token of an arrival is the object's value before it. A
+ * token is valid only in its phase and the next one, so the parity bit tells the two apart. Threads wait by testing repeatedly:
+ * a warp whose test fails lets the others run, and bulk copies arrive meanwhile (bulk.c). A block is deadlocked if its warps do
+ * nothing but test without success VAIN_MAXIMUM times; the report names the wait that is the likeliest cause.
  *
- * Under --sanitize race, a completed phase puts what was before it in order with what a warp does after waiting for it.
- */
+ * Under --sanitize race, a completed phase orders the accesses before it with those of a warp that has waited for it. */
 
 #include "counters.h"
 #include "async.h"
@@ -23,7 +21,6 @@
 #define VALID_BIT 62
 #define COUNT_MAXIMUM FIELD
 #define BYTES_MAXIMUM ((i64)FIELD)
-#define VAIN_MAXIMUM (FUEL / 16) /* tests; any other progress, and a poll of a warp that does something else, counts as progress */
 
 struct state { u64 pending, expected; i64 bytes; u32 parity; };
 
@@ -35,7 +32,7 @@ static u64 pack(struct state s) {
 }
 static int is_valid(u64 object) { return object >> VALID_BIT == 1; }
 
-/* ---- what reports need to know of an object -------------------------------------------------------------------------- */
+/* ---- facts about an object, for reports ------------------------------------------------------------------------------ */
 
 struct object {
     const u64 *at;
@@ -43,7 +40,7 @@ struct object {
     u32 completed;   /* the stamp of the last one (order.c) */
     u32 expect_line; /* of the last expect_tx, or 0 */
 };
-/* A warp's last test if that was in vain. */
+/* A warp's last unsuccessful test. */
 struct vain { u32 site, lanes, expect_line; struct state left; };
 struct objects {
     u32 count, capacity;
@@ -93,7 +90,7 @@ static struct block *owner_of(struct block *b, const u64 *object) {
 
 /* ---- arrivals and bytes ----------------------------------------------------------------------------------------------- */
 
-/* Stores a changed object, in its next phase if it waits for nothing more. */
+/* Stores a changed object. If it waits for nothing more, its next phase begins. */
 static void settle(struct block *b, u64 *object, struct state s) {
     makes_progress(b);
     for (u32 i = 0; b->cluster && i < b->cluster->size; i++) makes_progress(b->cluster->blocks[i]);
@@ -137,7 +134,7 @@ void rt_mbarrier_arrive(struct warp *w, u32 site, int space, const u64 *addr, u3
         u64 *object = object_at(w, site, space, addr[l], l), old = *object, n = (u32)vv[l];
         struct state s = unpack(old);
         if (n > s.pending)
-            rt_fault(w, site, l, cudaErrorIllegalInstruction, "%llu arrivals at a barrier object that waits for only %llu more of its %llu: more threads arrive than init() was called for, or one arrives again before the phase is complete",
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "%llu arrivals at a barrier object that waits for only %llu more of its %llu: more threads arrive than the count in init(), or a thread arrives again before the phase is complete",
                      (unsigned long long)n, (unsigned long long)s.pending, (unsigned long long)s.expected);
         s.pending -= n;
         if (drops) s.expected -= n;
@@ -146,7 +143,7 @@ void rt_mbarrier_arrive(struct warp *w, u32 site, int space, const u64 *addr, u3
     }
 }
 
-/* The object waits for `bytes` more, or fewer if negative. */
+/* Makes the object wait for `bytes` more, or fewer if negative. */
 static void add_bytes(struct warp *w, u32 site, u32 lane, u64 *object, i64 bytes) {
     struct state s = unpack(*object);
     s.bytes += bytes;
@@ -168,12 +165,12 @@ void rt_mbarrier_expect(struct warp *w, u32 site, int space, const u64 *addr, u3
 void mbarrier_complete(struct warp *w, u32 site, u32 lane, struct block *whose, u64 *object, u32 bytes, u32 phase) {
     const struct object *facts = facts_of(whose, object);
     if (facts->phases != phase && first_time(w->block->launch->module->info, site, ~7u))
-        diagnose(w, site, lane, "error", "sync", "Let expect_tx count the bytes of all copies of a phase, of both halves of a multicast too.",
+        diagnose(w, site, lane, "error", "sync", "Let expect_tx count the bytes of all copies of a phase, including both halves of a multicast.",
                  "the phase of the barrier object was complete before the bulk copy of %u bytes issued here arrived: expect_tx at line %u counts too few bytes", bytes, facts->expect_line);
     if (is_valid(*object)) add_bytes(w, site, lane, object, -(i64)bytes);
     else
         diagnose(w, site, lane, "error", "sync", "Wait for the copy before the barrier object's memory is used for something else.",
-                 "the bulk copy issued here completes at a barrier object that is not initialised, or no longer");
+                 "the bulk copy issued here completes at a barrier object that is not initialised, or is no longer");
 }
 
 /* ---- waiting ---------------------------------------------------------------------------------------------------------- */
@@ -183,11 +180,11 @@ static const char *trouble(const struct vain *v, char *text, size_t size) {
     const i64 bytes = v->left.bytes;
     if (bytes > 0) snprintf(text, size, " and %lld more bytes than its copies bring (expect_tx at line %u)", (long long)bytes, v->expect_line);
     else if (bytes < 0) snprintf(text, size, " and its copies bring %lld bytes more than expect_tx at line %u counted", (long long)-bytes, v->expect_line);
-    else snprintf(text, size, "%s", v->left.pending == v->left.expected ? ", none of which has come (or it waits with the wrong parity)" : "");
+    else snprintf(text, size, "%s", v->left.pending == v->left.expected ? ", none of which has happened yet (or it waits with the wrong parity)" : "");
     return text;
 }
 
-/* How surely a wait is the cause of a deadlock: bytes that are counted wrongly, then arrivals that are missing. */
+/* How likely a wait is the cause of a deadlock: 2 if bytes are counted wrongly, 1 if arrivals are missing, else 0. */
 static int suspicion(const struct vain *v) { return v->left.bytes ? 2 : v->left.pending < v->left.expected; }
 
 static void deadlock(struct warp *w) {
@@ -202,11 +199,11 @@ static void deadlock(struct warp *w) {
                    "deadlock: this thread waits at a barrier object (cuda::barrier, cuda::pipeline, mbarrier) for %llu more of %llu arrivals%s, and %s",
                    (unsigned long long)v->left.pending, (unsigned long long)v->left.expected, trouble(v, text, sizeof text),
                    v->lanes == worst->live ? "all other threads of the block wait too"
-                                           : "the threads that still run wait too, or are lanes of its warp outside the function it waits in, which the emulator cannot run: make it __forceinline__");
+                                           : "the threads that still run wait too, or are lanes of its warp outside the function that it waits in, which the emulator cannot run: make the function __forceinline__");
     leave_warp(w, WARP_DEAD);
 }
 
-/* A warp's wait has succeeded. */
+/* Called when a warp's wait has succeeded. */
 static void passes(struct warp *w, u32 site, const u64 *object) {
     struct block *b = w->block, *owner = owner_of(b, object);
     const struct object *facts = facts_of(owner, object);

@@ -1,12 +1,12 @@
 /* The table of allocations.
  *
- * Device memory is one large file without a name (memfd), mapped twice: once with no access at all, which is where
- * device addresses point, and once readable and writable, which is where kernels and copies go by adding a constant.
- * Host code that dereferences a device pointer therefore faults, and process.c can say whose pointer it was. Managed,
- * pinned and registered memory is ordinary host memory; its device address is its host address.
+ * Device memory is one large anonymous file (memfd), mapped twice. Device addresses point into the first mapping, which
+ * allows no access. Kernels and copies add a constant and so use the second one, which is readable and writable.
+ * Therefore host code that dereferences a device pointer faults, and process.c can name the allocation. Managed, pinned
+ * and registered memory is ordinary host memory; its device address is its host address.
  *
- * Freed ranges are not reused until the address space is used up, so a use after free finds a freed allocation. Their
- * pages go back to the system, and new memory is zero. Between allocations there are at least 256 unused bytes. */
+ * Freed address ranges are never reused, so a use after free finds a freed allocation. Their pages go back to the
+ * system, and new memory is zero. Between allocations there are at least 256 unused bytes. */
 
 #define _GNU_SOURCE
 #include "emu.h"
@@ -32,7 +32,7 @@ static void *map(u64 bytes, int access) {
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* Reserves as much address space as there is: ulimit -v may leave little. */
+/* Reserves as much address space as it can get, because ulimit -v may allow only little. */
 static void start(void) {
     arena_file = memfd_create("device memory", MFD_CLOEXEC);
     for (u64 bytes = MOST_ARENA_BYTES; arena_file >= 0 && bytes >= 1ull << 32; bytes /= 2) {
@@ -103,7 +103,7 @@ struct allocation *memory_allocate(u64 bytes, u64 align, enum memory_kind kind, 
         u64 at = (arena_next + align - 1) & ~(align - 1);
         if (at + bytes + GAP <= arena_bytes) {
             arena_next = at + bytes + GAP;
-            /* The device pointer itself needs no offset: arena is page-aligned. */
+            /* The arena is page-aligned, so this address is aligned too. */
             result = insert((u64)arena + at, bytes, (i64)((u64)arena_alias - (u64)arena), kind, label);
             used += bytes;
         }
@@ -122,7 +122,7 @@ void memory_adopt(void *host, u64 bytes, enum memory_kind kind, const char *labe
 struct allocation *memory_find(u64 address) {
     pthread_mutex_lock(&lock);
     struct allocation *found = NULL;
-    for (i64 at = position(address); at >= 0; at--) { /* freed host ranges may lie under a live one */
+    for (i64 at = position(address); at >= 0; at--) { /* a live host range may overlap freed ones */
         struct allocation *a = table[at];
         if (!a->freed && address - a->start < (a->size ? a->size : 1)) {
             found = a;
@@ -282,7 +282,7 @@ void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char
 }
 
 /* The place of an access outside all allocations, to follow "wrote 4 bytes": "just past the end of the 4096 bytes of
- * cudaMalloc at hw4.cu:57". It has no address, which differs from run to run and tells a reader nothing. */
+ * cudaMalloc at hw4.cu:57". The address is left out: it differs from run to run and tells a reader nothing. */
 void memory_describe(u64 address, char *text, size_t size) {
     struct allocation *a = memory_nearest(address);
     u64 far = 1ull << 20;

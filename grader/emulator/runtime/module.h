@@ -1,4 +1,4 @@
-/* The translator's tables about a module, for the runtime: kernels, variables, functions, source locations. */
+/* The tables that the translator writes about a module: kernels, variables, functions, source locations. */
 #ifndef MODULE_H
 #define MODULE_H
 

@@ -1,9 +1,10 @@
-/* Decides which accesses of one launch the program puts in order (--sanitize race).
+/* Decides which accesses of a launch are ordered by its barriers, fences and atomics (--sanitize race).
  *
  * A block's execution is divided into phases, each with a stamp; stamps increase through the whole run, so they are
  * also a clock. A barrier begins a new phase and a new epoch of the block. Accesses in two epochs of one block are
- * ordered if the warp of the second one has waited at a barrier since the first. Any barrier counts, even a named one
- * for only some warps, or a barrier object. Blocks of a cluster are ordered by its barrier and by barrier objects.
+ * ordered if the warp that makes the second access has waited at a barrier since the first one. Any barrier counts, even
+ * a named one for only some warps, or a barrier object. Blocks of a cluster are ordered by its barrier and by barrier
+ * objects.
  *
  * Between blocks, and between warps that use no barrier, order requires a fence, then an atomic or volatile access, and
  * then an atomic or volatile access on the other side. A fence ends a segment (a run of phases); the next atomic or
@@ -23,10 +24,10 @@ struct segment { u32 released, next; }; /* next: the next fenced segment of the 
 static struct phase *phases; /* of this launch, by stamp - first */
 static struct segment *segments;
 static u32 first = 1, phase_count, phase_capacity, segment_count, segment_capacity;
-static int fences; /* some thread of this launch has executed one */
+static int fences; /* a thread of this launch has executed a fence */
 
-/* Keeps the phases of another launch that is under way. Of races between launches only those of a dependent one are
- * detected (dependents.c). */
+/* Forgets the phases of earlier launches, unless one is still under way: races with a dependent launch are detected
+ * (dependents.c). */
 void order_start_launch(const struct launch *l) {
     if (!l->is_alone) return;
     first += phase_count;
@@ -43,7 +44,7 @@ static u32 new_segment(void) {
     return segment_count++;
 }
 
-/* Uses stamp 0, which is never compared, if the launch has more phases than there is room for. */
+/* Begins a phase. If the launch has too many, the block gets stamp 0, which is never compared. */
 static void new_phase(struct block *b) {
     if (phase_count == phase_capacity) {
         if (phase_capacity >= PHASES_MAXIMUM) {

@@ -2,7 +2,7 @@
  * launches. schedule.c, which checks the clock in loops, finds a kernel that never ends. If the kernel started so late
  * that the whole program would be stopped first, this file makes schedule.c stop it earlier.
  *
- * A thread sleeps until then and interrupts the program's first thread. The signal handler only records the position,
+ * A thread sleeps until then, and then interrupts the program's first thread. The signal handler only records the position,
  * because the program may be inside malloc; the sleeping thread then writes the report. */
 
 #define _GNU_SOURCE
@@ -56,7 +56,7 @@ static void *wait_for_it(void *argument) {
         diagnose(NULL, ~0u, 0, "note", "sync", "Check the loop that launches kernels: it may never end, or each launch may do too little work.",
                  "kernel %.200s was running, launch number %llu of the program", demangle(seen.kernel->name), (unsigned long long)seen.launch);
     else
-        diagnose(NULL, ~0u, 0, "note", "sync", "Check the condition of the loop it is in.", "host code was still running%s here",
+        diagnose(NULL, ~0u, 0, "note", "sync", "Check the condition of the loop around this line.", "host code was still running%s here",
                  here ? "" : "; its last CUDA call was");
     return NULL;
 }
@@ -69,12 +69,12 @@ void overtime_start(void) {
     program = pthread_self();
     sem_init(&noted, 0, 0);
     void *first[1];
-    backtrace(first, 1); /* loads libraries now, which a handler must not do */
+    backtrace(first, 1); /* the first call loads a library, which a signal handler must not do */
     struct sigaction action = {.sa_sigaction = note, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     sigaction(INTERRUPT, &action, NULL);
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); /* the new thread inherits this: the program's own threads get its signals */
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* the new thread inherits the mask, so only the program's own threads get its signals */
     pthread_t watch;
     if (!pthread_create(&watch, NULL, wait_for_it, &seconds)) pthread_detach(watch);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,8 +1,8 @@
-/* Kernels and copies that the host has not waited for. Here they are done at once, in the order of their submission, so a
- * copy in a stream that does not wait for the kernel whose results it takes would pass. It is reported instead.
+/* Copies in a stream that does not wait for a kernel that uses the same memory. The emulator runs work in the order of its
+ * submission, so such a copy would never give a wrong result; it is reported instead.
  *
- * What a kernel accesses is taken from its arguments: a copy conflicts with it if it begins at an address that the kernel
- * was given. Programs that order streams by events are not looked at. */
+ * A kernel's arguments show what it accesses: a copy conflicts with the kernel if its source or its target begins at an
+ * address among them. Programs that order streams by events are not checked. */
 
 #include "emu.h"
 
@@ -26,7 +26,7 @@ void pending_kernel(const struct launch *l) {
     pthread_mutex_unlock(&lock);
 }
 
-/* A copy begins in stream `s`. */
+/* Reports a copy in stream `s` that does not wait for a kernel that it conflicts with. */
 void pending_copy(const struct stream *s, u64 to, u64 from) {
     struct pending found = {.count = 0};
     u64 address = 0;

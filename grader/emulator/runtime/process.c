@@ -24,7 +24,7 @@ static void finish(void) {
  * emulator, because the emulator finds a kernel's mistakes before they can crash it, except for a stack that is too
  * small for the kernel's calls and for registered host memory that was unmapped. */
 
-/* Whether an address lies beyond the end of the stack of the warp that runs here. */
+/* Whether an address is just beyond the end of the stack of the warp that runs here. */
 static int is_behind_stack(u64 address) {
     const struct fiber *f = this_worker->running;
     return f && (u64)f->stack - address - 1 < GUARD_BYTES;
@@ -51,7 +51,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
     if (info->si_code > 0 && signal_number == SIGSEGV && guard_fault(address)) return;
     static int taken;
     static __thread int again;
-    while (!again && __atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) pause(); /* another thread has crashed too and ends the program */
+    while (!again && __atomic_exchange_n(&taken, 1, __ATOMIC_SEQ_CST)) pause(); /* another thread crashed before and will end the program */
     if (again) { /* crashed while reporting */
         signal(signal_number, SIG_DFL);
         raise(signal_number);
@@ -62,7 +62,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
     struct launch *l = this_worker ? this_worker->launch : NULL;
     int memory = signal_number == SIGSEGV || signal_number == SIGBUS;
     struct allocation *a = memory && l ? memory_find(address) : NULL;
-    if (info->si_code <= 0) { /* sent by a process */
+    if (info->si_code <= 0) { /* a process sent the signal */
     } else if (l && memory && is_behind_stack(address))
         diagnose(NULL, ~0u, 0, "error", "memory", "Look for recursion that does not end, or for very large local arrays.", "stack overflow inside kernel %s",
                  demangle(l->kernel->name));
@@ -79,7 +79,7 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
                      "host code dereferenced a device pointer, %s", text);
         } else if (trace_enabled() || getenv("GRADER_EMULATOR_VERBOSE"))
             diagnose(NULL, ~0u, 0, "error", "memory", "This is in host code: check what malloc and fopen returned, that the program got its arguments, and indices into host arrays.",
-                     "host code accessed address 0x%llx, where it has no memory (segmentation fault)", (unsigned long long)address);
+                     "host code accessed address 0x%llx, where no memory is mapped (segmentation fault)", (unsigned long long)address);
     }
     finish();
     signal(signal_number, SIG_DFL); /* not earlier, or the next thread to crash would cut the report short */

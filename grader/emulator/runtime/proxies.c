@@ -3,12 +3,12 @@
  * A copy to shared memory is a write at its issue and again when it arrives. Between the two every access to its bytes is
  * reported, even one by the same thread: as a race, or without --sanitize race as an uninitialised read.
  *
- * A product, or a copy from shared memory, reads from its issue to its end: until its group has been waited for. A write in
- * between is reported. Its chunks of 16 bytes are kept as bits; `is_read` of a cell says that it may be among them.
+ * A product, or a copy from shared memory, reads from its issue until its group has been waited for; a write in between is
+ * reported. A bit for each chunk of 16 bytes says what an operation reads; `is_read` of a cell says that one may read it.
  *
- * Both go through the asynchronous proxy (PTX ISA, "Proxies"), which sees an ordinary store only after a fence.proxy.async: by
- * the thread that stored, or by one for which a barrier has put the store in order. Words whose store no fence has covered yet
- * are marked `unfenced` and listed. */
+ * All of them use the asynchronous proxy (PTX ISA, "Proxies"), which sees an ordinary store only after a fence.proxy.async by
+ * the thread that stored, or by a thread that a barrier has ordered after the store. Words whose last store no fence has
+ * covered yet are marked `unfenced` and listed. */
 
 #include "shadow.h"
 #include <stdlib.h>
@@ -18,9 +18,9 @@
 struct reader { u32 number, site, thread; u64 *chunks; };
 
 struct proxies {
-    u32 *unfenced; /* words; one that is no longer marked may be left in the list */
+    u32 *unfenced; /* indices of words; some of them may no longer be marked */
     u32 unfenced_count, unfenced_capacity;
-    struct reader *readers; /* the operations that read now, the newest last */
+    struct reader *readers; /* the operations that are reading; read_begins adds at the end */
     u32 reader_count, reader_capacity, next;
 };
 
@@ -64,7 +64,7 @@ void report_under_way(const struct access *x, const struct cell *c, u64 addr) {
     char who[80] = "this thread", place[256], facts[1800], wait[200] = "";
     if (thread != x->thread) thread_name(x->w, thread, who, sizeof who);
     if (bulk && x->w->early_wait)
-        snprintf(wait, sizeof wait, ": the wait at line %u passed at once, because the phase of that parity was complete before", x->sites[x->w->early_wait - 1].line);
+        snprintf(wait, sizeof wait, ": the wait at line %u passed at once, because the phase with that parity was already complete", x->sites[x->w->early_wait - 1].line);
     place_of(x, addr, place, sizeof place);
     race_facts(x, addr, copy, "copy", facts, sizeof facts);
     diagnose_with(race ? facts : "", x->w, x->site, x->thread, race && !overwrites ? "error" : "warning", race ? "race" : "init",
@@ -97,7 +97,7 @@ u32 read_begins(struct warp *w, u32 site, u32 lane) {
     return p->next;
 }
 
-/* The thread may have waited later than it read: so the read also counts as one after the wait. */
+/* The operation may have read until now, so its reads also count as made now. */
 void read_ends(struct warp *w, u32 number) {
     struct proxies *p = proxies_of(w->block);
     u32 i = 0;
@@ -133,7 +133,7 @@ void check_readers(const struct access *x, struct cell *c, u64 addr) {
     }
 }
 
-/* ---- ordinary stores before them ------------------------------------------------------------------------------------ */
+/* ---- ordinary stores before asynchronous reads ---------------------------------------------------------------------- */
 
 void plain_store(const struct access *x, struct cell *c, u64 addr) {
     if (!HAS_CLUSTERS || x->whose != x->w->block) return;
@@ -201,5 +201,5 @@ void check_swizzle(struct warp *w, u32 site, u32 addr, u32 swizzle) {
     if (!c->swizzle || c->swizzle == swizzle || c->under_way || !first_time(info, info->sites[site].line << 4 | 12, copy->line)) return;
     static const char *const names[] = {"no swizzle", "a swizzle of 32 bytes", "a swizzle of 64 bytes", "a swizzle of 128 bytes"};
     diagnose(w, site, lowest_lane(w->live), "error", "memory", "Give the tensor map and the descriptor (bits 62 and 63: 1 for 128 bytes, 2 for 64, 3 for 32, 0 for none) the same swizzle.",
-             "the wgmma's descriptor says %s, and the tensor copy at line %u wrote this tile with %s", names[lowest_lane(swizzle)], copy->line, names[lowest_lane(c->swizzle)]);
+             "the wgmma's descriptor says %s, but the tensor copy at line %u wrote this tile with %s", names[lowest_lane(swizzle)], copy->line, names[lowest_lane(c->swizzle)]);
 }

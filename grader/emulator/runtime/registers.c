@@ -1,14 +1,12 @@
-/* setmaxnreg: warps give registers back, and others take them (PTX ISA, "setmaxnreg"). Nothing here has registers that could
- * run out, so only the numbers are kept: those of a block's warps together never exceed what its launch allocated. A warp
- * that takes more waits for others to give back, on a GPU as here. */
+/* setmaxnreg: warps release registers, and others take them (PTX ISA, "setmaxnreg"). The emulator has no registers that could
+ * run out, so it only keeps the numbers: the warps of a block together never have more than its launch allocated. A warp that
+ * asks for more waits until other warps have released enough, as on a GPU. */
 
 #include "emu.h"
 
-#define VAIN_MAXIMUM (FUEL / 16)
-
 static u32 registers_of(const struct warp *w) { return w->registers ? w->registers : w->block->launch->kernel->registers; }
 
-/* Registers per thread that the other warps leave for this one. */
+/* Registers per thread that the other warps leave to this one. */
 static u32 left_for(const struct warp *w) {
     const struct block *b = w->block;
     u32 taken = 0;
@@ -28,7 +26,7 @@ void rt_move_registers(struct warp *w, u32 site, u32 count, int more) {
         w->asked_in_vain = 1;
         if (++b->asked_in_vain > VAIN_MAXIMUM)
             rt_fault(w, site, lane, cudaErrorLaunchTimeout,
-                     "deadlock: setmaxnreg.inc waits for %u registers per thread, and the other warps leave %u: the block was launched with %u per thread for %u warps, and its warps ask for more together",
+                     "deadlock: setmaxnreg.inc waits for %u registers per thread, and the other warps leave %u: the block was launched with %u per thread for %u warps, and together its warps ask for more",
                      count, left_for(w), b->launch->kernel->registers, b->warp_count);
         rt_nanosleep(w, 0);
     }

@@ -10,8 +10,8 @@
 
 static int trace_file = -1;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-#define SHOWN 20 /* the most paragraphs on stderr; the trace gets up to a hundred */
-#define TRACED 100
+#define SHOWN 20   /* findings on stderr, at most */
+#define TRACED 100 /* findings in the trace, at most */
 static u32 findings;
 
 u64 now_ns(void) {
@@ -57,7 +57,7 @@ const char *json_string(const char *text, char *buffer, size_t size) {
     return buffer;
 }
 
-/* From libstdc++, which every CUDA program links. Weak, so that the runtime itself stays C. */
+/* From libstdc++, which every CUDA program links. Weak, so that the runtime also links without it. */
 extern char *__cxa_demangle(const char *, char *, size_t *, int *) __attribute__((weak));
 const char *demangle(const char *name) {
     static struct { const char *name; char *text; } known[256];
@@ -100,8 +100,8 @@ void thread_of(struct warp *w, u32 lane, u32 *xyz) {
     for (int i = 0; i < 3; i++) xyz[i] = w->tid[i][lane & 31];
 }
 
-/* Whether a message continues "thread (0,0,0) of block (0,0,0)" as a sentence (grader/sanitizers/cause.py has these
- * words). */
+/* Whether a message continues the sentence that "thread (0,0,0) of block (0,0,0)" begins (grader/sanitizers/cause.py has
+ * the same words). */
 static int is_what_it_did(const char *message) {
     return strncmp(message, "wrote ", 6) == 0 || strncmp(message, "read ", 5) == 0 || strncmp(message, "updated ", 8) == 0;
 }
@@ -149,28 +149,21 @@ void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const c
 
 static __thread int last_error;
 
-const char *error_name(int code) {
-    static const struct { int code; const char *name, *text; } table[] = {
+static const struct error { int code; const char *name, *text; } ERRORS[] = {
 #include "errors.inc"
-    };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (table[i].code == code) return table[i].name;
-    return "unrecognized error code";
-}
-const char *error_text(int code) {
-    static const struct { int code; const char *name, *text; } table[] = {
-#include "errors.inc"
-    };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (table[i].code == code) return table[i].text;
-    return "unrecognized error code";
+    {-1, "unrecognized error code", "unrecognized error code"},
+};
+static const struct error *error_of(int code) {
+    const struct error *e = ERRORS;
+    while (e->code != code && e->code != -1) e++;
+    return e;
 }
 
 int api_result(const char *function, int code) {
     if (sticky_error) code = sticky_error;
     if (code != cudaSuccess) {
         if (code != cudaErrorNotReady) last_error = code;
-        trace_line("{\"kind\":\"api_error\",\"function\":\"%s\",\"code\":%d,\"name\":\"%s\"}", function, code, error_name(code));
+        trace_line("{\"kind\":\"api_error\",\"function\":\"%s\",\"code\":%d,\"name\":\"%s\"}", function, code, error_of(code)->name);
     }
     return code;
 }
@@ -189,7 +182,7 @@ int api_absent(const char *function, const char *what, const char *advice, const
     char text[200];
     host_call = call;
     snprintf(text, sizeof text, "%c%s.", toupper(advice[0]), advice + 1);
-    if (first_time(function, 0, 0)) diagnose(NULL, ~0u, 0, "note", "api", text, "%s: the emulator has no %s; the call returns cudaErrorNotSupported", function, what);
+    if (first_time(function, 0, 0)) diagnose(NULL, ~0u, 0, "note", "api", text, "%s: the emulator lacks %s; the call returns cudaErrorNotSupported", function, what);
     return api_result(function, cudaErrorNotSupported);
 }
 
@@ -204,5 +197,5 @@ cudaError_t cudaGetLastError(void) {
     return (cudaError_t)code;
 }
 cudaError_t cudaPeekAtLastError(void) { return (cudaError_t)(sticky_error ? sticky_error : last_error); }
-const char *cudaGetErrorName(cudaError_t code) { return error_name((int)code); }
-const char *cudaGetErrorString(cudaError_t code) { return error_text((int)code); }
+const char *cudaGetErrorName(cudaError_t code) { return error_of((int)code)->name; }
+const char *cudaGetErrorString(cudaError_t code) { return error_of((int)code)->text; }

@@ -1,4 +1,4 @@
-/* Single operations in a directed rounding mode. mode: 1 down, 2 up, 3 towards zero, as in MODE_* of math.h.inc. */
+/* Single operations in a directed rounding mode. mode: 1 down, 2 up, 3 towards zero. */
 
 #include "emu.h"
 #include <fenv.h>

@@ -3,7 +3,7 @@
  * A worker takes blocks in order. It runs a block's warps in turn; a warp gives up the processor at a barrier, when it
  * ends, and every FUEL loop iterations. A block whose warps have all used up that many iterations several times without
  * progress may be waiting for another block. So its worker starts another block and alternates between its blocks, as a
- * GPU has several blocks resident.
+ * GPU keeps several blocks resident.
  *
  * When no warp of a block can run and not all have ended, the block is deadlocked. The runtime then reports where each
  * warp waits instead of hanging. The first fault stops the whole launch. */
@@ -15,8 +15,8 @@
 #include <immintrin.h>
 #endif
 
-#define WAITS_BEFORE_COMPANY 1024 /* turns that warps give up in loops where threads may wait */
-#define POLLS_BEFORE_LEAVING (POLLS_BEFORE_COMPANY * FUEL / l->fuel)
+#define WAITS_BEFORE_COMPANY 1024 /* like POLLS_BEFORE_COMPANY: turns that a warp gives up in loops where threads may wait */
+#define POLLS_BEFORE_LEAVING (POLLS_BEFORE_COMPANY * FUEL / l->fuel) /* until the launch leaves the thread that submitted it */
 #define WAITS_BEFORE_LEAVING 16384
 #define RESIDENT_MAXIMUM 2048
 
@@ -42,8 +42,8 @@ u32 random_below(u64 *state, u32 limit) {
     return (u32)((*state >> 33) * limit >> 31);
 }
 
-/* A warp gives up its turn, and does not wait at a barrier object: those that do may still be released. */
-static void is_busy(struct warp *w) {
+/* Called when a warp gives up its turn. Unless it waits at a barrier object itself, warps that do may still be released. */
+static void note_turn(struct warp *w) {
     struct block *b = w->block;
     if (w->asked_in_vain) return;
     b->asked_in_vain = 0;
@@ -53,7 +53,7 @@ static void is_busy(struct warp *w) {
 static void poll(struct warp *w, u32 site, u32 inside) {
     struct block *b = w->block;
     w->fuel = b->launch->fuel;
-    is_busy(w);
+    note_turn(w);
     w->asked_in_vain = 0;
     if (b->launch->abort) leave_warp(w, WARP_DEAD);
     b->poll_site[w->index] = site;
@@ -64,7 +64,7 @@ static void poll(struct warp *w, u32 site, u32 inside) {
         if (outside)
             rt_fault(w, site, lowest_lane(w->live & inside), cudaErrorLaunchTimeout,
                      "still running after %.1f s; this thread waits in the loop at this line, in a function, while lanes 0x%08x of its warp are not in the "
-                     "same call: where they are what it waits for, the emulator cannot run them, nor can a GPU before compute capability 7.0; take a lock with one "
+                     "same call; if it waits for these lanes, the emulator cannot run them, nor can a GPU before compute capability 7.0: take a lock with one "
                      "lane of a warp, or make the function __forceinline__",
                      seconds, outside);
         rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout, "still in the loop at this line after %.1f s, which may never end", seconds);
@@ -72,7 +72,7 @@ static void poll(struct warp *w, u32 site, u32 inside) {
     yield_warp(w);
 }
 
-/* The program's time is nearly up: a launch that took most of it is stopped at its next look at the clock. */
+/* Called when the program's time is nearly up. A launch that has used half of a kernel's limit is stopped at its next poll. */
 int schedule_hurry(const struct launch *l) {
     u64 running = now_ns() - l->start_ns;
     if (!time_limit_ns || running < time_limit_ns / 2) return 0;
@@ -82,11 +82,11 @@ int schedule_hurry(const struct launch *l) {
 
 void rt_poll(struct warp *w, u32 site) { poll(w, site, ~0u); }
 
-/* Called in a loop in which threads may wait for others; it gives up the processor more often. `inside` are the warp's
- * lanes that can continue while others wait: those in the same call. */
+/* Called in a loop in which threads may wait for others; gives up the processor more often than rt_poll. `inside` are the
+ * warp's lanes that can continue while others wait: those in the same call. */
 void rt_wait(struct warp *w, u32 site, u32 inside) {
     w->block->waits++;
-    is_busy(w);
+    note_turn(w);
     if (!w->fuel) poll(w, site, inside);
     else if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
     else yield_warp(w);
@@ -96,7 +96,7 @@ void rt_nanosleep(struct warp *w, u32 ns) {
     (void)ns;
     if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
     w->block->polls++;
-    is_busy(w);
+    note_turn(w);
     yield_warp(w);
 }
 
@@ -184,7 +184,7 @@ static int claim(struct launch *l, u64 *index) {
     return 1;
 }
 
-/* Whether the block's warps have run in loops for a long time without reaching its end. */
+/* Whether the block's warps have run in loops for a long time without other progress. */
 static int spins(const struct block *b) {
     return b->polls >= b->launch->patience * b->warp_count || b->waits >= WAITS_BEFORE_COMPANY * b->warp_count;
 }
@@ -247,10 +247,8 @@ static void start_further_block(struct worker *k, struct launch *l) {
     }
     struct cluster *c = calloc(1, sizeof *c);
     c->size = l->cluster_size;
-    const u64 number = index;
     for (u32 rank = 0; rank < c->size; rank++) {
-        cluster_place(l, number, rank, &index);
-        struct block *b = c->blocks[rank] = activate(k, l, index);
+        struct block *b = c->blocks[rank] = activate(k, l, cluster_place(l, index, rank));
         b->cluster = c;
         for (u32 i = 0; i < b->warp_count; i++) b->warps[i].cluster_rank = rank;
     }
@@ -264,7 +262,6 @@ static enum slice run_watched_slice(struct worker *k, struct block *b) {
     return s;
 }
 
-/* Runs the worker's share of a launch. Returns 1 at its end, or, unless `stay`, 0 when all its blocks spin. */
 int run_blocks(struct worker *k, struct launch *l, int stay) {
     while (!l->abort) {
         int wants = k->active_count == 0 || (k->active_count < RESIDENT_MAXIMUM && all_spin(k));

@@ -1,10 +1,10 @@
-/* What the files that run blocks share: blocks.c, barriers.c, schedule.c, workers.c. */
+/* Declarations that the files that run blocks share: blocks.c, barriers.c, schedule.c, workers.c. */
 #ifndef SCHEDULE_H
 #define SCHEDULE_H
 
 #include "async.h"
 
-#define POLLS_BEFORE_COMPANY 64
+#define POLLS_BEFORE_COMPANY 64 /* of each warp, until the worker starts another block */
 
 /* GRADER_EMULATOR_SCHEDULE: 0 lockstep, 1 reverse, 2 random with this seed. */
 extern int schedule_kind;
@@ -19,7 +19,7 @@ void release_block_memory(struct worker *k);
 
 /* barriers.c */
 u32 barrier_expected(struct block *b, u32 id); /* threads */
-void barriers_after_exit(struct block *b);     /* waiting threads need not wait for threads that have left */
+void barriers_after_exit(struct block *b);     /* releases threads that waited only for threads that have exited */
 
 /* schedule.c */
 void prepare_worker(struct worker *k, struct launch *l);

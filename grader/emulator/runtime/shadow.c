@@ -8,7 +8,7 @@
  *
  *   threads of different blocks or warps    order.c decides, by a block's barriers and by fences with atomics
  *   lanes of one warp                       a warning if no __syncwarp, shuffle, vote or barrier lies between: since
- *                                           compute_70 they need not run in step
+ *                                           compute capability 7.0 they need not run in step
  *
  * Not a race: two atomics; two accesses that are both relaxed, acquire or release (morally strong in the PTX memory
  * model); two volatile accesses in a launch that uses fences; a volatile read and an atomic; a plain read and an
@@ -44,7 +44,7 @@ void shadow_end(struct block *b) {
 }
 
 static struct cell *global_cell(struct allocation *a, u64 addr) {
-    if (!a->cells) { /* pages appear as they are touched */
+    if (!a->cells) { /* the system provides pages as they are touched */
         a->cells_bytes = (a->size / 4 + 2) * sizeof(struct cell);
         void *p = mmap(NULL, a->cells_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) return NULL;
@@ -53,8 +53,7 @@ static struct cell *global_cell(struct allocation *a, u64 addr) {
     return &a->cells[addr / 4 - a->start / 4];
 }
 
-/* ---- accesses
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- accesses --------------------------------------------------------------------------------------------------------- */
 
 const char *word_for(const struct site_info *s) {
     return s->kind == SITE_ATOMIC ? "atomic update" : s->kind == SITE_STORE ? "write" : s->kind == SITE_COPY ? "asynchronous write" : "read";
@@ -94,7 +93,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     const struct launch *l = b->launch;
     u32 other_site = other_at >> 10, other = other_at & 1023;
     const struct site_info *s = &x->sites[other_site];
-    int strong = s->order & x->sites[x->site].order & SITE_STRONG; /* flags: races on the data that they guard are worse */
+    int strong = s->order & x->sites[x->site].order & SITE_STRONG; /* accesses to a flag; races on the data that it guards are worse */
     const char *between, *advice, *whose = order == ORDER_NONE_IN_GRID ? "blocks" : same_warp ? "lanes" : "warps", *severity = strong || (s->kind != SITE_LOAD && x->writes && s->kind != SITE_ATOMIC && !x->atomic) ? "warning" : "error";
     char who[120], place[256], facts[1800];
     u32 xyz[3] = {other % x->w->ntid[0], other / x->w->ntid[0] % x->w->ntid[1], other / x->w->ntid[0] / x->w->ntid[1]};
@@ -112,7 +111,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     } else if (same_warp) {
         snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of the same warp" : "another thread of the same warp", xyz[0], xyz[1], xyz[2]);
         int at_once = x->site == other_site;
-        between = at_once ? "which value stays is not defined" : "no __syncwarp() lies between them";
+        between = at_once ? "which value remains is undefined" : "no __syncwarp() lies between them";
         advice = at_once ? "Let one thread write, give each its own place, or use an atomic."
                          : "Put __syncwarp() between the two accesses: since compute capability 7.0 the threads of a warp need not run in step.";
         severity = "warning";
@@ -126,8 +125,8 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
         advice = "Let every warp that uses the tile wait at the copy's barrier object first.";
     } else if (x->sites[x->site].order & SITE_ASYNC && x->sites[x->site].kind == SITE_COPY) {
         between = "the copy does not wait for it";
-        advice = "Let all threads that use the tile reach a barrier, or arrive at a barrier object that the copying thread waits at, before the tile is copied over.";
-    } else if (s->kind == SITE_COPY && order != ORDER_NONE_IN_GRID) { /* it has arrived */
+        advice = "Let all threads that use the tile reach a barrier, or arrive at a barrier object that the copying thread waits at, before the copy overwrites the tile.";
+    } else if (s->kind == SITE_COPY && order != ORDER_NONE_IN_GRID) { /* the copy has arrived */
         between = same_warp ? "no __syncwarp() lies between the wait for it and this access" : "no barrier lies between the wait for it and this access";
         advice = same_warp ? "Put __syncwarp() after the wait for a copy, which covers only the thread's own copies, and before the next copy to memory that others may still read."
                            : "Put __syncthreads() after the wait for a copy, which covers only the thread's own copies, and before the next copy to memory that others may still read.";
@@ -218,8 +217,9 @@ static void report_uninitialised(const struct access *x, u64 addr) {
 
 #define PADDING_WORDS 8u /* a longer gap between stored words is not padding at the end of a row */
 
-/* An unwritten word of shared memory. The written words of the variable show why: a gap between words that one line stores is padding, which the reading line
- * ignores; or threads that have left did not store their share. */
+/* Reports a word of shared memory that no thread has written. The written words of the variable suggest why: a short gap
+ * between them is padding, about which the storing and the reading line disagree; or threads that have returned did not
+ * store their share. */
 static void report_unwritten(const struct access *x, u64 addr) {
     const struct block *b = x->w->block;
     const struct launch *l = b->launch;
@@ -234,15 +234,15 @@ static void report_unwritten(const struct access *x, u64 addr) {
     }
     u32 line = before != ~0u && b->shadow[before].write.stamp ? info->sites[b->shadow[before].write.at >> 10].line : 0;
     u32 line_after = after != ~0u && b->shadow[after].write.stamp ? info->sites[b->shadow[after].write.at >> 10].line : 0;
-    char place[256], why[200] = "", by[40] = "", advice[240] = "Store a value in every element before it is read.";
-    if (line) snprintf(by, sizeof by, "; line %u stores the one before", line);
+    char place[256], why[200] = "", by[64] = "", advice[240] = "Store a value in every element before it is read.";
+    if (line) snprintf(by, sizeof by, "; line %u stores the word before this one", line);
     if (line && line_after && after - before <= PADDING_WORDS) {
         if (line == line_after) snprintf(why, sizeof why, "; line %u stores the words before and after it", line);
         else snprintf(why, sizeof why, "; line %u stores the word before it, line %u the one after it", line, line_after);
         snprintf(advice, sizeof advice, "Do both lines compute the index with the same row length (stride, padding)?");
     } else if (b->epoch_alive < l->threads) {
         snprintf(why, sizeof why, "; %u of the block's %u threads had returned before", l->threads - b->epoch_alive, l->threads);
-        snprintf(advice, sizeof advice, "If they were to store a part of it, let no thread return before the last load and the last __syncthreads().");
+        snprintf(advice, sizeof advice, "If they should have stored a part of it, let no thread return before the last load and the last __syncthreads().");
     } else if (written) {
         snprintf(why, sizeof why, "; %u of its %u words have no value%s", bytes / 4 - written, bytes / 4, by);
         snprintf(advice, sizeof advice, "Let the block's threads store all of it before it is read, for example in a loop whose step is the number of threads.");
@@ -264,7 +264,7 @@ void shadow_end_epoch(struct block *b) {
     const struct module_info *info = b->launch->module->info;
     for (u32 i = 0; i < b->early_count; i++) {
         const struct early_read *e = &b->early[i];
-        if (b->shadow[e->addr / 4].write.stamp) continue; /* known only under --sanitize race */
+        if (b->shadow[e->addr / 4].write.stamp) continue; /* written later in the epoch; known only under --sanitize race */
         struct access x = {.w = &b->warps[e->warp], .site = e->site, .thread = e->thread, .does = word_for(&info->sites[e->site])};
         report_unwritten(&x, e->addr);
     }
@@ -279,7 +279,7 @@ static struct allocation *allocation_at(struct warp *w, u32 site, u64 addr) {
     return *last;
 }
 
-/* Records how an access to any memory orders others. Returns whether races are checked. */
+/* Records how an access orders other accesses. Returns whether races are checked. */
 int shadow_order(struct warp *w, u32 site) {
     struct block *b = w->block;
     const struct module_info *info = b->launch->module->info;
@@ -294,7 +294,6 @@ int shadow_order(struct warp *w, u32 site) {
     return 1;
 }
 
-/* `host` is the host address of the bytes; `value` is what a store is about to write there. */
 void shadow_access(struct warp *w, u32 site, struct block *whose, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value) {
     struct block *b = w->block;
     const struct module_info *info = b->launch->module->info;

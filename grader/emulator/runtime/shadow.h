@@ -9,11 +9,11 @@ struct record {
     u32 at;    /* site << 10 | thread of the block */
 };
 struct cell {
-    struct record write, update, read, far_read; /* far_read: the last by another warp or block than `read`'s */
+    struct record write, update, read, far_read; /* far_read: the last read by a warp or block other than that of `read` */
     u16 write_step : 12, write_bytes : 4; /* the warp's `step`; the bytes of the word */
     u16 update_step : 12, update_bytes : 4;
     u16 read_step : 12, read_bytes : 4;
-    u16 readers : 4;     /* readers besides the remembered one: READERS_… */
+    u16 readers : 4;     /* readers in addition to the remembered one: READERS_… */
     u16 initialised : 4; /* shared memory: bytes that some thread has written */
     u16 under_way : 1;   /* shared memory: `write` is an asynchronous copy in flight; these copy whole words */
     u16 unfenced : 1;    /* shared memory: `write` is an ordinary store that no proxy fence has covered */
@@ -30,7 +30,7 @@ struct access {
     u32 site, thread, stamp;
     u64 addr;
     struct allocation *allocation; /* NULL: shared memory */
-    struct block *whose;           /* shared memory it is */
+    struct block *whose;           /* the block whose shared memory is accessed */
     u16 step;
     u8 bytes; /* of the current word */
     const char *does;
@@ -48,7 +48,7 @@ void remember_write(const struct access *x, struct cell *c);
 
 /* Reports an access to a word to which a copy is under way. */
 void report_under_way(const struct access *x, const struct cell *c, u64 addr);
-/* A read by an asynchronous operation, a plain store, any write to a word that such an operation may still read. */
+/* For a read by an asynchronous operation, a plain store, and a write to a word that such an operation may still read. */
 void asynchronous_read(const struct access *x, struct cell *c, u64 addr);
 void plain_store(const struct access *x, struct cell *c, u64 addr);
 void check_readers(const struct access *x, struct cell *c, u64 addr);

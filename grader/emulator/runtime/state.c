@@ -1,4 +1,4 @@
-/* Variables that several layers of the runtime read, and one of them sets. */
+/* Variables that one layer of the runtime sets and several layers read. */
 
 #include "emu.h"
 

@@ -1,8 +1,8 @@
 /* __syncwarp(): checks that all lanes of its mask call it.
  *
  * On a GPU the callers wait until every lane of the mask has called __syncwarp() with that mask, at this place or at
- * another. Here the lanes that are together continue immediately, and the missing lanes are recorded: those in another branch
- * may still arrive. A lane that has not arrived when the warp reaches the block's barrier or ends never does. */
+ * another. Here the lanes that are together continue immediately, and the missing lanes are recorded: those in another
+ * branch may still arrive. Lanes that have not arrived when the warp reaches the block's barrier, or ends, are reported. */
 
 #include "emu.h"
 #include <stdlib.h>

@@ -22,7 +22,8 @@ static void by_lanes(const u32 *in, u32 *out) {
 #endif
 }
 
-/* Loads up to 32 rows of A, or columns of B, as words. Register r holds the block of 8 rows with number r % blocks, and the words of each row from 4 · (r / blocks) on. */
+/* Loads up to 32 rows of A, or columns of B, as words. Register r holds four words of each row of a block of 8 rows: block
+ * r % blocks, words from 4 · (r / blocks) on. */
 #define SIDES 2
 #define WORDS 16
 struct words { u32 at[SIDES][WORDS][ROWS] __attribute__((aligned(64))); };
@@ -61,11 +62,13 @@ static void store_block(u32 *registers, u32 block, int halves, const u32 (*c)[RO
 
 /* ---- sparse matrices ------------------------------------------------------------------------------------------------ */
 
-/* The metadata bits that give the positions of a row's stored elements: two bits for each element kept of four (tf32:
- * four bits for one of two; 4-bit integers: two bits for a pair). A row has 16, 32 or 64 bits. 16 bits: rows g and g +
- * 8 are in thread `selector` of each four. 32 bits: in threads 2 · selector and the next, first by halves of the row
- * (16-bit elements and tf32) or by rows (integers). 64 bits: spread over all four threads; the first half
- * of each row comes first. PTX ISA, "Sparse matrix storage". */
+/* The metadata of a row: the positions of its stored elements (PTX ISA, "Sparse matrix storage"). Each stored element has two
+ * bits for its place among four (tf32: four bits for a place among two; 4-bit integers: two bits for each pair). A row has 16,
+ * 32 or 64 bits, which a group of four threads holds together with those of the row 8 further on:
+ *
+ *   16 bits    thread `selector` has both rows
+ *   32 bits    threads 2 · selector and 2 · selector + 1 have one half of both rows each (16-bit elements, tf32) or one row each
+ *   64 bits    threads 0 and 1 have the first halves of the two rows, threads 2 and 3 the second halves */
 static u64 row_metadata(int element, u32 k, const u32 *metadata, u32 selector, u32 row) {
     const u32 g = row % 8, high = row / 8, bits = element == ELEMENT_TF32 ? 2 * k : element_bits(element) == 4 ? k / 2 : k;
     const u32 *quad = metadata + 4 * g;

@@ -1,10 +1,10 @@
-/* What the files of the matrix instructions share.
+/* Declarations that the files of the matrix instructions share.
  *
  *   tensor.c         mma, wmma and the product of a wgmma: from registers and memory to matrices, and back
  *   tensor_sums.c    the arithmetic; its numbers: tensor_floats.h
  *   tensor_memory.c  ldmatrix, stmatrix, wmma.load, wmma.store
  *
- * Fragments. A matrix lies in registers as blocks of 8 rows by 4 words of 32 bits (A, and B seen by columns), or of 8 rows
+ * Fragments. A matrix is stored in registers as blocks of 8 rows by 4 words of 32 bits (A, and B seen by columns), or of 8 rows
  * by 8 columns (C and D). In such a block lane 4g + t holds word t of row g, or columns 2t and 2t + 1 of row g. All
  * layouts of mma.sync in the PTX ISA are of this kind, except that of m8n8k4 with halves. PTX leaves the layouts of wmma
  * unspecified; here they follow the same pattern. */
@@ -13,12 +13,12 @@
 
 #include "warp.h"
 
-#define ROWS 16u    /* of a block of A, or columns of B, that are computed together: lanes of a vector, or several */
+#define ROWS 16u    /* rows of A, or columns of B, that are computed together, in one vector or several */
 #define MAX_K 128u  /* of m16n8k128 with 4-bit elements */
 
-/* ROWS rows of A, or columns of B, with k as the first index: numbers, or integers, or 32 single bits each. A number's exponent
- * is that of its first bit, or the least of its type. If the side is not `ordinary`, some number is infinite, NaN or beyond
- * 2^±LARGEST_ORDINARY, and `value` has significands instead: value · 2^exponent is the number. */
+/* ROWS rows of A, or columns of B, with k as the first index: floats, or integers, or 32 single bits each. A float's exponent
+ * is that of its leading bit, but at least its type's least exponent. If the side is not `ordinary`, some float is infinite, NaN
+ * or beyond 2^±LARGEST_ORDINARY, and `value` has significands instead: value · 2^exponent is the float. */
 struct side {
     union { float value[MAX_K][ROWS]; i32 integer[MAX_K][ROWS]; } __attribute__((aligned(64)));
     i32 exponent[MAX_K][ROWS] __attribute__((aligned(64)));
@@ -45,11 +45,11 @@ void sum_integers(const struct side *a, const struct side *b, u32 k, u32 first, 
 void sum_bits(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int conjunction);
 
 /* The product of one wgmma.mma_async, m64nNkK, added to the accumulators of a warpgroup. how.c is how.d. Row r of A has how.k
- * elements: whole words, from a + r · words on. So has column j of B. d[i] are warp i's registers of D, with 32 lanes each,
+ * elements: whole words, from a + r · words on. Column j of B likewise. d[i] are warp i's registers of D, with 32 lanes each,
  * laid out as in the PTX ISA; for scale-d = 0 they are zeros. MMA_NEGATE_A and MMA_NEGATE_B are imm-scale = -1. */
 #define WARPGROUP 4u
 void multiply_warpgroup(struct mma how, const u32 *a, const u32 *b, u32 *const *d);
-/* The rows of A, for multiply_warpgroup, of a warp that has them in 4 registers. */
+/* Converts the 4 registers in which a warp has its part of A to rows for multiply_warpgroup. */
 void rows_of_fragment(const u32 *registers, u32 *rows);
 
 /* Whether ptxas replaces this product of 8-bit floats by products of halves (tensor_sums.c). */

@@ -18,16 +18,16 @@ INLINE VI largest(VI a, VI b) {
 }
 INLINE VF power(VI exponent) { return (VF)((VU)(exponent + 127) << 23); }
 
-/* A type's numbers as f32: their bits without the sign, moved up to f32's fraction and `up` exponents higher. `least` is the
- * type's least exponent; numbers from `special` on are its infinity, if it has one, and NaN. */
+/* How a type's numbers become f32: their bits without the sign are shifted into f32's fraction and exponent, and `up` is added
+ * to the exponent. `least` is the type's least exponent; numbers from `special` on are its infinity, if it has one, and NaN. */
 struct format { i32 up, least; float special; int has_infinity; };
 static const struct format HALF = {112, -14, 65536, 1}, SINGLE = {0, -126, INFINITY, 1}, BYTE = {120, -6, 480, 0};
 #define F16_PARTS(h) ((h) & 0x8000u) << 16, ((h) & 0x7fffu) << 13, HALF
 #define F32_PARTS(u) (u) & 0x80000000u, (u) & 0x7fffffffu, SINGLE
 #define E4M3_PARTS(b) ((b) & 0x80u) << 24, ((b) & 0x7fu) << 20, BYTE
 
-/* A multiplication takes some processors 100 times as long for subnormal numbers, so it is used for accumulators alone. A
- * subtraction takes a little longer for all numbers. */
+/* Two ways to add to the exponent. On some processors a multiplication is 100 times slower for subnormal numbers, so only
+ * accumulators use it. A subtraction is a little slower for all numbers. */
 enum { BY_MULTIPLYING, BY_SUBTRACTING };
 INLINE VF widen(VU magnitude, const struct format f, int how) {
     if (!f.up) return (VF)magnitude;

@@ -5,9 +5,9 @@
  * address bits from bit 4 on are exclusive-ored with those from bit 7 on, as wgmma's descriptors expect. Elements outside
  * the tensor are read as zeros, or as NaN, and not written.
  *
- * In im2col mode the rows are pixels, of some channels each (dimension 0). From the copy's coordinates on they follow each
- * other inside the pixels' box: dimension 1 first, by its element stride, and the last dimension by 1. A load adds its
- * offsets to the place of each pixel. */
+ * In im2col mode a row is a pixel, with some channels (dimension 0). From the copy's coordinates on, the pixels follow each
+ * other inside the pixels' box: dimension 1 advances first, by its element stride, and the last dimension last, by 1. A load
+ * adds its offsets to the position of each pixel. */
 
 #include "tensor_map.h"
 #include <cuda.h>
@@ -63,7 +63,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap *out, CUtensorMapDataType type, cuu
     struct tensor_map m = {.pixels = (u16)pixels};
     const int limit = 1 << (rank == 3 ? 15 : rank == 4 ? 7 : 4);
     for (u32 i = 0; i < rank - 2; i++) {
-        if (low[i] < -limit || low[i] >= limit || high[i] < -limit || high[i] >= limit) return refuse_map("a corner of the pixels' box must be from -2^15 to 2^15 - 1; with 4 dimensions 2^7, with 5 dimensions 2^4");
+        if (low[i] < -limit || low[i] >= limit || high[i] < -limit || high[i] >= limit) return refuse_map("a corner of the pixels' box must be from -2^15 to 2^15 - 1 with 3 dimensions, from -2^7 to 2^7 - 1 with 4, from -2^4 to 2^4 - 1 with 5");
         if (low[i] > (i64)size[i + 1] - 1 + high[i]) return refuse_map("the pixels' box is empty: its upper corner, which counts from the tensor's end, is before its lower one");
         m.low[i] = (i16)low[i], m.high[i] = (i16)high[i];
     }
@@ -78,7 +78,7 @@ static u32 rows(const struct tensor_map *m) { return m->pixels ? m->pixels : cou
 
 u32 box_bytes(const struct tensor_map *m) { return m->box[0] * m->element * rows(m); }
 
-/* The index of a row in a dimension; the rest of `row` is for the following dimensions. */
+/* The index of a row in dimension `i`; leaves in `row` what the following dimensions need. */
 static i64 index_in(const struct box *b, u32 i, u32 *row) {
     const struct tensor_map *m = &b->map;
     const u32 n = count(m, i);
@@ -99,7 +99,7 @@ static i64 index_in(const struct box *b, u32 i, u32 *row) {
     return low + after % places * step + b->offset[i];
 }
 
-/* The address of element 0 of a row of the box, as if the row were whole; 0 if the row is outside the tensor. */
+/* The address of element 0 of a row of the box, even if that is outside the tensor; 0 if the whole row is outside. */
 static u64 row_address(const struct box *b, u32 row) {
     u64 address = b->map.address + (u64)((i64)b->at[0] * b->map.element);
     for (u32 i = 1; i < DIMENSIONS; i++) {

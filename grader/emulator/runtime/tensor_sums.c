@@ -17,8 +17,8 @@
  * wgmma ([3] WGMMASim, [4] H100TC): 25 fraction bits, all of an instruction's k in one group; 8-bit floats have 13, in f32
  * results too.
  *
- * sm_90 has no instruction for mma.sync with 8-bit floats. ptxas 13.0 converts the elements to halves, so that the
- * subnormal ones of e4m3 become normal, and uses two instructions for halves: the first with a zero accumulator and the
+ * sm_90 has no instruction for mma.sync with 8-bit floats. ptxas 13.0 converts the elements to halves, so that
+ * subnormal elements of e4m3 become normal, and uses two instructions for halves: the first with a zero accumulator and the
  * lower two elements of each word, the second with the upper two. Then it adds C with a rounded addition (tensor.c). Its
  * code, by nvdisasm: F2FP.F16.E4M3.UNPACK_B, HMMA.16816.F16 (or .F32; for k16 HMMA.1688) twice, HADD2 (FADD). Measured on an
  * H200, 2026-11-22, tools/tensor_bits.
@@ -27,8 +27,9 @@
  * (tests/gpu/test_tensor_bits_on_a_gpu.py). Two rules come from its results: no term is aligned to an exponent below
  * LEAST_TOP, and a sum that truncation or rounding makes zero is +0.
  *
- * Two rules are unpublished and checked only on the H200, so for sm_90 alone: which products of a sparse instruction
- * form a group (here: those of as many stored elements), and the sign of a zero sum (here: +, as an integer has none). */
+ * Two rules are unpublished and checked only on the H200, so only for sm_90: which products of a sparse instruction form a
+ * group (here: those of the same number of stored elements), and the sign of a zero sum (here: +, because an integer zero
+ * has no sign). */
 
 #include "tensor_floats.h"
 
@@ -189,8 +190,8 @@ INLINE VU round_to_f16(VU bits, VU rest) {
     return half & (VU)((half & 0x7fffu) != BU(0));
 }
 
-/* The same for the rows of a vector and ordinary numbers, whose products f32 holds exactly. Returns 0 where the accumulator
- * is infinite, NaN or too small, or the sum too large. */
+/* Like sum_of_group, for the rows of a vector and ordinary numbers, whose products f32 holds exactly. Returns 0 where the
+ * accumulator is infinite, NaN or too small, or the sum is too large. */
 INLINE int sum_ordinary(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
     VF value;
     VI top;
@@ -210,7 +211,7 @@ INLINE int sum_ordinary(const struct sum_rule rule, const struct side *a, const 
     else *c = element_bits(rule.element) == 8 ? bits & ~0u << (23 - FP8_FRACTION_BITS) : bits;
     return 1;
 }
-/* The same where some accumulators are infinite or NaN, which stay as they are. */
+/* Like sum_ordinary, but accumulators may be infinite or NaN; these stay as they are. */
 static int sum_next_to_special(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
     const u32 infinity = rule.accumulator == ELEMENT_F16 ? 0x7c00u : 0x7f800000u, nan = rule.accumulator == ELEMENT_F16 ? 0x7fffu : 0x7fffffffu;
     const VU magnitude = *c & nan;
@@ -221,7 +222,7 @@ static int sum_next_to_special(const struct sum_rule rule, const struct side *a,
     return 1;
 }
 
-/* The same for significands. Returns 0 where a term is infinite or NaN or a result subnormal or too large. */
+/* Like sum_ordinary, for significands. Returns 0 where a term is infinite or NaN, or a result is subnormal or too large. */
 INLINE int sum_significands(const struct sum_rule rule, const struct side *a, const struct side *b, u32 k0, u32 k1, u32 row, u32 column, VU *c) {
     VF value;
     VI own;

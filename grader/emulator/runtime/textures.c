@@ -1,11 +1,11 @@
 /* tex, tld4, suld and sust, one lane at a time.
  *
  * Filtering follows the CUDA programming guide, "Texture Fetching": with x in texels, linear filtering reads the texel
- * at floor(x - 0.5) and the next one, and weighs them by the fraction, which has 8 bits. Before that,
- * x - 0.5 is rounded to these 8 bits, to nearest. In two dimensions the weights of the four texels also have 8 bits, and add up to 1:
- * measured on an H200 on 2026-11-22, where a corner's share of 43.14 / 256 counted as 43 / 256. It is not known whether
- * shares are rounded or truncated (here: rounded), nor how a third dimension is weighed (here: exactly). The address
- * mode maps each texel outside the texture to one inside. */
+ * at floor(x - 0.5) and the next one, and weights them by the fraction, which has 8 bits. Before that, x - 0.5 is rounded
+ * to these 8 bits, to nearest. In two dimensions the weights of the four texels also have 8 bits, and add up to 1:
+ * measured on an H200 on 2026-11-22, where a corner's weight of 43.14 / 256 counted as 43 / 256. It is not known whether
+ * these weights are rounded or truncated (here: rounded), nor what they are in a third dimension (here: exact). The
+ * address mode maps each texel outside the texture to one inside. */
 
 #include "emu.h"
 #include "textures.h"
@@ -15,7 +15,7 @@ static struct texture *object_of(struct warp *w, u32 site, u32 lane, u64 handle,
     struct texture *t = texture_of(handle);
     if (!t || t->is_surface != surface)
         rt_fault(w, site, lane, cudaErrorInvalidTexture, "an access through 0x%llx, which is not a %s object%s", (unsigned long long)handle, surface ? "surface" : "texture",
-                 t ? " but one of the other kind" : ": was it created, and not yet destroyed?");
+                 t ? " but an object of the other kind" : ": was it created, and not yet destroyed?");
     if (!memory_find(t->memory)) rt_fault(w, site, lane, cudaErrorIllegalAddress, "the memory of this %s object was freed", surface ? "surface" : "texture");
     return t;
 }
@@ -43,7 +43,8 @@ static void read_channels(const struct texture *t, const u8 *p, u32 out[4]) {
     }
 }
 
-static i64 led_back(i64 i, u32 size, enum cudaTextureAddressMode mode) {
+/* The index inside the texture that the address mode gives for texel `i`; -1 for the border. */
+static i64 addressed(i64 i, u32 size, enum cudaTextureAddressMode mode) {
     i64 n = size;
     if (i >= 0 && i < n) return i;
     switch (mode) {
@@ -59,7 +60,7 @@ static i64 led_back(i64 i, u32 size, enum cudaTextureAddressMode mode) {
 static void fetch(const struct texture *t, u32 dimensions, const i64 i[3], u32 layer, u32 out[4]) {
     i64 at[3] = {0, 0, layer};
     for (u32 d = 0; d < dimensions; d++) {
-        at[d] = led_back(i[d], t->size[d], t->mode[d]);
+        at[d] = addressed(i[d], t->size[d], t->mode[d]);
         if (at[d] < 0) {
             for (u32 c = 0; c < 4; c++) out[c] = f2u(t->border[c]);
             if (t->kind != cudaChannelFormatKindFloat && !t->normalizes)
@@ -88,7 +89,7 @@ static void filter(const struct texture *t, u32 dimensions, const double x[3], u
         double share = plane[corner & 3];
         for (u32 d = 0; d < dimensions; d++) i[d] = base[d] + (corner >> d & 1);
         if (dimensions == 3) share *= corner >> 2 ? weight[2] : 1 - weight[2];
-        if (share == 0) continue; /* so that an infinity there has no effect */
+        if (share == 0) continue; /* even an infinite texel has no effect then */
         fetch(t, dimensions, i, layer, texel);
         for (u32 c = 0; c < 4; c++) sum[c] += share * u2f(texel[c]);
     }
@@ -137,7 +138,7 @@ void rt_surface(struct warp *w, u32 site, u32 m, int geometry, int bounds, int s
     for (u32 todo = m; todo; todo &= todo - 1) {
         u32 l = lowest_lane(todo), whole = bytes * count;
         struct texture *t = object_of(w, site, l, object[l], 1);
-        i64 i[3] = {0, 0, first ? (i32)at[l] : 0}; /* the first one counts bytes */
+        i64 i[3] = {0, 0, first ? (i32)at[l] : 0}; /* i[0] counts bytes */
         int outside = first && (u64)i[2] >= t->layers;
         for (u32 d = 0; d < dimensions; d++) {
             i64 size = d ? t->size[d] : (i64)t->size[0] * t->element;

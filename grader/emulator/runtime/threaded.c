@@ -1,4 +1,4 @@
-/* The loop of threaded code. */
+/* The loop that runs threaded code (ways.h). */
 #include "warp.h"
 
 void run_rows(struct warp *w, u8 *F, u32 m, template_function *const *templates, const u32 *code, const u32 *end) {

@@ -42,8 +42,6 @@ typedef VQ VQu __attribute__((aligned(1), may_alias));
 typedef u32 u32a __attribute__((may_alias, aligned(1)));
 typedef u64 u64a __attribute__((may_alias, aligned(1)));
 typedef u16 u16a __attribute__((may_alias, aligned(1)));
-typedef float f32a __attribute__((may_alias, aligned(1)));
-typedef double f64a __attribute__((may_alias, aligned(1)));
 typedef u32 W32 __attribute__((vector_size(16), may_alias, aligned(1)));
 
 #if W == 16

@@ -2,7 +2,7 @@
  *
  * On sm_80 and sm_90 ptxas replaces the scalar ones by other instructions. Where its code departs from the PTX ISA,
  * this file follows the code (ptxas 13.0 for sm_80 and sm_90, read with nvdisasm; consistent with an H200's results on
- * 2026-11-22). vshl saturates 34 bits of the shifted number, to 32 bits even if fewer are stored. vmad multiplies words
+ * 2026-11-22). vshl keeps 34 bits of the shifted number and saturates them to 32 bits, even if fewer are stored. vmad multiplies words
  * and adds c as signed words whatever their types. A sum or difference that is not saturated is truncated to a signed
  * word before it enters min or max. */
 

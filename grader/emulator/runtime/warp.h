@@ -17,7 +17,7 @@
  * regular than the general form does has a second place there and is copied when lanes diverge. Between branches,
  * instructions are threaded code: rows of numbers, processed by small functions that similar instructions share
  * (run_rows). Blocks of inner loops are C instead, with their registers in variables from the block's first instruction
- * to its last, so that gcc's time is spent where the program's is. A table says where lanes go at the end of each block
+ * to its last, so gcc spends its time on the code that takes the program's time. A table says where lanes go at the end of each block
  * (struct way, ways.c).
  *
  * Each warp is a fiber (fiber.c), so a barrier, anywhere in the call tree, is a plain function call that returns when
@@ -48,11 +48,14 @@ struct site_info {
     u8 order; /* SITE_… of enum site_order */
 };
 enum site_kind { SITE_LOAD, SITE_STORE, SITE_COPY, SITE_ATOMIC, SITE_BARRIER, SITE_LOOP, SITE_CALL, SITE_OTHER };
-/* In turn: volatile, relaxed, acquire or release; with release semantics; an atomic that is commonly combined with
- * plain reads (cas, min, max, and, or); an atomic whose new value does not depend on the old one (exch); with an
- * explicit memory order (not volatile); by a bulk copy or a product, later than its instruction; to a barrier object. */
 enum site_order {
-    SITE_STRONG = 1, SITE_RELEASES = 2, SITE_TOLERANT = 4, SITE_OVERWRITES = 8, SITE_ORDERED = 16, SITE_ASYNC = 32, SITE_OBJECT = 64
+    SITE_STRONG = 1,     /* volatile, relaxed, acquire or release */
+    SITE_RELEASES = 2,   /* has release semantics */
+    SITE_TOLERANT = 4,   /* an atomic that is commonly combined with plain reads (cas, min, max, and, or) */
+    SITE_OVERWRITES = 8, /* an atomic whose new value does not depend on the old one (exch) */
+    SITE_ORDERED = 16,   /* has an explicit memory order, so not volatile */
+    SITE_ASYNC = 32,     /* by a bulk copy or a product, later than its instruction */
+    SITE_OBJECT = 64     /* to a barrier object */
 };
 
 struct warp {
@@ -67,16 +70,16 @@ struct warp {
     u32 index;     /* warp in the block */
     u32 ntid[3], ctaid[3], nctaid[3];
     u32 tid0[3];   /* lane 0's threadIdx */
-    u32 dynamic_shared, smid, slot;
+    u32 dynamic_shared, smid;
     u32 reserved;  /* offset in shared memory, past the kernel's own, of RESERVED_BYTES for cooperative groups */
     u32 step;      /* under --sanitize race, counts the instructions at which lanes wait for each other */
     u32 synced;    /* under --sanitize race, the stamp of the last barrier that it waited at (order.c) */
-    u32 early_wait; /* the site of its last wait at a barrier object + 1 if that passed although a copy was under way */
-    u32 asked_in_vain; /* unsuccessful tests of mbarriers since the last rt_poll */
+    u32 early_wait; /* the site + 1 of its last wait at a barrier object if that passed although a copy was under way; else 0 */
+    u32 asked_in_vain; /* set by an unsuccessful test or wait, cleared by success and by rt_poll */
     u32 environment[2]; /* %envreg1 and 2: the address of the grid's barrier, for cooperative groups */
-    u32 cluster[3], cluster_rank, in_cluster[3]; /* the cluster's blocks; this block's place among them */
-    u32 is_in_cluster, cluster_phase; /* the launch named a cluster; cluster.c */
-    u32 has_waited; /* for the kernel before: griddepcontrol.wait */
+    u32 cluster[3], cluster_rank, in_cluster[3]; /* blocks of a cluster in each dimension; this block's rank and position in its cluster */
+    u32 is_in_cluster, cluster_phase; /* whether the launch has clusters; the phase in which the warp arrived */
+    u32 has_waited; /* it has executed griddepcontrol.wait */
     u32 registers;  /* per thread since setmaxnreg; 0 before it */
     u64 grid_id;
     struct block *block;
@@ -98,8 +101,6 @@ enum space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM
 
 /* ---- the runtime's functions for generated code ----------------------------------------------------------------- */
 
-struct addresses { u64 lane[32]; };
-
 /* Finds the allocation that holds [addr, addr + bytes) and stores its bounds in the site; 0 if there is none. */
 int rt_refill(struct warp *w, u32 site, u64 addr, u32 bytes) COLD;
 /* Loads and stores `count` elements of `bytes` each for every lane in m. Addresses are evenly spaced (_a), or rows of 32
@@ -110,7 +111,7 @@ void rt_load_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 
 void rt_store_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, const void *in);
 void rt_store_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, const void *in);
 void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
-/* The same for elements of 8 or 16 bytes in all, which other threads never see half written (whole.c). */
+/* The same for accesses of 8 or 16 bytes in total, which other threads never see half written (whole.c). */
 void rt_load_whole(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out);
 void rt_store_whole(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in);
 /* rt_load_w of 4 words from shared memory, and rt_load_q of 1, 2 or 4, in programs that are not watched (words.c). */
@@ -121,7 +122,7 @@ void rt_load_words4(struct warp *w, u32 site, int space, const u64 *addr, u32 m,
 /* The host address of one lane's access; does not return if the access is a fault. */
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) COLD;
 void rt_fence(struct warp *w);
-/* fence.proxy.async of the lanes m, or the fence that covers only what they did to initialise barrier objects. */
+/* fence.proxy.async of the lanes m; with `only_objects`, fence.mbarrier_init, which covers only initialised barrier objects. */
 void rt_proxy_fence(struct warp *w, u32 m, int only_objects);
 /* A __syncwarp() that not all lanes of its mask have reached, or at which other lanes wait. */
 void rt_syncwarp(struct warp *w, u32 site, u32 m, u32 members) COLD;
@@ -156,7 +157,7 @@ void rt_wait_for_prerequisite(struct warp *w);
 struct apart {
     u32 waiting;  /* lanes that have used up their patience: it is the others' turn */
     u32 held;     /* lanes held where lanes meet, because other participants are missing */
-    u32 waited;   /* lanes that were ever waiting */
+    u32 waited;   /* lanes that have been waiting */
     u32 stuck;    /* lanes that were held when nothing else could run: they continue as if no lane were missing */
     u32 patience; /* of the lanes that run: remaining iterations of a loop */
     u32 turns;
@@ -170,13 +171,13 @@ struct gathering {
     u32 members[32], call[32];
     u64 offer[32], seen[32][32];
     struct together together; /* for lanes that may continue */
-    u32 asked[32] __attribute__((aligned(64))); /* the masks of arriving lanes; below, their values */
-    u64 brought[32] __attribute__((aligned(64)));
+    u32 asked[32] __attribute__((aligned(64))); /* the masks of arriving lanes */
+    u64 brought[32] __attribute__((aligned(64))); /* their values */
 };
 void rt_check_members(struct warp *w, u32 site, u32 m, const u32 *members) COLD;
 void rt_shuffle(const struct together *t, u32 m, const u32 *source, u32 *out) COLD;
 void rt_ballot(const struct together *t, u32 m, u32 *out) COLD;
-u32 rt_match(const struct together *t, u32 m, int all, u32 *out); /* the lanes with equal values */
+u32 rt_match(const struct together *t, u32 m, int all, u32 *out); /* returns the lanes whose group has equal values */
 void rt_reduce_add_u32(const struct together *t, u32 m, u32 *out);
 void rt_reduce_min_u32(const struct together *t, u32 m, u32 *out);
 void rt_reduce_min_s32(const struct together *t, u32 m, u32 *out);
@@ -186,7 +187,7 @@ void rt_reduce_and_b32(const struct together *t, u32 m, u32 *out);
 void rt_reduce_or_b32(const struct together *t, u32 m, u32 *out);
 void rt_reduce_xor_b32(const struct together *t, u32 m, u32 *out);
 
-/* Atomics: old values replace vv[0..31]; vv[32..63] is the new value of a compare-and-swap. */
+/* Atomics: old values replace vv[0..31]; vv[32..63] are the new values of a compare-and-swap. */
 #define ATOMIC(how, type) void rt_atomic_##how##_##type(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv);
 #define ATOMICS                                                                                                        \
     ATOMIC(add, u32) ATOMIC(add, s32) ATOMIC(add, u64) ATOMIC(add, s64) ATOMIC(add, f32) ATOMIC(add, f64)              \
@@ -230,15 +231,16 @@ void rt_copy_wait(struct warp *w, u32 pending, u32 m);
 void rt_copy_arrive_all(struct warp *w, u32 m); /* including copies without a group */
 
 /* Bulk copies (bulk.c). They complete at the barrier objects at `object`, or in the lanes' bulk groups if that is NULL.
- * `blocks` is NULL, or the blocks of the cluster that receive the same. */
+ * `blocks` is NULL, or has for each lane a mask of the cluster's blocks that receive the bytes. */
 enum reduction { REDUCE_NONE, REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_INC, REDUCE_DEC, REDUCE_AND, REDUCE_OR, REDUCE_XOR };
-struct bulk_copy { int to, from, reduction, type; }; /* spaces; CUtensorMapDataType */
+struct bulk_copy { int to, from, reduction, type; }; /* to, from: spaces; type: CUtensorMapDataType */
 void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_copy how, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, const u32 *blocks, u32 m);
-/* A box of a tensor, or a column of its pixels, whose map is at `map`; rows of 32 coordinates for each dimension, then of the
- * offsets of pixels. With `object` NULL from shared to global memory, else the other way. */
+/* Copies a box of a tensor, or a column of its pixels. `map` has the addresses of tensor maps; `at` has a row of 32 coordinates
+ * for each dimension, then a row for each of the pixels' offsets. The copy is from shared to global memory if `object` is NULL,
+ * otherwise from global to shared memory. */
 struct box_copy { u32 dimensions, by_pixels, offsets; int reduction; };
 void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_copy how, const u64 *shared, const u64 *map, const u32 *at, const u64 *object, const u32 *blocks, u32 m);
-/* st.async and red.async of `count` elements of `size` bytes, of which `values` has a row each. */
+/* st.async and red.async of `count` elements of `size` bytes; `values` has a row for each element. */
 void rt_send(struct warp *w, u32 site, struct bulk_copy how, u32 size, u32 count, const u64 *to, const u64 *object, const u64 *values, u32 m);
 void rt_bulk_commit(struct warp *w, u32 m);
 void rt_bulk_wait(struct warp *w, u32 pending, int only_read, u32 m);
@@ -252,18 +254,19 @@ u32 *rt_wgmma_sums(struct warp *w, u32 sums, u32 registers);
 void rt_wgmma(struct warp *w, u32 site, struct mma how, u32 sums, struct wgmma_operands operands);
 void rt_wgmma_fence(struct warp *w);
 void rt_wgmma_commit(struct warp *w);
-/* Registers of the product at the site `product` are used here: its sums are read (0) or written (1), or its A is (2). */
+/* Called where registers of the product at the site `product` are used. how: 0 its sums are read, 1 its sums are written, 2
+ * registers of its A are written. */
 void rt_wgmma_touched(struct warp *w, u32 site, u32 product, int how);
-/* The product at `site` has registers that `writer` wrote, without a fence in between. */
+/* Called for the product at `site` if the instruction at `writer` wrote its registers without a fence in between. */
 void rt_wgmma_unfenced(struct warp *w, u32 site, u32 writer);
 void rt_wgmma_wait(struct warp *w, u32 pending);
-/* The results of accumulators whose products have just become complete, once; else NULL. */
+/* The results of accumulators if their products have become complete since the last call; else NULL. */
 const u32 *rt_wgmma_result(struct warp *w, u32 sums);
 
 /* Barriers of a cluster (cluster.c). */
 void rt_cluster_arrive(struct warp *w, u32 m);
 void rt_cluster_wait(struct warp *w, u32 site);
-/* Addresses of shared memory in a cluster: bits 24 and up are the block's rank + 1, or 0 for the own block. */
+/* Addresses of shared memory in a cluster: bits 24 and up are the block's rank + 1, or 0 for the thread's own block. */
 #define CLUSTER_OFFSET 0xffffffu
 
 /* Video instructions (video.c). */
@@ -283,13 +286,13 @@ void rt_video(const struct video *v, u32 m, const u32 *a, const u32 *b, const u3
  * lanes whose phase is complete; vv holds its token or parity. */
 void rt_mbarrier_init(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *count);
 void rt_mbarrier_invalidate(struct warp *w, u32 site, int space, const u64 *addr, u32 m);
-/* `bytes` more are expected, or have arrived (complete_tx). */
+/* Makes the phase wait for `bytes` more; with `completes`, these bytes have arrived (complete_tx). */
 void rt_mbarrier_expect(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *bytes, int completes);
 void rt_mbarrier_arrive(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u64 *vv, int drops);
 u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m, const u64 *vv, int parity);
 
-/* Textures and surfaces (textures.c). `geometry` is the number of dimensions; coordinates are rows, and so are the four
- * channels. A gather reads one channel (>= 0) of four texels. Values of a surface access are rows of 64 bits. */
+/* Textures and surfaces (textures.c). `geometry` is the number of dimensions, plus LAYERED. Coordinates are rows, and so are the
+ * four channels. A `channel` >= 0 gathers that channel of four texels. Values of a surface access are rows of 64 bits. */
 #define LAYERED 4
 enum bounds { BOUNDS_TRAP, BOUNDS_CLAMP, BOUNDS_ZERO };
 void rt_texture(struct warp *w, u32 site, u32 m, int geometry, int is_float, int channel, const u64 *object, const u32 *at, u32 *out);

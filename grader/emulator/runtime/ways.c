@@ -3,8 +3,7 @@
  * A form is a table of `struct way`, one for each block: the block's rows of threaded code, and where lanes go at its
  * end. So gcc need not compile control flow for each program. Only blocks that need more than rows (inner loops, calls)
  * are C, in the form's `code`, which runs such a block, or several if they jump to each other, and returns the last
- * one's number.
- */
+ * one's number. */
 #include "emu.h"
 #include <alloca.h>
 
@@ -217,7 +216,7 @@ void rt_depart(struct warp *w, u8 *F, struct trip *t, u32 block) {
 static u32 part(struct warp *w, u8 *F, const struct form *form, struct trip *t, const struct way *way, u32 go) {
     const struct function *f = t->function;
     const u32 stay = t->m & ~go;
-    if (way->leaves) { /* one side only leaves */
+    if (way->leaves) { /* the lanes of one side only leave */
         const u32 gone = way->leaves == 1 ? go : stay;
         const struct way *leave = &form->ways[way->leaves == 1 ? way->taken : way->otherwise];
         run(w, F, gone, form, leave->rows, leave->end);

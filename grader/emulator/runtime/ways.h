@@ -15,9 +15,9 @@ void run_rows(struct warp *w, u8 *F, u32 m, template_function *const *templates,
 
 enum way_kind { WAY_GOTO, WAY_BRANCH, WAY_PART, WAY_SWITCH, WAY_CHOOSE, WAY_BARRIER, WAY_RETURN, WAY_EXIT, WAY_ABSENT };
 
-/* A block, and where lanes go at its end: to one block; to one of two, together or separately; to one of many, together
- * or separately; to a barrier; out of the function, or of the kernel. A slow form lacks blocks that divided warps never
- * run. */
+/* A block, and where lanes go at its end (way_kind, in this order): to one block; to one of two, together or separately; to
+ * one of many, together or separately; to a barrier; out of the function, or of the kernel. A slow form lacks blocks that
+ * divided warps never run (WAY_ABSENT). */
 struct way {
     u32 rows, end;         /* the block's threaded code */
     u32 spilled, reloaded; /* ends of the rows that run after it: when lanes diverge, and when they have reconverged */
@@ -31,7 +31,7 @@ struct way {
     u8 kind, negated;
     u8 code;   /* the block is C */
     u8 waits;  /* header of a loop in which lanes may wait for others */
-    u8 idle;   /* from here to where the warp meets, nothing is visible to other lanes */
+    u8 idle;   /* nothing that lanes do from here to where the warp meets is visible to other lanes */
     u8 leaves; /* 1 if the lanes that take the branch only leave, 2 if the other lanes do */
 };
 
@@ -45,7 +45,7 @@ struct form {
 };
 struct function {
     u32 blocks, frame_bytes, local_bytes;
-    u8 entry, barriers, gathers; /* whether it is a kernel, and its slow form has barriers, or warp functions whose lanes arrive separately */
+    u8 entry, barriers, gathers; /* it is a kernel; its slow form has barriers; it has warp functions whose lanes arrive separately */
     const struct form *linear, *general, *slow; /* NULL if there is none */
 };
 
@@ -69,11 +69,11 @@ struct trip {
 
 /* Runs a function with the lanes m; returns those that have not left the kernel. */
 u32 rt_run(struct warp *w, u32 m, u32 **prm, const struct function *f);
-/* Leaves the fast form for good at the start of a block. */
+/* Leaves the fast form at the start of a block, for the rest of the function. */
 void rt_depart(struct warp *w, u8 *F, struct trip *t, u32 block);
 /* Slow form: makes lanes wait at a barrier until the others have arrived, or have all left. */
 void rt_wait_apart(struct warp *w, struct trip *t, u32 site, u32 block, u32 lanes, u32 id, u32 threads);
-/* Slow form: holds lanes where lanes meet, while other participants that have waited elsewhere are yet to come. */
+/* Slow form: holds lanes where lanes meet if other participants have waited elsewhere and not arrived; returns whether it does. */
 int rt_stay(struct trip *t, u32 block, u32 m, u32 expected);
 /* The trip of a slow form, through the pointer in its frame. */
 #define TRIP (*(struct trip **)(F + 16))

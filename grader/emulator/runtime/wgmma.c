@@ -13,8 +13,6 @@
 #include "tensor.h"
 #include <stdlib.h>
 
-#define REGISTERS_MAXIMUM 128u /* of m64n256 with sums of 32 bits */
-
 struct product {
     struct mma how;
     u64 a, b;
@@ -86,8 +84,8 @@ static int same_product(const struct product *p, struct mma how, u32 sums, const
     return memcmp(&p->how, &how, sizeof how) == 0 && p->sums == sums && p->b == o->b && p->flags == o->how && !p->rows == !o->registers && (o->registers || p->a == o->a);
 }
 
-/* Notes a warp's part in a product and what it reads of shared memory: of A its own 16 rows, of B everything. */
-static void note_issue(struct warp *w, struct wgmma *q, u32 site, struct mma how, u32 sums, const struct wgmma_operands *o) {
+/* Records a warp's part in a product and, under a sanitizer, what it reads of shared memory: its own 16 rows of A, and B. */
+static void record_issue(struct warp *w, struct wgmma *q, u32 site, struct mma how, u32 sums, const struct wgmma_operands *o) {
     const u32 i = w->index % WARPGROUP, words = how.k * element_bits(how.a) / 32;
     if (q->issue_count[i] == q->issue_capacity[i]) {
         q->issue_capacity[i] = q->issue_capacity[i] ? q->issue_capacity[i] * 2 : 16;
@@ -121,7 +119,7 @@ void rt_wgmma(struct warp *w, u32 site, struct mma how, u32 sums, struct wgmma_o
     makes_progress(w->block);
     count_async(w, ASYNC_PRODUCTS, 1), count_async(w, ASYNC_PRODUCTS_FROM_REGISTERS, o.registers != NULL);
     q->sums[sums].last[i] = q->issued[i];
-    note_issue(w, q, site, how, sums, &o);
+    record_issue(w, q, site, how, sums, &o);
     if (number == q->count) {
         if (q->count == q->capacity) {
             q->capacity = q->capacity ? q->capacity * 2 : 16;
@@ -131,7 +129,7 @@ void rt_wgmma(struct warp *w, u32 site, struct mma how, u32 sums, struct wgmma_o
     }
     struct product *p = &q->products[number];
     if (!same_product(p, how, sums, &o))
-        rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalInstruction, "the four warps of a warpgroup execute different wgmma instructions, or the same with different descriptors");
+        rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalInstruction, "the four warps of a warpgroup execute different wgmma instructions, or the same instruction with different descriptors");
     if (o.registers) rows_of_fragment(o.registers, p->rows + i * ROWS * row_words);
     p->issued |= 1u << i;
 }
@@ -189,7 +187,7 @@ static void let_others_issue(struct warp *w, u32 site, u32 issued) {
     for (u32 i = first; i < first + WARPGROUP; i++)
         if (!(issued >> (i - first) & 1) && (i >= b->warp_count || b->state[i] == WARP_DONE))
             rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalInstruction,
-                     "a wgmma that warp %u of the block does not execute: all four warps of a warpgroup, %u to %u, must execute the same ones", i, first, first + 3);
+                     "a wgmma that warp %u of the block does not execute: all four warps of a warpgroup, %u to %u, must execute the same instructions", i, first, first + 3);
     w->asked_in_vain = 1;
     rt_nanosleep(w, 0);
 }

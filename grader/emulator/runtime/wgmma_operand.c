@@ -3,9 +3,9 @@
  * A descriptor has, in units of 16 bytes, the start address (bits 0-13), the leading (16-29) and the stride byte offset
  * (32-45); then the base offset (49-51) and the swizzle mode (62-63: none, 128, 64 or 32 bytes). With a swizzle of 2^B
  * chunks of 16 bytes, B address bits from bit 4 on are exclusive-ored with those from bit 7 on; the base offset is
- * subtracted from the latter first. Before that exchange chunks of 16 bytes lie as follows, where S is the chunks of the
- * swizzle (1, 8, 4 or 2), LBO and SBO are the two offsets, and r and k count rows and chunks along k (by CUTLASS,
- * include/cute/arch/mma_sm90_desc.hpp; checked on an H200 by tests/emulator/conformance/hopper).
+ * subtracted from the latter first. Without this exchange, chunks of 16 bytes have the following offsets. S is the number of
+ * chunks of the swizzle (1, 8, 4 or 2), LBO and SBO are the two byte offsets, r and k count rows and chunks along k (source:
+ * CUTLASS, include/cute/arch/mma_sm90_desc.hpp; checked on an H200 by tests/emulator/conformance/hopper).
  *
  *   k contiguous           row r, chunk k: 16 S (r % 8) + SBO (r / 8) + (S = 1: LBO k; else 16 k)
  *   rows contiguous        line k of 8 rows, r in units of 8 rows:
@@ -14,7 +14,7 @@
 
 #include "async.h"
 
-struct layout { u32 start, leading, stride, base, chunks; int is_target; /* of some copy under way, perhaps */ };
+struct layout { u32 start, leading, stride, base, chunks; int is_target; /* a bulk copy to the block's shared memory is under way */ };
 
 static struct layout layout_of(u64 d) {
     static const u8 chunks[4] = {1, 8, 4, 2};
@@ -30,20 +30,20 @@ static const u8 *chunk(struct warp *w, u32 site, const struct layout *l, u32 off
     const u32 at = chunk_offset(l, offset);
     u32 copy, thread;
     if (UNLIKELY(at + 16 > w->shared_size))
-        rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalAddress, "wgmma read address %u of shared memory, where the block's ends at %u: check the descriptor's start and its byte offsets",
+        rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalAddress, "wgmma read address %u of shared memory, but the block's ends at %u: check the descriptor's start and its byte offsets",
                  at, w->shared_size);
     if (UNLIKELY(at < SHARED_START) && first_time(w->block->launch->module->info, site, ~8u)) /* no fault on a GPU */
         diagnose(w, site, lowest_lane(w->live), "error", "memory", "Make the descriptor's start from the address of the tile (__cvta_generic_to_shared).",
-                 "wgmma read address %u of shared memory; the kernel's own begins at %u, after the system's", at, SHARED_START);
+                 "wgmma read address %u of shared memory; the kernel's variables begin at %u, after the system's", at, SHARED_START);
     if (UNLIKELY(l->is_target) && !w->block->launch->module->info->sanitize && bulk_under_way(w->block, at, at + 16, &copy, &thread) && first_time(w->block->launch->module->info, site, copy))
         diagnose(w, site, lowest_lane(w->live), "error", "sync",
-                 "Wait at the copy's barrier object before the wgmma, and for the wgmma's group before its tile is copied anew.",
+                 "Wait at the copy's barrier object before the wgmma, and for the wgmma's group before the next copy overwrites its tile.",
                  "wgmma read offset %u of shared memory while the bulk copy to it by thread %u at line %u was under way", at, thread,
                  w->block->launch->module->info->sites[copy].line);
     return w->shared + at;
 }
 
-/* Row r and chunk k, or by columns 8 rows from 8 r on and k. */
+/* The offset of chunk k of row r; by columns, of element k of the 8 rows from 8 r on. */
 static inline u32 place(const struct layout *l, int by_columns, u32 r, u32 k) {
     const u32 S = l->chunks;
     if (!by_columns) return 16 * S * (r % 8) + l->stride * (r / 8) + (S == 1 ? l->leading : 16) * k;

@@ -1,10 +1,10 @@
 /* Vector accesses that never tear: blocks on other threads see all of an access or none of it.
  *
  * A volatile or relaxed access of two or four registers is one transaction for a lane of a GPU; decoupled look-back
- * (CUB's scans) passes a value and its state that way. An access of 8 bytes is atomic on all supported processors. One
- * of 16 aligned bytes is atomic on x86 with AVX (Intel SDM, volume 3, 9.1.1; AMD's manual, volume 2, 7.3.2) and on Arm
- * with LSE2 (Arm ARM, B2.2.1); elsewhere these accesses share a lock. Sanitized programs run on one processor and do
- * not use this file. */
+ * (CUB's scans) passes a value and its state that way. An access of 8 bytes is atomic on all supported processors. An
+ * access of 16 aligned bytes is atomic on x86 with AVX (Intel SDM, volume 3, 9.1.1; AMD's manual, volume 2, 7.3.2) and on Arm
+ * with LSE2 (Arm ARM, B2.2.1); elsewhere these accesses share a lock. Programs built with sanitizers run on one
+ * worker and do not use this file. */
 
 #include "emu.h"
 #if defined(__aarch64__)

@@ -1,5 +1,5 @@
 /* Loads of 1, 2 or 4 words of 32 bits per lane from addresses that differ between lanes. In global memory, addresses
- * that the translator knows nothing about mostly turn out to be evenly spaced, for example those from a divided index.
+ * that the translator knows nothing about usually turn out to be evenly spaced, for example those from a divided index.
  * Then one bounds check is enough, and often one load. Four words per lane, as in float4, are 16-byte loads and a
  * transposition.
  *

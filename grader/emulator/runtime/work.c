@@ -64,7 +64,7 @@ static void *run_stream(void *argument) {
     is_runner = 1;
     pthread_mutex_lock(&lock);
     for (struct work *w; (w = first_of(s));) {
-        if (w->is_running || !is_ready(w)) { /* running on the thread that submitted it */
+        if (w->is_running || !is_ready(w)) { /* another thread runs it, or it must wait for other work */
             pthread_cond_wait(&changed, &lock);
             continue;
         }
@@ -92,7 +92,7 @@ static void need_runner(struct stream *s) {
     pthread_detach(thread);
 }
 
-/* Runs work on this thread until it ends, or gets nowhere and is left to another. The caller holds the lock. */
+/* Runs work on this thread until it ends, or gets nowhere and continues on another thread. The caller holds the lock. */
 static int run_here(struct work *w) {
     w->is_running = 1;
     pthread_mutex_unlock(&lock);
@@ -117,8 +117,8 @@ static void run_held(void) {
     run_here(w);
 }
 
-/* Runs the held work until it triggers, `second` until it waits, and the first to its end. Then `second` is held in turn if
- * it triggers, else it runs to its end. The caller holds the lock. */
+/* Runs the held work until it triggers, then `second` until it waits, then the held work to its end. After that `second` is
+ * held in turn if it triggers; otherwise it runs to its end. The caller holds the lock. */
 static void run_overlapped(struct work *second) {
     struct work *first = held;
     held = NULL;

@@ -19,7 +19,6 @@ static pthread_cond_t pool_work = PTHREAD_COND_INITIALIZER, pool_done = PTHREAD_
 static u64 pool_generation;
 static u32 pool_running;
 
-/* Notifies the thread that waits for the pool that the launch may get nowhere. */
 void say_nowhere(struct launch *l) {
     pthread_mutex_lock(&pool_lock);
     l->gets_nowhere = 1;
@@ -141,19 +140,19 @@ static void end_launch(struct launch *l) {
 
 int run_launch(struct launch *l) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    int goes_on = l->worker != NULL;
+    int resumed = l->worker != NULL;
     pthread_once(&once, start_workers);
-    if (!goes_on) {
+    if (!resumed) {
         pthread_mutex_lock(&one_launch);
         begin_launch(l);
     }
     struct worker *before = this_worker;
     this_worker = l->worker;
-    int done = !l->worker->launch || run_blocks(l->worker, l, goes_on);
+    int done = !l->worker->launch || run_blocks(l->worker, l, resumed);
     this_worker = before;
     if (done) l->worker->launch = NULL;
-    done = done && wait_for_pool(l, goes_on);
-    if (!goes_on) pthread_mutex_unlock(&one_launch);
+    done = done && wait_for_pool(l, resumed);
+    if (!resumed) pthread_mutex_unlock(&one_launch);
     if (done) end_launch(l);
     return done;
 }

@@ -43,8 +43,8 @@ void written_by_host(void *to, u64 bytes) {
     if (a) written_mark(a, (u64)to - a->start, bytes);
 }
 
-/* For a copy to the host, reports that part of it was never written, once for each size and allocation. */
-static void look_for_hole(const char *function, const struct allocation *a, u64 offset, u64 bytes) {
+/* Reports a copy to the host with a hole that was never written, once for each range of an allocation. */
+static void report_hole(const char *function, const struct allocation *a, u64 offset, u64 bytes) {
     u64 hole = 0, longest = 0, at = 0, all = 0;
     for (u64 i = offset; i < offset + bytes; i++) {
         if (i % 8 == 0 && a->written[i / 8] == 0xff && i + 8 <= offset + bytes) {
@@ -59,7 +59,7 @@ static void look_for_hole(const char *function, const struct allocation *a, u64 
     char place[256];
     memory_place(a, a->start + at, place, sizeof place);
     diagnose(NULL, ~0u, 0, "warning", "init", "Check that the kernel writes every element, for the last block too, and that the copy is as long as the result.",
-             "%s: %llu of the %llu bytes copied to the host were never written, from %s", function, (unsigned long long)all, (unsigned long long)bytes, place);
+             "%s: %llu of the %llu bytes copied to the host were never written, beginning at %s", function, (unsigned long long)all, (unsigned long long)bytes, place);
 }
 
 void written_copy(const char *function, void *to, const void *from, u64 bytes) {
@@ -73,5 +73,5 @@ void written_copy(const char *function, void *to, const void *from, u64 bytes) {
     }
     const struct allocation *other = source ? memory_find((u64)to) : NULL;
     if (source && (!other || other->kind == MEMORY_PINNED || other->kind == MEMORY_REGISTERED))
-        look_for_hole(function, source, (u64)from - source->start, bytes);
+        report_hole(function, source, (u64)from - source->start, bytes);
 }

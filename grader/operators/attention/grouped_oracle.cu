@@ -3,15 +3,15 @@
 //
 // Theory of operation
 //
-//   Both answers are computed side by side. The exact one has float64 throughout. The plain one has float32 sums and
-//   rounds to the type after every operation, as grader/operators/attention/grouped.py does with numpy.
+//   Both results are computed side by side. The exact one uses float64 throughout. The plain one uses float32 sums and
+//   rounds to the tensors' type after every operation, as grader/operators/attention/grouped.py does with numpy.
 //
-//   A unit is a key head with the queries of its group, one head after the other: group * queries rows. A block of
-//   half_attention has 32 of them. Four threads share a row. Keys come in tiles of 16, twice: first for the maximum and
-//   the sum of every row, then for the weights and O. These numbers stay in `statistics`, and with -DGRADIENT two more
-//   kernels follow: half_attention_queries has the same blocks and computes dQ; a block of half_attention_keys has 16
-//   keys, shared by eight threads each, and computes dK and dV from tiles of 16 queries. Tiles in which nothing is seen
-//   are left out.
+//   A unit is a key head with the queries of its group, one query head after the other: group * queries rows. A block of
+//   half_attention has 32 of these rows, each shared by four threads. It goes through the keys twice, in tiles of 16:
+//   first for the maximum and the sum of every row, then for the weights and O. The maxima and sums stay in
+//   `statistics` for two more kernels, which follow with -DGRADIENT. half_attention_queries has the same blocks and
+//   computes dQ. A block of half_attention_keys has 16 keys, each shared by eight threads, and computes dK and dV from
+//   tiles of 16 queries. Tiles in which no query sees a key are skipped.
 //
 //   Compiled with -DD=d. Input: for each unit Q [rows][D], K [keys][D], V [keys][D], and with -DGRADIENT dO [rows][D].
 //   Output: for each unit O, with -DGRADIENT also dQ, dK, dV; then the same of the plain implementation. Grids of 128
@@ -28,13 +28,13 @@ constexpr bool kGradient = true;
 constexpr bool kGradient = false;
 #endif
 
-// What the softmax of a row is, and the sum D = dO . O.
+// The softmax of a row, by its maximum m and its sum l, and d = dO . O.
 struct Statistics {
     double m, l, d;
     float plain_m, plain_l, plain_d;
 };
 
-// Both answers to one question.
+// A number as computed exactly and by the plain implementation.
 struct Pair {
     double exact;
     float plain;
@@ -46,13 +46,13 @@ __device__ float rounded(float value, int bfloat16) {
     return __uint_as_float((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
 }
 
-// The header, and where the tensors of unit number `unit` of `units` lie.
+// The numbers of the file's header, and the addresses of the tensors of unit number `unit` of `units`.
 struct Problem {
     int rows, queries, keys, causal, window, bfloat16;
     float scale;
     const float *q, *k, *v, *g;    // g: dO
     float *o, *dq, *dk, *dv;
-    size_t plain;    // how far behind a value the plain one lies
+    size_t plain;    // distance from an exact value to the plain one
     Statistics* statistics;
 
     __device__ Problem(const float* input, float* output, Statistics* all, int group, int queries_, int keys_, int causal_,
@@ -104,14 +104,14 @@ __device__ Pair weight(const Problem& p, const Statistics& row, const Pair& s) {
     return {exp(s.exact - row.m) / row.l, rounded(expf(s.plain - row.plain_m) / row.plain_l, p.bfloat16)};
 }
 
-// dS = P (dP - D).
+// dS = P (dP - d).
 __device__ Pair slope(const Problem& p, const Statistics& row, const Pair& weight, const float* g, const float* v) {
     const Pair dp = dot(g, v);
     return {weight.exact * (dp.exact - row.d),
             rounded((rounded(dp.plain, p.bfloat16) - row.plain_d) * weight.plain, p.bfloat16)};
 }
 
-// Rows of a tensor from number `first` on, as many as there are up to `end`; others are zeros.
+// Loads `count` rows of a tensor from row `first` on. Rows from `end` on are zeros.
 __device__ void load(float* to, const float* tensor, int first, int end, int count) {
     for (int i = threadIdx.x; i < count * D; i += kThreads)
         to[i / D * kPitch + i % D] = first + i / D < end ? tensor[size_t(first) * D + i] : 0.0f;
@@ -162,7 +162,7 @@ half_attention(const float* input, float* output, Statistics* statistics, int gr
             my.plain_m = plain_top;
         }
     }
-    for (int lane = 1; lane < kRowShare; lane *= 2) {    // the threads of a row agree
+    for (int lane = 1; lane < kRowShare; lane *= 2) {    // combine the results of a row's threads
         const double m = __shfl_xor_sync(~0u, my.m, lane), l = __shfl_xor_sync(~0u, my.l, lane);
         const double top = fmax(my.m, m);
         if (top != -INFINITY) my.l = my.l * exp(my.m - top) + l * exp(m - top);

@@ -28,8 +28,8 @@
 //   A child made by fork shares our buffers but not CUPTI's threads or the GPU's context. It stays silent for good.
 //
 //   Rules: never write to stdout or stderr; never make a call of the program fail; when CUPTI refuses something,
-//   record a tracer_error and go on. The library links CUPTI only: not cudart (the program has its own, often
-//   static) and not libcuda (found in the process, where it must be).
+//   record a tracer_error and continue. The library links CUPTI only: not cudart (the program has its own, often
+//   static) and not libcuda (already loaded into the process).
 //
 //   State is one object that is never destroyed: CUPTI's thread may still deliver while static destructors run.
 //
@@ -116,7 +116,7 @@ const char* runtime_error_name(int code) {
 
 // ------------------------------------------------------------------------- the driver, found in the process
 
-// The driver's functions that we call. Null where this driver has none, or none is loaded.
+// The driver's functions that we call. Null if this driver lacks the function, or no driver is loaded.
 struct Driver {
     CUresult (*get_error_name)(CUresult, const char**) = nullptr;
     CUresult (*get_name)(char*, int, CUdevice) = nullptr;

@@ -125,8 +125,7 @@ class AccessEvent:
 
 @dataclass(frozen=True, slots=True)
 class BranchEvent:
-    """The number of times that warps reached a branch, and that their lanes diverged there, over all launches of a
-    kernel."""
+    """How often warps reached a branch, and how often their lanes diverged there, over all launches of a kernel."""
 
     kernel: str
     file: str

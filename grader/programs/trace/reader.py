@@ -1,7 +1,7 @@
 """Reads a trace file without trusting it: a student's program had it open for writing.
 
-Whatever the file holds, reading ends, takes bounded memory and raises no error about the content. Reading stops at a
-line that no tracer would write, or that describes a kernel that no GPU can run, since nothing after it could be
+Whatever the file contains, reading ends, uses bounded memory and raises no error about the content. Reading stops at a
+line that no tracer would write, or that describes a kernel that no GPU can run, because nothing after it can be
 trusted. It also stops after MAX_EVENTS. In both cases the trace is incomplete: the run keeps its verdict but has no
 time.
 """
@@ -62,7 +62,7 @@ _PLAIN_TIMES = re.compile(
 lines, but few different first parts. So each first part is parsed once, and a line takes much less time than with a
 JSON parser."""
 _MAX_KNOWN_LAUNCHES = 1024
-"""A hostile trace may have millions of different launches, and remembering one takes up to 4.5 kB."""
+"""A hostile trace may have millions of different launches, each of which takes up to 4.5 kB to remember."""
 _NO_COUNTERS: dict[str, float] = {}
 _COUNTER = re.compile(r"[a-z0-9_]{1,64}")
 _WITHOUT_OWN_TEXT = ("kernel", "memcpy", "memset")

@@ -1,5 +1,6 @@
-/* Stands in for cuRAND's device library where curand_kernel.h is not installed (see grader/programs/stubs/__init__.py). The
- * states can be declared. A kernel that calls a function does not link, and the namespace shows the grader why. */
+/* Stands in for cuRAND's device library where curand_kernel.h is not installed (see grader/programs/stubs/__init__.py).
+ * Programs can declare the generators' states. A kernel that calls one of the functions does not link, and the namespace
+ * in the linker's message tells the grader why. */
 #pragma once
 #include <cuda_runtime_api.h>
 

@@ -47,7 +47,7 @@ inline bool load(const char *name, std::vector<unsigned char> &bytes, unsigned &
     }
     if (ok) bytes.resize(size_t(width) * height * channels);
     ok = ok && std::fread(bytes.data(), 1, bytes.size(), file) == bytes.size();
-    if (!ok) std::fprintf(stderr, "%s is no binary PGM or PPM image of 8 bits\n", name);
+    if (!ok) std::fprintf(stderr, "%s is not a binary PGM or PPM image with 8 bits per channel\n", name);
     std::fclose(file);
     return ok;
 }
@@ -60,7 +60,7 @@ inline bool save(const char *name, const std::vector<unsigned char> &bytes, unsi
     return std::fclose(file) == 0 && ok;
 }
 
-// Converts pixels of `channels` channels in the file to `own` channels in the program; a fourth channel is 0.
+// Reads an image of `wanted` channels into the program's pixels of `own` channels; a channel that the file lacks is 0.
 template <typename T>
 bool load_as(const char *name, T **data, unsigned *width, unsigned *height, unsigned wanted, unsigned own) {
     std::vector<unsigned char> bytes;

@@ -1,4 +1,4 @@
-/* The old name of NVTX. CUDA 13 has it as nvtx3/nvToolsExt.h, which needs no library; without that, markers do nothing. */
+/* The old name of NVTX. CUDA 13 has it as nvtx3/nvToolsExt.h, which needs no library; without that header, markers do nothing. */
 #pragma once
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
