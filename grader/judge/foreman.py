@@ -76,8 +76,8 @@ class Opened:
 
 
 class Foreman(threading.Thread):
-    """Runs until `stop`. It calls `publish` with every change, `changed` after every new record, and `candidate`, with
-    the records that it has tried already, for the next attempt to recheck."""
+    """Runs until `stop`. It calls `publish` with every change, `changed` after every new record, and `next_due`,
+    with the keys of the rechecks that it has tried already, for the next result to recheck."""
 
     def __init__(
         self,

@@ -22,14 +22,14 @@ from grader.store import Attempt
 
 @dataclass(frozen=True)
 class Due:
-    """A result whose place needs a recheck of `tests`."""
+    """A result that needs a recheck of `tests` before it gets a place."""
 
     attempt: Attempt
     tests: tuple[str, ...]
 
     @property
     def key(self) -> tuple[int, tuple[str, ...]]:
-        """The submission and the tests. A recheck stores another record of the same submission."""
+        """Identifies the recheck: the submission and the tests. (Its record would not: a recheck stores a new one.)"""
         return self.attempt.submission, self.tests
 
 
