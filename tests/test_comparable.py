@@ -112,7 +112,7 @@ def test_who_is_on_the_roster_can_be_given_points_without_a_hand_in(
     assert capsys.readouterr().out.splitlines()[-1] == "silent,Sil Ent,6.0,6.0,"
     run("site", tmp_path / "site", "--store", store)
     page = (tmp_path / "site" / "assistants" / "index.html").read_text()
-    assert "handed in nothing" in page and "Sil Ent" in page
+    assert "no submission" in page and "Sil Ent" in page
 
 
 def test_a_hand_in_that_an_interrupted_run_left_ungraded_is_in_the_gradebook(keep: Callable[..., Path]) -> None:

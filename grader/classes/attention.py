@@ -16,7 +16,7 @@ from grader.store.rows import Student
 class Why(StrEnum):
     """The reasons why a student needs attention, the most urgent first."""
 
-    NOT_JUDGED = "not judged, through no fault of theirs: the same `grader grade` tries again"
+    NOT_JUDGED = "not judged, through no fault of theirs: repeat the `grader grade` command"
     NOT_GRADED = "not graded yet"
     NOT_BUILT = "does not build"
     FLAGGED = "flagged"

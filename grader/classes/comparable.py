@@ -2,8 +2,8 @@
 same kind of machine.
 
 Grading a class again takes hours and can be interrupted, or an assistant grades only a few students again. Until all
-are graded, the store holds points by two sets of rules, each correct by itself. The notes here say so and name the
-students.
+are graded, the store holds points under two sets of rules, each correct by itself. The notes made here say so and name
+the students.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RULES_SHOWN = 12
 """The number of characters shown of the rules' SHA-256."""
 
 _MAX_NAMED = 30
-"""The largest group is not listed by name if it has more students than this: it consists of all others."""
+"""A note calls the largest group "all others", and lists no names, if it has more students than this."""
 
 
 def rules_of(record: Record) -> str:
@@ -30,7 +30,7 @@ def rules_of(record: Record) -> str:
 def mixed(
     lines: Sequence[Line],
     rules_now: str = "",
-    remedy: str = "the same `grader grade` command grades all under the current rules",
+    remedy: str = "repeat the `grader grade` command to grade everybody under the current rules",
 ) -> list[str]:
     """Sentences on why the points of `lines` cannot be compared, with the names of the students; none if they can.
     `rules_now` is the SHA-256 of the assignment's current rules, '' if it is not known."""
@@ -87,7 +87,7 @@ def _processor(record: Record) -> str | None:
 
 
 def _strange_points(line: Line) -> list[str]:
-    """Points that were entered under other rules: for a part that is worth less now, or that no longer exists."""
+    """Entered points that no longer fit the rules: more than the part is worth, or for a part that does not exist."""
     student = line.attempt.student.id
     parts = ((part.part, line.parts[part.part], part.max) for part in line.attempt.record.parts)
     above = [f"{student} has {got:g} of {most:g} for {part}" for part, got, most in parts if got and got > most]

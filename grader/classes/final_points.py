@@ -67,8 +67,8 @@ def _reach(line: Line) -> tuple[bool, float]:
 
 @dataclass(frozen=True)
 class Absent:
-    """A student of the class without a graded submission. `parts` are points that an assistant entered nevertheless.
-    `waiting` is true if a submission is there but not graded yet."""
+    """A student of the class without a graded submission. `parts` are points that an assistant entered anyway.
+    `waiting` is true if the store has a submission that is not graded yet."""
 
     student: Student
     parts: dict[str, float]
@@ -96,7 +96,7 @@ def absent(store: Store, assignment: str) -> list[Absent]:
 
 
 def standing(attempt: Attempt, entered: Mapping[str, Points]) -> Line:
-    """The points of one attempt."""
+    """Compute the points of one attempt. `entered` are the student's points entered by hand, by part."""
     record = attempt.record
     parts = {part.part: entered[part.part].points if part.part in entered else part.points for part in record.parts}
     missing = tuple(name for name, points in parts.items() if points is None)

@@ -1,7 +1,7 @@
 """Reruns submissions on values that no program has seen, before they get a rank on the leaderboard.
 
-A recheck runs the tests that decide the place, those with a GPU time. Each must pass on a second draw, its trace must
-be credible, and on the same GPU model it must take about as long as when it was graded. This costs much less than
+A recheck runs the tests that decide the place, those with a GPU time. Each test must pass on a second draw, its trace
+must be credible, and on the same GPU model it must take about as long as when it was graded. This costs much less than
 grading the class twice: timing repeats a run until its time is known precisely, while one to three runs show whether a
 time can be reproduced. Students who cannot reach a place within `--top` are not run again.
 """
@@ -18,8 +18,8 @@ from grader.records.record import RecheckedTest, RecheckRecord, Record, TestReco
 
 SLOWER = 1.25
 """A time is reproduced if one of the new runs takes at most this many times as long as the longest graded run, warm-up
-included. GPU times repeat within 0.3 % on an H200 (DESIGN.md), so this is generous; cheating with times would need a
-larger factor to pay."""
+included. This is generous, since GPU times repeat within 0.3 % (measured on an H200), and small enough that faking
+times within it gains little."""
 
 RUNS = 3
 
@@ -37,8 +37,8 @@ class Recheck(StrEnum):
 
 
 def rests_on(record: Record, tests: Collection[str] = ()) -> tuple[str, ...]:
-    """The tests that decide a place by `tests`: those that passed with a GPU time. Without `tests`, for example for a
-    place by points: the tests whose runs were repeated or, if there are none, all tests with a time."""
+    """The tests of a record that decide its place in a ranking by `tests`: those that passed with a GPU time. Without
+    `tests`, as in a ranking by points: the tests whose runs were repeated or, if there are none, all with a time."""
     passed = [test for test in record.tests if test.verdict is Verdict.PASSED]
     timed = [test for test in passed if test.gpu_ms is not None and not test.timing_refused]
     if tests:
@@ -49,8 +49,8 @@ def rests_on(record: Record, tests: Collection[str] = ()) -> tuple[str, ...]:
 
 
 def state_of(record: Record, tests: Collection[str] = ()) -> Recheck:
-    """The state of a record's recheck for a place by `tests`. Points without a GPU time, such as the emulator's, need
-    no recheck: the second draw of every grading (see `grader.grading.hidden_testcases`) has checked them already."""
+    """The state of a record's recheck in a ranking by `tests`. Points without a GPU time, such as the emulator's, need
+    no recheck: grading itself can run hidden testcases on a second draw (`grader.grading.hidden_testcases`)."""
     needed = rests_on(record, tests)
     if not needed:
         return Recheck.NOT_NEEDED
@@ -98,13 +98,13 @@ def _better(before: TestRecord | None, now: TestRecord) -> TestRecord:
 
 
 def _longest_ms(graded: TestRecord) -> float:
-    """The longest run behind a test's time. It includes the warm-up, since a recheck's run has no warm-up."""
+    """The longest run of a graded test. Its warm-up counts, since a recheck has no warm-up of its own."""
     runs = graded.timing.runs if graded.timing is not None else ()
     return max(graded.gpu_ms or 0.0, *(run.gpu_ms for run in runs), 0.0)
 
 
 def _slower(now: TestRecord, graded: TestRecord) -> bool:
-    """Whether another run is worthwhile because only the time is too long."""
+    """Whether a test is worth another run: nothing is wrong with it except that its time is too long."""
     return not now.flags and now.gpu_ms is not None and now.gpu_ms > SLOWER * _longest_ms(graded)
 
 
@@ -126,7 +126,8 @@ def _problem(test: RecheckedTest) -> str:
     if test.flags:
         return f"{test.name} on a second draw: {test.flags[0]}"
     if test.gpu_ms is None:
-        return f"{test.name} on a second draw left no GPU time."
+        return f"{test.name} on a second draw: no GPU time was measured."
     if test.graded_ms is not None and test.gpu_ms > SLOWER * test.graded_ms:
-        return f"{test.name} took {test.gpu_ms:.4g} ms on a second draw, {test.graded_ms:.4g} ms at most when graded."
+        times = f"{test.gpu_ms:.4g} ms on a second draw, but at most {test.graded_ms:.4g} ms when it was graded"
+        return f"{test.name} took {times}."
     return ""

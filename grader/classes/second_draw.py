@@ -1,7 +1,7 @@
 """The graded testcases with newly drawn values, on which results are rechecked (see `recheck`).
 
-Every record of a recheck names its draw. No one can know a draw before it is made. Its files are made when they are
-needed, next to the usual ones, and removed at the end."""
+Every record of a recheck names its draw. Nobody can know a draw before it is made. Its files are made on first use,
+next to the files of the graded testcases, and removed at the end."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def second_draw(rules: Assignment, engine: Engine, progress: Progress) -> Iterat
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MachineFault(
-            f"{place} cannot be made: {error.strerror}. The files of the second draw go there."
+            f"{place}, where the files of the second draw go, cannot be created: {error.strerror}."
         ) from error
     with scratch_folder("recheck", place) as folder:
         yield SecondDraw(Setup(once, suite, TestcaseFiles(folder), (), engine), progress)

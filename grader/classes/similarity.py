@@ -33,12 +33,12 @@ _GUARANTEED = 30
 _TIME_S, _MEMORY_BYTES = 30, 4 << 30
 """Limits for each submission and for each pair."""
 _COMMON_FROM = 8
-"""From this many submissions on, code that most of them share counts as common knowledge."""
+"""In a class of at least this many submissions, code that more than half of them have is ignored."""
 SOURCES = frozenset({".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"})
 
 
 _ALIKE = 0.8
-"""Submissions that share this part of the larger one's fingerprint go into one group."""
+"""Two submissions are alike if they share at least this part of the larger fingerprint."""
 _MIN_GROUP = 3
 """Two similar submissions are a pair; three or more are a group."""
 
@@ -108,7 +108,7 @@ def resembling(submissions: Mapping[str, str], template: Sequence[str], *, top: 
 
 
 def fingerprint(name: str, text: str, known: Sequence[int], *, window: int = _GUARANTEED - NOISE + 1) -> Any:
-    """copydetect's fingerprint of one submission."""
+    """copydetect's fingerprint of one submission, without the hashes in `known`."""
     import copydetect
 
     file = f"{name}.cu"
@@ -133,7 +133,7 @@ class _Prints:
         self._texts, self._bounded = submissions, Bounded(_TIME_S, _MEMORY_BYTES)
         self.left_out: list[str] = []
         known: set[int] = set()
-        for text in template:  # every k-gram of the template, not a sample, so that none of it slips through
+        for text in template:  # window=1 keeps every k-gram of the template, so that all of it is ignored
             known |= self._bounded.call(fingerprint, "t", text, [], window=1).hashes
         self._all = self._prints(known)
         if common := _common([print.hashes for print in self._all.values()]):
@@ -169,8 +169,8 @@ class _Prints:
 
 
 def _common(prints: Sequence[set[int]]) -> set[int]:
-    """The hashes that more than half of a large class has. Similar submissions count once: thirty copies of one
-    submission are not common knowledge."""
+    """The hashes that more than half of a large class has. Similar submissions count once, so thirty copies of one
+    submission do not make its code common."""
     clusters = _clusters(dict(enumerate(prints)))
     if len(clusters) < _COMMON_FROM:
         return set()
@@ -179,7 +179,7 @@ def _common(prints: Sequence[set[int]]) -> set[int]:
 
 
 def _clusters(marks: Mapping[Name, set[int]]) -> list[list[Name]]:
-    """Group submissions that are similar, directly or through others. Each is in one group, in the given order."""
+    """Group submissions that are alike, directly or through others. Each is in one group, in the given order."""
     names = list(marks)
     leader = {name: name for name in names}
 

@@ -10,7 +10,7 @@ from grader.course.assignment import Assignment, EmulatedArchitecture
 
 def emulating(arch: str | None, rules: Assignment, engine: str) -> tuple[Assignment, str]:
     """The assignment with its `emulator_target` replaced by `arch`, and the emulator as the engine; without `arch`,
-    both unchanged. Raises UsageError for an unknown architecture and for an engine that is not the emulator."""
+    both unchanged. Raises UsageError for an unknown architecture, and for engine `cuda`."""
     if arch is None:
         return rules, engine
     known = get_args(EmulatedArchitecture)

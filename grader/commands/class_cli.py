@@ -18,9 +18,9 @@ MetricOption = Annotated[
 ]
 BoardTestsOption = Annotated[
     str | None,
-    typer.Option("--tests", metavar="t23,t21..t30", help="Rank on these; by default all testcases in common."),
+    typer.Option("--tests", metavar="t23,t21..t30", help="Rank by these; by default all testcases in common."),
 ]
-NamesOption = Annotated[str, typer.Option("--names", metavar="nickname|anonymous|id", help="How students are named.")]
+NamesOption = Annotated[str, typer.Option("--names", metavar="nickname|anonymous|id", help="The names of students.")]
 MixOption = Annotated[
     bool,
     typer.Option("--mix-gpus", help="Compare times of different GPU models and speedups over different CPUs anyway."),
@@ -49,7 +49,7 @@ def store_import(
         list[Path], typer.Argument(metavar="FILE...", help="Exports, or files that `grade --json` wrote.")
     ],
 ) -> None:
-    """Import exports and records into a store; entries that it already has are kept and not repeated."""
+    """Import exports and records into a store; entries that it already has stay as they are."""
     from grader.commands import stores
 
     print(stores.import_into(path, files))
@@ -85,7 +85,7 @@ def leaderboard(
     best: BestOption = False,
     mix_gpus: MixOption = False,
     recheck: Annotated[
-        bool, typer.Option("--recheck", help="First rerun the candidates for a place on a second draw.")
+        bool, typer.Option("--recheck", help="First rerun candidates for a place, on a second draw.")
     ] = False,
     assignment: AssignmentOption = None,
 ) -> None:
@@ -113,7 +113,7 @@ def site(
 def gradebook(
     store: StoreOption = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="csv|canvas|moodle", help="Where it will be imported.")
+        str, typer.Option("--format", metavar="csv|canvas|moodle", help="The program that will import it.")
     ] = "csv",
     columns: Annotated[
         str, typer.Option("--columns", metavar="id,total,...", help="For csv: these columns, in this order.")
@@ -147,7 +147,7 @@ def points_import(
 def gradescope_build(
     out: Annotated[Path, typer.Argument(metavar="OUT.zip", help="The autograder to upload.", show_default=False)],
     tests: Annotated[
-        str, typer.Option("--tests", metavar="public|all|t01,...", help="Which testcases it runs.")
+        str, typer.Option("--tests", metavar="public|all|t01,...", help="The testcases that it runs.")
     ] = "public",
     engine: Annotated[str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where it runs them.")] = "auto",
     secret: Annotated[
@@ -190,7 +190,7 @@ def handout(
 
 def diff(
     first: Annotated[str, typer.Argument(metavar="RECORD", help="A JSON file, an id in the store, or ID#ATTEMPT.")],
-    second: Annotated[str, typer.Argument(metavar="RECORD", help="Another one.")],
+    second: Annotated[str, typer.Argument(metavar="RECORD", help="The record to compare it with.")],
     store: StoreOption = None,
     assignment: AssignmentOption = None,
 ) -> None:
@@ -215,8 +215,8 @@ def rerun(
 
 def similarity(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The submissions of a class.", show_default=False)],
-    top: Annotated[int, typer.Option("--top", metavar="N", min=1, help="How many pairs.")] = 20,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write them side by side here.")] = None,
+    top: Annotated[int, typer.Option("--top", metavar="N", min=1, help="The number of pairs.")] = 20,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page that shows pairs.")] = None,
     assignment: AssignmentOption = None,
 ) -> None:
     """List the submissions that resemble each other most: a hint for a person, never a score."""

@@ -1,4 +1,4 @@
-"""Shows what a store holds: the leaderboard, the site, the gradebook; and enters points by hand."""
+"""Turns a store into a leaderboard, a site or a gradebook, and enters points given by hand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from grader.store import Store
 
 @dataclass(frozen=True)
 class BoardOptions:
-    """The metric and the tests to rank by, and the names that students get."""
+    """The options of a leaderboard: the metric, the tests, the names of students, the number of rows."""
 
     metric: str = "speedup"
     tests: str | None = None
@@ -42,7 +42,7 @@ class BoardOptions:
 def leaderboard(
     store: Path | None, assignment: str | None, *, form: str, best: bool, options: BoardOptions, recheck: bool = False
 ) -> str:
-    """The leaderboard of a class as text. `recheck`: recheck the candidates for a place first."""
+    """The leaderboard of a class as text. With `recheck`, the candidates for a place are rechecked first."""
     which = Which.BEST if best else Which.LATEST
     with open_chosen(store, assignment) as (opened, name):
         lines = gradebook(opened, name, which)
@@ -55,7 +55,7 @@ def leaderboard(
 
 
 def tell(notes: Sequence[str]) -> None:
-    """Print notes to stderr, since the output of the command may go to a file."""
+    """Print notes to stderr, because stdout may go to a file."""
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
 
@@ -77,7 +77,7 @@ def _recheck(store: Store, assignment: str, lines: Sequence[Line], options: Boar
 
 
 def board_of(lines: Sequence[Line], assignment: str, options: BoardOptions) -> Board:
-    """Rank a class by the options."""
+    """Rank a class as the options ask."""
     tests: tuple[str, ...] = ()
     if options.tests is not None:
         suite = suite_of(load_assignment(assignment))

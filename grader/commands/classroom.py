@@ -47,12 +47,12 @@ class ClassOptions:
 
     @property
     def policy(self) -> Policy:
-        """The rules for which attempts count and which are graded again."""
+        """Which attempts count, and which are graded again."""
         return Policy(Which.BEST if self.best else Which.LATEST, self.rerun)
 
 
 def wanted(paths: Sequence[Path], assignment: str | None, options: ClassOptions) -> bool:
-    """Whether `grade PATH...` means a class."""
+    """Whether `grade PATH...` grades a class. Raises UsageError if it does not and `options` are for a class."""
     rules = chosen_assignment(assignment, paths[0])
     if options.as_class or any(is_class(path, rules) for path in paths):
         return True
@@ -72,7 +72,7 @@ def hand_ins(paths: Sequence[Path], rules: Assignment, options: ClassOptions) ->
         if path.is_dir() and (options.as_class or is_class(path, rules)):
             members, aside = find_class(path, rules)
             is_reference = path.resolve() == rules.reference_folder.resolve()
-            found += [one for one in members if one.path.is_file() or not is_reference]  # wrong/ is not a solution
+            found += [one for one in members if one.path.is_file() or not is_reference]  # wrong/ holds no solutions
             notes += aside
         elif path.exists():
             found.append(describe(path, rules))
@@ -142,8 +142,8 @@ def grade(
 
 
 def _unjudged(outcome: Outcome, lines: Sequence[Line], store: Store, conditions: str) -> dict[str, str]:
-    """For each student, the first fault of a counting attempt that no run could judge under these conditions. The fault
-    is from this run, or from an earlier one if this run did not grade the attempt (--rerun ID)."""
+    """For each student whose attempt that counts could not be judged under these conditions, the first fault. It comes
+    from this run or, if this run did not grade the attempt (--rerun ID), from an earlier one."""
     found = dict(outcome.faulted)
     for line in lines:
         record = store.record_under(line.attempt.submission, conditions)
@@ -153,8 +153,8 @@ def _unjudged(outcome: Outcome, lines: Sequence[Line], store: Store, conditions:
 
 
 def keep(records: Sequence[Record], path: Path) -> None:
-    """Put records of single submissions into a store, with lateness by their files' mtimes. If the store already has an
-    attempt, for example with lateness by the roster, its data stay."""
+    """Put records of single submissions into a store. Lateness comes from the files' mtimes, except for attempts that
+    the store already has: their lateness, which may come from the roster, stays."""
     with open_store(path, create=True) as store:
         for record in records:
             number = store.import_submission(_handed_in(record))

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def terminate(number: int, frame: FrameType | None) -> None:
         end_at_last(128 + number)
-        sys.exit(128 + number)  # unwinds: children end, files stay whole
+        sys.exit(128 + number)  # unwinds the stack, so that child processes end and no file is left half written
 
     never_drop_a_signal()
     signal.signal(signal.SIGINT, interrupt)
@@ -101,8 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _make_output_writable() -> None:
-    """Open the descriptors 0 to 2 if they are closed: a file that took one of these numbers would not reach the
-    processes that we start. Write characters that the terminal's encoding lacks as question marks."""
+    """Open the descriptors 0 to 2 if they are closed. Otherwise a file opened later could get one of these numbers, and
+    a process that we start would not inherit it, as its own streams have them. Characters that the terminal's encoding
+    lacks are written as question marks."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
@@ -112,7 +113,7 @@ def _make_output_writable() -> None:
 
 
 def _grader_words(words: list[str]) -> list[str]:
-    """The arguments meant for the grader: those after the command `run` are for the student's program."""
+    """The arguments for the grader itself, without those after the command `run`, which are for the program."""
     command = next((place for place, word in enumerate(words) if not word.startswith("-")), len(words))
     return words[:command] if words[command : command + 1] == ["run"] else words
 

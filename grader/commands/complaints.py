@@ -90,7 +90,7 @@ def _store_words(line: Line) -> str:
     known = " + ".join(f"{points:g}" for points in line.parts.values() if points is not None) or "0"
     lines.append(f"  ({known}) x (1 - {attempt.penalty:g}) = {line.points:g}")
     if line.total is None:
-        why = f"{', '.join(line.missing)} missing" if line.missing else "it is practice, or the machine failed"
+        why = f"{', '.join(line.missing)} missing" if line.missing else "it was practice, or the machine failed"
         lines.append(f"  There is no total: {why}.")
     return "\n".join(lines)
 
@@ -128,7 +128,8 @@ def unpacked(store: Store, attempt: Attempt) -> Iterator[Path]:
     files = store.sources(attempt.submission)
     if not files:
         raise UsageError(
-            f"The store has no files of {attempt.student.id}: it was imported from a record, or could not be read."
+            f"The store has no files of {attempt.student.id}: the submission was imported from a record, or could not "
+            "be read."
         )
     with TemporaryDirectory(prefix="grader-rerun-") as name:
         folder = Path(name) / attempt.student.id.replace("/", "_")

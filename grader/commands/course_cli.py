@@ -52,7 +52,7 @@ def testcases_generate(
         list[str], typer.Argument(metavar="TESTS...", help="Names or groups: t23, t01..t10, public, all.")
     ],
     assignment: AssignmentOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Write files again that exist already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     oracle: Annotated[
         str, typer.Option("--oracle", metavar="auto|gpu|numpy", help="What computes the expected outputs.")
     ] = "auto",

@@ -11,7 +11,6 @@ from grader.course import catalogue
 from grader.course.assignment import assignment_names, chosen_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
-from grader.course.testcase import Case
 from grader.operators import shape_words
 from grader.programs.oracle import case_progress, ensure
 from grader.timing.baseline import baseline_of
@@ -28,7 +27,7 @@ def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:
             progress.stage(f"baseline {case.name}", total=len(cases))
             progress.advance(number)
             timed = baseline_of(rules, case, refresh=refresh)
-            rows.append((case.name, _shape(case), f"{timed.seconds:.3f}", timed.describe()))
+            rows.append((case.name, shape_words(case.shape), f"{timed.seconds:.3f}", timed.describe()))
     return tabulate(
         rows,
         headers=("test", "shape", "seconds", "how"),
@@ -59,7 +58,7 @@ def list_testcases(assignment: str | None) -> str:
         (
             case.name,
             case.group,
-            _shape(case),
+            shape_words(case.shape),
             f"{case.input_bytes:,}",
             f"{case.output_bytes:,}",
             f"{limits[case.name]:g}" if case.name in limits else "-",
@@ -98,7 +97,7 @@ def verify_testcases(tests: str | None, *, assignment: str | None, full: bool) -
     if tests is None:
         cases = tuple(case for case in suite.cases.values() if catalogue.state(case, files) != "missing")
         if not cases:
-            raise UsageError(f"No testcase is on disk in {shown(files.folder)}: generate some first.")
+            raise UsageError(f"No testcase is on disk in {shown(files.folder)}: use `grader testcases generate`.")
     else:
         cases = suite.select(tests)
     lines, sound = [], True
@@ -109,7 +108,3 @@ def verify_testcases(tests: str | None, *, assignment: str | None, full: bool) -
             lines += [f"{case.name}: ok, {found.values_recomputed:,} values recomputed"] if found.ok else []
             lines += [f"{case.name}: {problem}" for problem in found.problems]
     return "\n".join(lines), sound
-
-
-def _shape(case: Case) -> str:
-    return shape_words(case.shape)

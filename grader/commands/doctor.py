@@ -1,4 +1,4 @@
-"""Finds out what this machine has, what is missing and how to get it, by trying rather than guessing."""
+"""Finds out what this machine has, what is missing and how to get it. Where it can, it tries things out."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def render(findings: list[Finding]) -> str:
 
 
 def _findings() -> Iterator[Finding]:
-    """All findings. The findings about compilers and engines come first."""
+    """All findings, those about compilers and engines first."""
     try:
         toolkit = find_toolkit()
     except MachineFault as fault:
@@ -129,7 +129,7 @@ def _emulator(toolkit: Toolkit) -> Finding:
         "see the message; `make setup` installs what it needs; if g++ is too new for nvcc, install an older one and "
         "set NVCC_CCBIN, for example to g++-14"
     )
-    found = _tried("emulator", EmulatorEngine(toolkit, "sm_80"), remedy)
+    found = _check("emulator", lambda: _run_probe(EmulatorEngine(toolkit, "sm_80")), remedy)
     return replace(found, needed=find_gpu() is None)
 
 
@@ -141,7 +141,7 @@ def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
         return
     yield Finding("GPU", True, f"{gpu.name}, driver {gpu.driver}, {gpu.memory_bytes / 2**30:.0f} GiB")
     engine = CudaEngine(toolkit, gpu)
-    yield _tried("CUDA programs", engine, "check the driver with nvidia-smi")
+    yield _check("CUDA programs", lambda: _run_probe(engine), "check the driver with nvidia-smi")
     cupti = toolkit.cupti()
     remedy = "without it no GPU times are measured: install the toolkit's CUPTI or pip install nvidia-cuda-cupti"
     yield Finding("CUPTI", cupti is not None, str(cupti.library) if cupti else "not found", remedy)
@@ -156,10 +156,6 @@ def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
             yield Finding(name, False, why.partition(": ")[0], why.partition(": ")[2])
         else:
             yield Finding(name, tool is not None, str(tool or "not found"), f"{what} need it: install the CUDA toolkit")
-
-
-def _tried(what: str, engine: CudaEngine | EmulatorEngine, remedy: str) -> Finding:
-    return _check(what, lambda: _run_probe(engine), remedy)
 
 
 def _run_probe(engine: CudaEngine | EmulatorEngine) -> str:

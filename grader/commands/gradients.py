@@ -1,4 +1,4 @@
-"""The gradient check for students: their gradients against central differences, entry by entry."""
+"""The gradient check for students: it compares their gradients with central differences, entry by entry."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from grader.sandbox.scratch import scratch_folder
 def check_gradients(
     path: Path, tests: str, *, assignment: str | None, engine: str, arch: str | None = None
 ) -> tuple[bool, str]:
-    """Run the submission on one of `tests` and compare its gradients with differences. Return (whether they are right,
-    what a student reads)."""
+    """Run the submission on one of `tests`, and compare its gradients with central differences. Return whether they are
+    right, and the text for the student."""
     rules = chosen_assignment(assignment, path)
     case = chosen_case(rules.name, suite_of(rules).select(tests))
     subject = open_subject(path, case.name, assignment, engine, arch)
@@ -52,7 +52,7 @@ def check_gradients(
 
 
 def chosen_case(assignment: str, cases: tuple[Case, ...]) -> Case:
-    """Choose the case that shows most: the largest that takes only some seconds, else the smallest."""
+    """Choose the largest testcase whose check takes only some seconds; if there is none, the smallest testcase."""
     able = [case for case in cases if case.operator.differentiable]
     if not able:
         raise UsageError(f"{assignment} asks for no gradients: --gradcheck is for assignments that do.")

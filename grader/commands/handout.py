@@ -6,9 +6,9 @@
     testcases/           the list of testcases, and the files of the public ones
     grader/              the grader as a wheel, and setup.sh to install it into .venv
 
-The model solutions, the baseline, the secret and everything drawn from it stay behind; so do the kernels that compute
-expected outputs on a GPU, which are solutions too. A template must not hold links, which could lead to any of these, or
-copies of files in reference/.
+It leaves out the model solutions, the baseline, the secret and everything drawn from it, and also the kernels that
+compute expected outputs on a GPU, since these are solutions, too. A template must hold neither copies of files in
+reference/ nor links, which could lead to any of these files.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _wheel() -> tuple[str, bytes]:
         for path in files_below(package)
         if not (path.suffix == ".cu" and "operators" in path.relative_to(package).parts)
     }
-    # METADATA of an installed package; PKG-INFO of a checkout, which comes first on the path of `python -m grader`
+    # An installed package has METADATA. A checkout, which `python -m grader` finds first, has PKG-INFO.
     described = installed.read_text("METADATA") or installed.read_text("PKG-INFO") or ""
     about = {"METADATA": described, "entry_points.txt": installed.read_text("entry_points.txt") or ""}
     about["WHEEL"] = "Wheel-Version: 1.0\nGenerator: grader handout\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

@@ -1,4 +1,4 @@
-"""The commands that examine one submission: its profile, and what sanitizers find in it."""
+"""The commands that examine one submission: `profile`, and `check --sanitize`."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _traced(subject: Subject, program: Path) -> Trace:
 
 
 def _nothing_to_see(subject: Subject, why: str) -> UsageError:
-    return UsageError(f"{shown(subject.submission.path)} on {subject.case.name} left nothing to examine: {why}.")
+    return UsageError(f"{shown(subject.submission.path)} on {subject.case.name} has nothing to examine: {why}.")
 
 
 # ---- profile ----------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def profile_program(
 
 
 def _counted(subject: Subject, program: Path, metrics: tuple[Metric, ...]) -> ProfileStudy:
-    """A profile with the metrics that the emulator can count; a note names the assignment's other metrics."""
+    """A profile with the metrics that the emulator can count. A note lists the other metrics as not measured."""
     rules, who = subject.rules, subject.submission.id
     with shown_progress() as progress:
         counted = counted_run(subject.engine, program, subject.case, rules.limits, progress, who)
@@ -262,7 +262,7 @@ def sanitize_program(
 
 
 def _emulators_findings(subject: Subject, checks: Sequence[Check]) -> tuple[Report, ...]:
-    """The emulator's findings, check by check, for a program built with these checks."""
+    """Build the program with these checks, run it, and return the emulator's findings by check."""
     if isinstance(subject.engine, EmulatorEngine):
         subject = replace(subject, engine=replace(subject.engine, sanitize=frozenset(checks), leaks="memory" in checks))
     program = built(subject, subject.submission).program

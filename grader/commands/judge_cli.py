@@ -23,7 +23,7 @@ def serve(
     port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 8000,
     engine: Annotated[str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where programs run.")] = "auto",
     jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", min=1, help="Emulators, or the cluster's jobs, at a time.")
+        int | None, typer.Option("--jobs", metavar="N", min=1, help="The number of emulators, or of cluster jobs.")
     ] = None,
     cluster: Annotated[
         str | None, typer.Option("--cluster", metavar="slurm", help="Grade on the cluster of assignment.yaml.")
@@ -31,7 +31,7 @@ def serve(
     store: StoreOption = None,
     best: BestOption = False,
 ) -> None:
-    """Serve the live judge: students submit, watch the verdict, see the board. docs/judge.md has the rest."""
+    """Serve the live judge: students submit, watch the verdict, see the board. See docs/judge.md."""
     from grader.commands import judging
 
     judging.serve(assignment, judging.ServeOptions(store, roster, host, port, engine, jobs, best, cluster))
@@ -74,8 +74,8 @@ def judge(
         str,
         typer.Argument(
             metavar="ACTION",
-            help="queue, show STUDENT, gradebook, metrics; pause, resume, drain, accept; rerun, priority or withdraw "
-            "SUBMISSION; ban or unban STUDENT.",
+            help="queue, show STUDENT, gradebook, metrics; pause, resume, drain, accept, regrade; rerun, priority or "
+            "withdraw SUBMISSION; ban or unban STUDENT.",
             show_default=False,
         ),
     ],

@@ -27,7 +27,7 @@ from grader.classes.final_points import days_words
 _POLL_S = 1.0
 _ANSWER_S = 60.0
 _AGAIN_FOR_S = 120.0
-"""`submit` keeps asking a judge that does not answer for this long, since it may be restarting."""
+"""How long a request to a judge that does not answer is repeated: the judge may be restarting."""
 _SKIPPED = {".git", ".venv", "__pycache__"}
 
 
@@ -35,7 +35,7 @@ def submit(path: Path, server: str, token: str | None, *, wait: bool) -> bool:
     """Submit to a judge, and with `wait` print each test as it ends. Return whether nothing failed."""
     client = _client(server, token)
     name, content = _packed(path)
-    # The key makes it safe to send again after an answer that was lost.
+    # If the answer gets lost, the key makes it safe to send the submission again.
     status = client.ask(
         f"/api/v1/submissions?{urlencode({'name': name})}", content, {"Idempotency-Key": secrets.token_hex(12)}
     )
@@ -73,7 +73,7 @@ def _words(status: dict[str, Any]) -> str:
 
 
 def _packed(path: Path) -> tuple[str, bytes]:
-    """The name and the content to send: a folder is packed."""
+    """The name and the content to send; a folder is packed into a zip."""
     try:
         if path.is_file():
             return path.name, path.read_bytes()
@@ -97,11 +97,11 @@ ON_THE_JUDGE = ("pause", "resume", "drain", "accept", "regrade")
 
 
 def staff(words: str, target: str, server: str, token: str | None, value: int) -> str:
-    """Do what the staff's page does; return what to print."""
+    """Do an action of the staff's page, and return the text to print."""
     client = _client(server, token)
     needed = "a submission" if words in ON_A_SUBMISSION else "a student" if words in (*ON_A_STUDENT, "show") else ""
     if bool(target) != bool(needed):
-        raise UsageError(f"`grader judge {words}` takes {needed or 'nothing'} after it, found {target!r}.")
+        raise UsageError(f"`grader judge {words}` takes {needed or 'nothing'} as its argument, found {target!r}.")
     if words in _LOOKS:
         return _LOOKS[words](client, target)
     if words not in ON_A_SUBMISSION + ON_A_STUDENT + ON_THE_JUDGE:
@@ -118,7 +118,7 @@ def _queue(client: _Client, _: str) -> str:
     switches = (("paused", "The queue is paused."), ("draining", "Submissions are refused."))
     lines += [words for key, words in switches if found[key]]
     rows = [(one["id"], one["student"], one["received"], _words(one)) for one in found["uploads"]]
-    lines.append(tabulate(rows, ("submission", "student", "received", "state")) if rows else "Nothing waits.")
+    lines.append(tabulate(rows, ("submission", "student", "received", "state")) if rows else "The queue is empty.")
     lanes = [(lane["name"], lane["stage"], _lane(lane), lane["finished"]) for lane in found["lanes"]]
     lines += ["", tabulate(lanes, ("lane", "for", "now", "finished"))]
     attention = [*(f"{one['student']}, {one['id']}: could not be judged: {one['note']}" for one in found["failed"])]
@@ -130,7 +130,7 @@ def _queue(client: _Client, _: str) -> str:
 
 def _lane(lane: dict[str, Any]) -> str:
     if lane["resting"]:
-        return f"rests after faults: {lane['last_fault']}"
+        return f"paused after faults: {lane['last_fault']}"
     return lane["student"] or (f"rechecks {lane['rechecking']}" if lane["rechecking"] else "idle")
 
 
@@ -152,7 +152,7 @@ _LOOKS: dict[str, Callable[[_Client, str], str]] = {
 
 
 def _client(server: str, token: str | None) -> _Client:
-    """Raises UsageError without a token or a proper address."""
+    """Connect to a judge. Raises UsageError without a token or a proper address."""
     token = token or os.environ.get("GRADER_TOKEN", "")
     if not token:
         raise UsageError("A token is needed: give --token, or put it into the environment variable GRADER_TOKEN.")
@@ -167,11 +167,11 @@ class _Client:
     token: str
 
     def ask(self, place: str, content: bytes | None = None, headers: dict[str, str] | None = None) -> dict[str, Any]:
-        """The judge's answer about a submission."""
+        """Send a request, and return the JSON object that the judge answers with."""
         return json.loads(self.text(place, content, headers))  # type: ignore[no-any-return]
 
     def text(self, place: str, content: bytes | None = None, headers: dict[str, str] | None = None) -> str:
-        """Ask the judge; while it does not answer, ask again for a while."""
+        """Send a request, and return the answer. If the judge does not answer, repeat the request for a while."""
         all_headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/octet-stream"} | (
             headers or {}
         )
@@ -194,11 +194,11 @@ class _Client:
 
 
 def _a_moment_s() -> float:
-    return _POLL_S * random.uniform(0.5, 1.5)  # not all at the same moment after a restart
+    return _POLL_S * random.uniform(0.5, 1.5)  # random, so that clients do not return all at once
 
 
 def _soon_s(error: urllib.error.HTTPError) -> float | None:
-    """Seconds to wait before asking again after a refusal; None if asking again is useless."""
+    """The seconds after which to repeat a refused request; None if that is useless."""
     if error.code in (502, 504):  # a proxy, while the judge restarts
         return _a_moment_s()
     after = error.headers.get("Retry-After", "")

@@ -1,4 +1,4 @@
-"""The commands that run the live judge, `serve` and `tokens`; `judge_client` has those that talk to one."""
+"""The commands on the judge's own machine, `serve` and `tokens`; `judge_client` has those that talk to a judge."""
 
 from __future__ import annotations
 

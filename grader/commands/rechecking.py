@@ -1,5 +1,5 @@
-"""Rechecks a class's candidates for a place on the leaderboard (see `grader.classes.recheck`), best first. All of them
-share one draw, and each recheck is stored as soon as it is done."""
+"""Rechecks a class's candidates for a place on the leaderboard (see `grader.classes.recheck`), best first. All rechecks
+share one draw, and each is stored as soon as it is done."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from grader.store import Attempt, Store
 
 def recheck_leaders(store: Store, attempts: Sequence[Attempt], board: Board, top: int | None, draw: SecondDraw) -> None:
     """Recheck `attempts` in the order of `board`, until `top` students have a place or no attempt is left. An attempt
-    that cannot be rechecked now gets a line of explanation and is skipped. Raises UsageError if this is another kind of
-    machine than the one that graded."""
+    that cannot be rechecked is skipped, with a line that says why. Raises UsageError if the engine here differs from
+    the one that graded."""
     by_student = {attempt.student.id: attempt for attempt in attempts}
     waiting = sum(row.recheck is Recheck.MISSING for row in board.rows)
     placed = done = 0

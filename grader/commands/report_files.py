@@ -1,4 +1,4 @@
-"""Writes records to files for others to read: a page, JUnit XML."""
+"""Writes records to files: an HTML page and JUnit XML."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write_reports(records: Sequence[Record], html: Path | None, junit: Path | No
 
 
 def write(path: Path, text: str, what: str) -> None:
-    """Write `text` to `path`. Raises MachineFault, whose sentence calls the file `what`."""
+    """Write `text` to `path`. Raises MachineFault, in whose message `what` names the kind of file."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

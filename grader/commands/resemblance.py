@@ -34,8 +34,8 @@ def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | N
     resembling = similar.resembling(texts, template, top=top)
     text = similar.render(resembling)
     if left_out:
-        text += f"\n{len(left_out)} left out because they hold nothing to compare: {', '.join(left_out)}."
+        text += f"\n{len(left_out)} left out because they contain nothing to compare: {', '.join(left_out)}."
     if html is not None:
         report_files.write(html, similarity_page(resembling), "page")
-        text += f"\nThey are side by side in {shown(html)}."
+        text += f"\n{shown(html)} shows them side by side."
     return text

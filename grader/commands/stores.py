@@ -1,4 +1,4 @@
-"""Chooses a class's store, and looks after it: `grader store export`, `import`, `check`, `vacuum`."""
+"""Chooses a class's store, and maintains it: `grader store export`, `import`, `check`, `vacuum`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.store import Store, check_store, default_store, export_store, import
 
 @contextmanager
 def open_chosen(store: Path | None, assignment: str | None) -> Iterator[tuple[Store, str]]:
-    """Open the chosen store, as (store, chosen assignment). Raises UsageError if the choice is not clear."""
+    """Open the chosen store, as (store, chosen assignment). Raises UsageError if the choice is ambiguous."""
     if store is None:
         names = [assignment] if assignment else [name for name in assignment_names() if default_store(name).exists()]
         if len(names) != 1:
@@ -30,12 +30,12 @@ def open_chosen(store: Path | None, assignment: str | None) -> Iterator[tuple[St
             what = f"records of {', '.join(held)}: name one with --assignment" if held else "no record"
             raise UsageError(f"{shown(store)} holds {what}.")
         if assignment is not None and assignment not in held:
-            raise UsageError(f"{shown(store)} holds no record of {assignment}, only of {', '.join(held) or 'nothing'}.")
+            raise UsageError(f"{shown(store)} holds records of {', '.join(held) or 'nothing'}, not of {assignment}.")
         yield opened, assignment or held[0]
 
 
 def export(store: Path, target: Path) -> str:
-    """Write a store as JSON lines."""
+    """Write a store as JSON lines. Return a report on what was written and what was lost."""
     with open_store(store) as opened:
         counts, lost = export_store(opened, target)
     text = ", ".join(f"{count} {kind}{'' if kind == 'points' or count == 1 else 's'}" for kind, count in counts.items())

@@ -26,14 +26,14 @@ from grader.commands.options import (
 )
 
 _PROFILED_LAUNCHES = 48
-"""The default number of launches to profile, however many the program makes."""
+"""The default for --launches: about this many launches are profiled, however many the program makes."""
 
 CLASS_RULE = (
-    "A folder is one submission when it has .cu files at its top, or all its .cu files lie in one subfolder; it is a "
-    "class when two or more subfolders hold .cu files, or when it has no Makefile and all its .cu files, two or "
-    "more, are complete programs and none has the file name that the assignment asks for. --class makes it a class."
+    "A folder is one submission if its .cu files are at its top level, or all in one subfolder. It is a class if two "
+    "or more subfolders have .cu files. It is also a class if it has two or more .cu files and no Makefile, and each "
+    ".cu file is a complete program with another name than the assignment asks for. --class makes any folder a class."
 )
-"""The difference between a class and a submission, as `grader.classes.batch.is_class` decides it."""
+"""What distinguishes a class from a submission, as `grader.classes.batch.is_class` decides it."""
 
 
 def check(
@@ -114,12 +114,12 @@ def grade(
     ] = None,
     rerun: Annotated[
         str | None,
-        typer.Option("--rerun", metavar="failed|machine-faults|all|ID,...", help="Class: which to grade again."),
+        typer.Option("--rerun", metavar="failed|machine-faults|all|ID,...", help="Class: submissions to grade again."),
     ] = None,
     best: BestOption = False,
     as_class: Annotated[bool, typer.Option("--class", help="Treat the folder as a class.")] = False,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: how many at a time.")
+        int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: submissions at a time.")
     ] = None,
     cluster: Annotated[
         str | None, typer.Option("--cluster", metavar="slurm", help="Class: grade on the cluster of assignment.yaml.")
@@ -131,7 +131,7 @@ def grade(
 ) -> None:
     """Grade submissions: verdicts, times, score. Exit 0 if all of them could be graded, whatever their scores.
 
-    The results of a class go into a store. After a stop, the same command continues where it was.
+    The results of a class go into a store. After an interruption, the same command continues where it stopped.
     """
     from grader import sandbox
     from grader.commands import submissions
@@ -201,7 +201,7 @@ def run(
 ) -> None:
     """Build and run any program; its output and exit code are the program's own.
 
-    Everything after the program's name is passed to it, except the options of this command; after --, these too.
+    Everything after the program's name is passed to it, except the options of this command. After --, even these are.
     """
     from grader.commands import submissions
 
@@ -220,8 +220,8 @@ def run(
 
 
 def _without_options(words: Sequence[str], options: dict[str, str | None]) -> list[str]:
-    """Return `words` without the options named in `options`, whose values are stored there. The first -- ends the
-    options and is dropped."""
+    """Return `words` without the options that are keys of `options`, and store their values there. The first -- ends
+    the options and is dropped."""
     rest: list[str] = []
     waiting = iter(words)
     for word in waiting:
@@ -252,7 +252,7 @@ def profile(
     json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the whole profile here.")] = None,
     verbose: VerboseOption = False,
 ) -> None:
-    """Show the metrics of each kernel from Nsight Compute, its occupancy and what limits it."""
+    """Show each kernel's metrics (from Nsight Compute or the emulator), its occupancy and what limits it."""
     from grader.commands import inspection
     from grader.report import profile as profile_report
 
@@ -270,7 +270,7 @@ def explain(
     record: Annotated[
         Path, typer.Argument(metavar="RECORD.json|ID", help="A file that grade --json wrote, or a student's id.")
     ],
-    other: Annotated[Path | None, typer.Argument(metavar="[OTHER.json]", help="Compare with this one.")] = None,
+    other: Annotated[Path | None, typer.Argument(metavar="[OTHER.json]", help="A record to compare it with.")] = None,
     store: StoreOption = None,
 ) -> None:
     """Show where every number of a record comes from; with a second record, how the two compare, or why they cannot."""
@@ -286,7 +286,7 @@ def explain(
 
 def enter(
     record: Annotated[Path, typer.Argument(metavar="RECORD.json", help="A record of one submission.")],
-    given: Annotated[list[str], typer.Argument(metavar="PART=POINTS...", help="report=8.5")],
+    given: Annotated[list[str], typer.Argument(metavar="PART=POINTS...", help="For example report=8.5.")],
     note: Annotated[str, typer.Option("--note", metavar="TEXT", help="The reason, which the student reads.")] = "",
 ) -> None:
     """Enter an assistant's points into a record; grading again into the same file keeps them."""

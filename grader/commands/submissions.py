@@ -44,8 +44,8 @@ def grade_paths(
     quick: bool = False,
 ) -> list[Record]:
     """Grade every submission in `paths`. All records so far are written to `json` after each submission, so that a
-    later failure loses none; points that a person entered into records in `json` are kept. `show` is the number of rows
-    and columns of every output tensor that the records keep. `quick`: see `Grading`."""
+    later failure loses none; points that a person entered into records in `json` are kept. The records contain the
+    first `show` rows and columns of every output tensor. `quick`: see `Grading`."""
     if require_sandbox:
         sandbox.require()
     rules, engine = emulating(arch, chosen_assignment(assignment, paths[0]), engine)
@@ -69,7 +69,7 @@ def grade_paths(
 
 
 def enter_points(path: Path, given: Sequence[str], note: str) -> Record:
-    """Enter points, given as `PART=POINTS`, into the record at `path`. Raises UsageError for words of another form."""
+    """Enter points, given as `PART=POINTS`, into the record at `path`. Raises UsageError for another form."""
     wanted: dict[str, float] = {}
     for word in given:
         part, _, number = word.partition("=")
@@ -99,8 +99,8 @@ def run_program(
     assignment: str | None,
     sanitize: str = "",
 ) -> int:
-    """Build any CUDA program and run it here, with its own output and exit code. `sanitize`: the faults to look for, by
-    words of --sanitize; findings go to standard error."""
+    """Build any CUDA program and run it with its own output and exit code. `sanitize` lists the faults to look for, as
+    --sanitize does; findings go to standard error."""
     rules, engine = emulating(arch, chosen_assignment(assignment, program), engine)
     submission = read_submission(program, rules, any_name=True)
     chosen = select_engine(engine, rules.build.emulator_target)
@@ -121,7 +121,7 @@ def run_program(
 
 
 def _looking_for(checks: Sequence[Check], engine: Engine) -> Engine:
-    """The engine with these checks. Raises UsageError for one that has none of its own."""
+    """The engine with these checks. Raises UsageError for an engine without checks of its own."""
     if not isinstance(engine, EmulatorEngine):
         raise UsageError(
             "`grader run --sanitize` looks for faults on the emulator: add --engine emulator, or run the program under "

@@ -1,4 +1,4 @@
-"""The zip that an instructor uploads as a Gradescope autograder: this checkout's code and course, and two scripts.
+"""Makes the zip to upload as a Gradescope autograder: the code and the course of this checkout, and two scripts.
 
 Gradescope unpacks the zip to /autograder/source, runs setup.sh once when it builds the container, and runs
 run_autograder for every submission (https://gradescope-autograders.readthedocs.io/en/latest/specs/).
@@ -24,7 +24,7 @@ _TOP = ("pyproject.toml", "Makefile", "README.md", "LICENSE")
 def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: str, secret: Path | None) -> list[str]:
     """Write the zip to `target`; the same checkout produces the same bytes. Return the names of the files in it.
 
-    Hidden testcases need the course's secret (`secret`), which is then in the zip. Raises UsageError without it.
+    Hidden testcases need the course's secret, which becomes part of the zip. Raises UsageError if it is missing.
     """
     suite = suite_of(assignment)
     hidden = [case.name for case in suite.select(tests) if case.hidden]

@@ -55,7 +55,7 @@ def write(root: Path, results: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_paths(value: Any, root: Path) -> Any:
-    """`value` without paths of the container, which mean nothing to students: submitted files keep only their names."""
+    """`value` without paths of the container, which mean nothing to students: only the names of files stay."""
     if isinstance(value, str):
         value = value.replace(f"{root / 'submission'}/", "").replace(str(root / "submission"), "your submission")
         return _PATH.sub(r"\1", value)
@@ -65,7 +65,7 @@ def _without_paths(value: Any, root: Path) -> Any:
 
 
 def _metadata(root: Path) -> dict[str, Any]:
-    """Read submission_metadata.json. If it is missing or malformed, as in a trial run, no earlier runs are known."""
+    """Read submission_metadata.json. If it is missing, as in a trial run, or malformed, assume no earlier runs."""
     try:
         found = json.loads((root / "submission_metadata.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

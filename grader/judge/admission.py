@@ -19,13 +19,13 @@ COOKIE = "judge"
 _Bearer = Annotated[
     object, Depends(HTTPBearer(auto_error=False, description="The token of a student or of the staff."))
 ]
-"""Tells the OpenAPI description that a route needs a token; `token_of` reads it."""
+"""Marks a route in the OpenAPI description as one that needs a token. `token_of` reads the token itself."""
 _OTHER_FILES = 16
-"""Makefiles and the like, beyond what the assignment counts."""
+"""The number of files, such as Makefiles, that a form may contain besides `submission.max_files` source files."""
 
 
 def token_of(request: Request) -> str:
-    """The token that a request carries, '' if none."""
+    """The token that a request carries; '' if it has none."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme:
         return token.strip() if scheme.lower() == "bearer" else ""
@@ -49,7 +49,7 @@ async def person(request: Request, _: _Bearer = None) -> Person:
 
 
 async def staff(request: Request, _: _Bearer = None) -> Person:
-    """The staff. Raises Problem 401 or 403."""
+    """The person who sent the request, if it is the staff. Raises Problem 401 or 403."""
     found = await person(request)
     if not found.is_staff:
         raise Problem(403, "This is for the staff.")
@@ -57,7 +57,7 @@ async def staff(request: Request, _: _Bearer = None) -> Person:
 
 
 async def files_of(request: Request, rules: Assignment) -> list[tuple[str, bytes]]:
-    """The files of a request: of a form, or the body itself under the name in `?name=`. Raises Problem."""
+    """The files of an upload: those of a form, or else the body as one file, named by `?name=`. Raises Problem."""
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
         most = rules.submission.max_files + _OTHER_FILES
         async with request.form(max_files=most, max_fields=8) as form:
@@ -69,7 +69,7 @@ async def files_of(request: Request, rules: Assignment) -> list[tuple[str, bytes
 
 
 def accepted(files: list[tuple[str, bytes]], rules: Assignment) -> list[tuple[str, bytes]]:
-    """The files with safe names, which may be laid out in a folder. Raises Problem."""
+    """The files, under names that are safe to create in a folder. Raises Problem if the upload cannot be accepted."""
     main, taken = rules.submission.main, dict[str, tuple[str, bytes]]()
     for name, content in files:
         try:
@@ -77,7 +77,7 @@ def accepted(files: list[tuple[str, bytes]], rules: Assignment) -> list[tuple[st
         except Refused as refused:
             raise Problem(422, f"The upload {refused}.") from refused
         if safe in ("", ".") or safe.casefold() in taken:
-            raise Problem(422, f"Two files are called {name!r}, or one has no name: give each file a name of its own.")
+            raise Problem(422, f"Two files have the name {name!r}, or a file has no name: give each file its own name.")
         taken[safe.casefold()] = (safe, content)
     names = [name for name, _ in taken.values()]
     if any(other.startswith(f"{name}/") for name in map(str.casefold, names) for other in map(str.casefold, names)):
@@ -85,5 +85,5 @@ def accepted(files: list[tuple[str, bytes]], rules: Assignment) -> list[tuple[st
     if not any(content for _, content in taken.values()):
         raise Problem(422, f"The upload is empty: submit {main}, a zip or a folder.")
     if not any(name.endswith(tuple(SOURCES)) or archive.is_archive(name) for name in names):
-        raise Problem(422, f"The upload holds no program: expected {main}, a zip or a folder that holds it.")
+        raise Problem(422, f"The upload contains no program: expected {main}, or a zip or a folder that contains it.")
     return list(taken.values())

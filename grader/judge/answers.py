@@ -1,4 +1,4 @@
-"""The API's answers about submissions and lanes. Its OpenAPI description is made from these models."""
+"""The API's answers about submissions and lanes. FastAPI generates the OpenAPI description from these models."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Running(_Answer):
 
 
 class Status(_Answer):
-    """A submission."""
+    """A submission: its place in the queue, its progress and its results."""
 
     id: str
     student: str
@@ -38,9 +38,10 @@ class Status(_Answer):
     stage: Stage
     state: Step
     place: int | None
-    """The place in line, from 1; null if the submission does not wait, or is on hold."""
+    """The place in the queue, from 1; null if the submission does not wait, or its student is banned."""
     predicted_wait_s: float | None
-    """Predicted time until the stage for which it waits is done; null if unknown."""
+    """The predicted time until the current stage is done; null if the submission does not wait, or if no lane serves
+    the queue, for example while it is paused."""
     note: str
     days_late: int
     running: Running | None
@@ -55,7 +56,7 @@ class Status(_Answer):
 
 
 class LaneStatus(_Answer):
-    """A lane."""
+    """A lane and the submission that it grades."""
 
     name: str
     stage: Stage
@@ -65,11 +66,11 @@ class LaneStatus(_Answer):
     rechecking: str
     """The student whose result is being rechecked, or ''."""
     since: float | None
-    """The time at which the submission began to run, in seconds since 1970."""
+    """When the submission began to run, in seconds since 1970."""
     busy_s: float
     finished: int
     resting: bool
-    """True while the lane pauses for a minute, after several failures in a row."""
+    """True while the lane pauses for a minute after three faults in a row."""
     last_fault: str
 
 
@@ -82,7 +83,7 @@ class Queue(_Answer):
     problem: str
     """The reason why no submission is started, or ''."""
     notes: list[str]
-    """Reasons why the results of the class cannot be compared, and why submissions wait in vain."""
+    """Reasons why results of the class cannot be compared, and why some submissions cannot start."""
     lanes: list[LaneStatus]
     uploads: list[Status]
     failed: list[Status]
@@ -94,7 +95,7 @@ def queue_state(judge: Judge, ledger: Ledger) -> dict[str, Any]:
     """The state of the queue, for the API and the staff's page."""
     notes, stranded = judge.notes(), 0 if judge.foreman.has_timing else len(ledger.places(Stage.TIMING))
     if stranded:
-        notes.append(f"Submissions that wait for a GPU: {stranded}. This judge has none: start it again with one.")
+        notes.append(f"Submissions that wait for a GPU: {stranded}. This judge has none: restart it with one.")
     return {
         "paused": bool(ledger.switch("paused")),
         "draining": bool(ledger.switch("draining")),

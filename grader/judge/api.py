@@ -56,7 +56,7 @@ def own(ledger: Ledger, id: str, who: Person) -> Upload:
     """An upload that this person may see. Raises Problem 404, also for an upload of someone else."""
     upload = ledger.upload(id)
     if upload is None or not (who.is_staff or upload.student == who.submits_as):
-        raise Problem(404, "There is no such submission of yours.")
+        raise Problem(404, "You have no submission with this id.")
     return upload
 
 
@@ -77,7 +77,7 @@ async def submit(
 
 @router.get("/api/v1/submissions")
 async def submissions(request: Request, who: Known, limit: Annotated[int, Query(ge=1, le=200)] = 50) -> list[Status]:
-    """The student's own submissions, newest first."""
+    """Your own submissions, newest first."""
     judge = judge_of(request)
 
     def found(ledger: Ledger) -> list[Status]:
@@ -88,7 +88,7 @@ async def submissions(request: Request, who: Known, limit: Annotated[int, Query(
 
 @router.get("/api/v1/submissions/{id}")
 async def submission(request: Request, id: Id, who: Known) -> Status:
-    """The state of a submission: its place in line, its tests as they end, its scores."""
+    """The state of a submission: its place in the queue, its tests as they end, its scores."""
     judge = judge_of(request)
     return await judge.ask(lambda ledger: status_of(judge, ledger, own(ledger, id, who)))
 
@@ -116,7 +116,7 @@ async def record(request: Request, id: Id, who: Known) -> Response:
 
     found = await judge_of(request).ask(counting)
     if not found:
-        raise Problem(404, "This submission has no record: it was not graded, or not yet.")
+        raise Problem(404, "This submission has no record: it is not graded yet, or was replaced or withdrawn.")
     return Response(found.model_dump_json(by_alias=True), media_type="application/json")
 
 
@@ -194,16 +194,16 @@ async def gradebook_csv(request: Request, who: Staff) -> Response:
 
 @router.get("/metrics")
 async def metrics(request: Request, who: Staff) -> PlainTextResponse:
-    """Metrics for Prometheus, which sends the staff's token."""
+    """Metrics for Prometheus; the request must carry the staff's token."""
     judge = judge_of(request)
     return PlainTextResponse(await judge.ask(lambda ledger: metrics_text(judge, ledger)))
 
 
 @router.get("/healthz")
 async def healthz(request: Request) -> PlainTextResponse:
-    """Succeed if the judge answers, its ledger can be read, and a lane grades."""
+    """Succeed if the judge answers, can read its store, and still starts submissions."""
     judge = judge_of(request)
     await judge.ask(lambda ledger: ledger.switch("paused"))
     if not judge.foreman.is_alive():
-        raise Problem(503, "The judge answers and grades nothing: its log says why. Restart it.")
+        raise Problem(503, "The judge answers but no longer grades: its log says why. Restart it.")
     return PlainTextResponse("ok\n")

@@ -1,9 +1,10 @@
-"""The fair order of a queue, and the expected wait of each place in it. Pure functions; `ledger` stores their numbers.
+"""The fair order of a queue, and the predicted wait of each place in it. `ledger` stores the tags and the clock.
 
 Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996): when a submission arrives, its tag is the larger of the
 queue's clock and the student's last tag plus the lane time that the last submission took. The smallest tag is served
-next, and the clock is the largest tag served so far. A student who was not served recently enters at the clock, before
-all who were. No student is overtaken twice by the same student, so none waits longer than one round of all others.
+next, and the clock is the largest tag served so far. A student who was not served recently gets the clock as tag, and
+so goes ahead of those who were. No student is overtaken twice by the same student, so none waits longer than it takes
+to serve every other student once.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 
 @dataclass(frozen=True)
 class Place:
-    """A waiting submission. `tag` is its place in the fair order; a higher `priority` goes first in any case."""
+    """A waiting submission. The highest `priority` is served first and, within a priority, the smallest `tag`."""
 
     number: int
     student: str
@@ -30,7 +30,8 @@ def in_order(waiting: Iterable[Place]) -> list[Place]:
 
 
 def next_place(waiting: Iterable[Place], running: frozenset[str]) -> Place | None:
-    """The place that is served next; students in `running` are being served already."""
+    """The place that is served next; None if there is none. Students in `running` are skipped: one of their submissions
+    is being served already."""
     return next((place for place in in_order(waiting) if place.student not in running), None)
 
 
@@ -45,8 +46,3 @@ def waits(waiting: Iterable[Place], lanes: Sequence[float], seconds: float) -> d
             break
         found[place.number] = heapq.heapreplace(free, free[0] + seconds) + seconds
     return found
-
-
-def typical_s(measured: Sequence[float], otherwise: float) -> float:
-    """The typical duration of a run: the mean of recent measurements, or `otherwise` if there are none."""
-    return fmean(measured) if measured else otherwise

@@ -1,13 +1,13 @@
 """The foreman: one thread that takes submissions from the ledger and gives them to worker processes.
 
 A lane is a worker process with one engine and one stage. Lanes of the same device (a GPU's two stages) take turns, so
-that nothing disturbs a timed run; the lanes of the verdict stage come first. A worker that dies, or a fault of the
-machine, costs one try of its submission and no more: the next try has a new worker. A lane with three such faults in a
-row rests for a minute. While the store cannot be written (a full disk), finished results wait in memory, and nothing
-else is started.
+that nothing disturbs a timed run; the lanes of the verdict stage come first. If a worker dies, or the grader or the
+machine fails, the submission loses one of its tries, and a dead worker is replaced. A lane with three such faults in a
+row rests for a minute. While the store cannot be written, for example because the disk is full, finished results wait
+in memory, and no submission is started.
 
 Workers never touch the store, and the kernel ends them when this thread ends (see `classes.batch.worker_process`). So
-the work of a killed judge leaves no trace, and `Ledger.recover` puts it back.
+a killed judge leaves no half-stored result; `Ledger.recover` returns what was running to its queue.
 """
 
 from __future__ import annotations
@@ -69,14 +69,15 @@ class Live:
 
 @dataclass(frozen=True)
 class Opened:
-    """The first task of a worker, which is done once the engine is open."""
+    """The first task of every worker. Its answer, the engine's name, shows that the engine is open."""
 
     def __call__(self, grading: Grading) -> str:
         return grading.engine.name
 
 
 class Foreman(threading.Thread):
-    """Runs until `stop`. `publish` is called with every change, `changed` after every new record."""
+    """Runs until `stop`. It calls `publish` with every change, `changed` after every new record, and `next_due`,
+    with the keys of the rechecks that it has tried already, for the next result to recheck."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class Foreman(threading.Thread):
         self._books, self.lanes, self._roster = books, lanes, roster
         self._publish, self._changed, self._next_due = publish, changed, next_due
         self._rechecked: set[object] = set()
-        """The keys of the rechecks that were given to a lane. While the judge runs, each is tried only once."""
+        """The keys of the rechecks that were given to a lane. Each is tried only once while the judge runs."""
         self._idle_since: float | None = None
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ending = False
@@ -102,13 +103,13 @@ class Foreman(threading.Thread):
         self.has_timing = any(lane.stage is Stage.TIMING for lane in lanes)
         self._rules = lanes[0].setup.assignment
         self._start_at_once = max(1, cores() // 2)
-        """The limit on workers that start at a time, which takes a second of one core: clients ask during that
-        second."""
+        """The number of workers that may start at the same time. Starting one occupies a core for about a second, and
+        the web server needs cores, too."""
 
     # ---- for other threads ----
 
     def ring(self) -> None:
-        """Wake the foreman, because something has changed."""
+        """Wake the foreman: there may be something to start."""
         os.eventfd_write(self._bell, 1)
 
     def stop(self) -> None:
@@ -140,7 +141,7 @@ class Foreman(threading.Thread):
                     self._once()
             except Exception:
                 log.exception("The foreman ended")
-                self.problem = "The judge's foreman ended by a bug of the grader, see the log: restart the judge."
+                self.problem = "A bug of the grader ended the judge's foreman (see the log): restart the judge."
             finally:
                 for lane in self.lanes:
                     if lane.worker is not None:
@@ -234,7 +235,7 @@ class Foreman(threading.Thread):
             if live is None:
                 continue
             if "test" in content:
-                # A new dictionary: pages draw the one that they have in another thread.
+                # Another thread may be rendering the old dictionary, so it must not change.
                 live.tests = {**live.tests, content["test"]: content["ended"]}
             else:
                 live.stage, live.total = content["stage"], content["total"]
@@ -271,16 +272,16 @@ class Foreman(threading.Thread):
         self._unsaved.append(lambda: self._settle(lane, upload, answer, fault, seconds))
 
     def _count_fault(self, lane: Lane, fault: str) -> None:
-        """Pause a lane that has failed several times in a row."""
+        """Count a lane's faults in a row, and pause the lane after three. A success resets the count."""
         lane.faults_in_a_row = lane.faults_in_a_row + 1 if fault else 0
         lane.last_fault = fault or lane.last_fault
         if lane.faults_in_a_row >= _FAULTS_TO_REST:
             lane.rests_until, lane.faults_in_a_row = time.monotonic() + _REST_S, 0
 
     def _settle(self, lane: Lane, upload: Upload, answer: object, fault: str, seconds: float) -> None:
-        """Store the result of a stage. If the store could not be written, this may be called again."""
+        """Store the result of a stage. It is called again if the store could not be written."""
         if fault and upload.tries < MAX_TRIES:
-            self._books.call(Ledger.requeue, upload, f"{first_line(fault)} It is tried again.")
+            self._books.call(Ledger.requeue, upload, f"{first_line(fault)} It will be tried again.")
             self._tell(upload, lane.stage, Step.WAITING)
         elif isinstance(answer, Judged):
             record = answer.record
@@ -329,7 +330,7 @@ class Foreman(threading.Thread):
 
 
 def _machine_fault(answer: object) -> str:
-    """The fault of the grader or the machine; '' if the answer is a judgement."""
+    """The fault of the grader or the machine in a worker's answer; '' if there is none."""
     if isinstance(answer, Judged):
         record: Record | None = answer.record
         failed = record is not None and any(test.fault is not Fault.STUDENT for test in record.tests if test.fault)

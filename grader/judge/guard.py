@@ -1,5 +1,5 @@
-"""Checks before every route: limits on the size and the slowness of bodies, the headers that keep pages safe, and the
-refusal of cross-site requests. Also counts requests, for `/metrics`."""
+"""Middleware around every route. It limits the size of request bodies and the time they take, refuses cross-site
+requests, adds security headers to answers, and counts requests for `/metrics`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 HEADER_BYTES = 16 << 10
 BODY_S = 60.0
-"""The judge stops waiting for a body after this time."""
+"""The time within which a whole body must arrive."""
 _SMALL_BYTES = 64 << 10
 _FORM_BYTES = 64 << 10
 """Room for the bytes that a form adds around the files."""
@@ -32,7 +32,7 @@ _ENDLESS = "/api/v1/events"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _SITE = "'self'"
 HEADERS = {
-    # Styles in attributes are widths of bars from our own templates; every other text is escaped.
+    # Style attributes are allowed: our own templates set the widths of bars there. All other text is escaped.
     "content-security-policy": (
         f"default-src 'none'; script-src {_SITE}; style-src {_SITE}; style-src-attr 'unsafe-inline'; img-src {_SITE} "
         f"data:; connect-src {_SITE}; form-action {_SITE}; base-uri 'none'; frame-ancestors 'none'"
@@ -95,7 +95,7 @@ class Guard:
             _refuse_other_sites(scope["method"], headers)
             length = headers.get("content-length", "0")
             if not length.isdecimal() or int(length) > most:
-                if "expect" not in headers:  # or the client waits for the answer before it sends
+                if "expect" not in headers:  # with Expect, the client sends no body before it has an answer
                     await _swallow(receive)
                 raise too_large(most)
         except Problem as problem:
@@ -108,10 +108,10 @@ class Guard:
 
 
 def too_large(most: int) -> Problem:
-    """The refusal of a body."""
+    """The refusal of a body of more than `most` bytes."""
     return Problem(
         413,
-        f"This is more than the {most:,} bytes that the judge takes: submit source code only.",
+        f"The request has more than the {most:,} bytes that the judge takes: submit source code only.",
         {"connection": "close"},
     )
 
@@ -129,7 +129,7 @@ async def _swallow(receive: Receive) -> None:
 
 
 def _bounded(receive: Receive, most: int) -> Receive:
-    """`receive` that raises Problem for a body that is too large or too slow."""
+    """Wrap `receive`, so that a body that is too large or too slow raises Problem."""
     left, until, ended = most, time.monotonic() + BODY_S, False
 
     async def bounded() -> MutableMapping[str, Any]:
@@ -151,14 +151,14 @@ def _bounded(receive: Receive, most: int) -> Receive:
 
 
 def _refuse_other_sites(method: str, headers: dict[str, str]) -> None:
-    """Refuse a change that was requested by a page of another site, since browsers send our cookie with requests from
-    any page. A token in `Authorization` shows that the client was not tricked in this way."""
+    """Refuse a change that a page of another site requests: a browser could send our cookie with it. A request with a
+    token in `Authorization` passes, since a browser never adds that header by itself."""
     if method in _SAFE or "authorization" in headers:
         return
     site, origin = headers.get("sec-fetch-site"), headers.get("origin", "")
-    # Newer browsers say it themselves; others send the origin, or "null" where they would rather not.
+    # Newer browsers send Sec-Fetch-Site. Older ones send Origin, which may be "null" and is then refused.
     if site != "same-origin" and not (site is None and urlsplit(origin).netloc == headers.get("host")):
         raise Problem(
             403,
-            "This request came from another site. Use the judge's own pages, or send a token as Authorization: Bearer.",
+            "This request came from another site: use the judge's own pages, or send a token as Authorization: Bearer.",
         )

@@ -1,5 +1,4 @@
-"""A student's own history: the result of each attempt, the changes between two, and the work log that courses ask
-for."""
+"""A student's history: the result of each upload, the differences between two, and a work log for the course."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Entry:
-    """An upload and its result; None if it was not graded, or not yet."""
+    """An upload and its result; None if it has none yet."""
 
     upload: Upload
     result: Result | None
@@ -39,11 +38,11 @@ def entries_of(ledger: Ledger, student: str) -> list[Entry]:
 
 
 def explained(ledger: Ledger, student: str) -> tuple[list[Entry], str]:
-    """A student's uploads, newest first, and every number of the latest result traced back to its inputs, '' without a
-    result. Raises Problem 404."""
+    """A student's uploads, newest first, and a text that traces every number of the latest result back to its inputs
+    ('' without a result). Raises Problem 404 for a student without uploads."""
     entries = entries_of(ledger, student)
     if not entries:
-        raise Problem(404, "There is no such student here.")
+        raise Problem(404, "There are no submissions of this student: check the id.")
     latest = next((entry.upload.submission for entry in entries if entry.result), None)
     record = ledger.store.record_that_counts(latest) if latest is not None else None
     return entries, explain(record) if record else ""
@@ -65,8 +64,8 @@ def work_log(entries: Sequence[Entry]) -> str:
 
 
 def changes(before: Sequence[tuple[str, bytes]], after: Sequence[tuple[str, bytes]]) -> list[tuple[str, str]]:
-    """The lines of a unified diff, each with its kind: file, where, add, remove or same. The diff is computed
-    under limits, since some sources would take hours."""
+    """The lines of a unified diff, each with its kind: file, where, add, remove or same. The diff is computed under
+    limits, since difflib takes hours for some texts."""
     if sum(len(content) for _, content in (*before, *after)) > _MOST_BYTES:
         return [("where", "The files are too large to compare here.")]
     try:

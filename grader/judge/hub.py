@@ -1,5 +1,5 @@
-"""Sends server-sent events to the browsers that watch. A watcher asks again for events that it missed, so a queue that
-overflows ends its stream, and a slow client costs a bounded amount of memory."""
+"""Sends server-sent events to open pages. Each page has a bounded queue of events, so that a slow client takes little
+memory. If the queue overflows, the stream ends; the page then opens a new stream and fetches its content again."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from grader.judge.tokens import Person
 
 _AT_MOST = 2000
 _WITHOUT_TOKEN = 1000
-"""The limit on streams without a token, which leaves room for students no matter how many boards are open."""
+"""The limit on streams without a token. It leaves room for students, however many boards are open."""
 _OF_ONE_PERSON = 12
 _PENDING = 64
 _ALIVE_S = 15.0
 _RETRY_MS = (1000, 5000)
-"""The time after which a browser reopens a broken stream: random, so that not all come at once after a restart."""
+"""The range of times after which a browser reopens a broken stream: random, so that browsers do not all return at the
+same moment after a restart."""
 
 
 @dataclass(eq=False)
@@ -33,7 +34,7 @@ class _Watcher:
 
 
 class Hub:
-    """All watchers; used in the event loop only."""
+    """All open streams. Only `publish` may be called outside the event loop."""
 
     def __init__(self) -> None:
         self._watchers: set[_Watcher] = set()
@@ -44,8 +45,7 @@ class Hub:
         return len(self._watchers)
 
     def open(self, valid_labels: Callable[[], Awaitable[Container[str]]]) -> None:
-        """Start delivering events in the running loop. `valid_labels` returns the labels of tokens that are not
-        revoked."""
+        """Start to deliver events in the running event loop. `valid_labels` returns the labels of valid tokens."""
         self._loop = asyncio.get_running_loop()
         self._beat = self._loop.create_task(self._keep_alive(valid_labels))
 
@@ -56,8 +56,8 @@ class Hub:
                 self.look_after(await valid_labels())
 
     def look_after(self, labels: Container[str]) -> None:
-        """End the streams of tokens that are not among `labels`. Write to idle streams, so that proxies keep them open
-        and a lost client is noticed."""
+        """End the streams whose token is not among `labels`. Write to idle streams, so that proxies keep them open and
+        lost clients are noticed."""
         for watcher in self._watchers:
             watcher.lost |= watcher.person is not None and watcher.person.label not in labels
             if watcher.queue.empty():
@@ -78,7 +78,7 @@ class Hub:
                 watcher.queue.put_nowait("")
 
     def _deliver(self, event: Event) -> None:
-        # The bytes are the same for all and do not name the event's student.
+        # All watchers get the same text. The student decides who may see the event, and is not sent.
         text = f"data: {json.dumps({name: value for name, value in event.items() if name != 'student'})}\n\n"
         for watcher in self._watchers:
             if not may_see(watcher.person, event):
@@ -89,8 +89,8 @@ class Hub:
                 watcher.queue.put_nowait(text)
 
     def watch(self, person: Person | None) -> AsyncIterator[str]:
-        """A stream of the events that this person may see; without a person, those of the board. Raises Problem when
-        there are too many streams."""
+        """A stream of the events that this person may see; without a person, of the board's events. Raises Problem if
+        too many streams are open."""
         same = sum(other.person == person for other in self._watchers)
         if len(self._watchers) >= _AT_MOST or same >= (_WITHOUT_TOKEN if person is None else _OF_ONE_PERSON):
             raise Problem(429, "Too many pages of this judge are open: close some.", {"retry-after": "10"})

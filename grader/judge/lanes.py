@@ -1,5 +1,5 @@
-"""Lanes, each of which grades one submission at a time. A GPU has a lane for verdicts and a lane for times, which take
-turns, while a lane of the emulator gives verdicts, too. On a cluster, a lane waits for a job."""
+"""The judge's lanes. A lane grades one submission at a time, with one engine and for one stage. A GPU has two lanes,
+for verdicts and for times, which take turns; an emulator has one, for verdicts. A cluster's lane waits for jobs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MakeRecheck = Callable[[Record, Files, Sequence[str]], Task]
 
 
 def stage_task(upload: Upload, files: Files, address: str, judged_before: frozenset[str]) -> Task:
-    """The task of a lane for a submission."""
+    """The task of a lane on this machine for a submission."""
     return StageTask(upload.id, upload.student, files, address, judged_before)
 
 
@@ -63,18 +63,18 @@ class Lane:
 
     @property
     def has_a_task(self) -> bool:
-        """Whether its worker is expected to answer."""
+        """Whether an answer of its worker is expected."""
         return self.starting or self.upload is not None or self.rechecking is not None
 
 
 _JOBS = 8
-"""The number of cluster jobs at a time without --jobs; a process on this machine waits for each."""
+"""The number of cluster jobs at a time without --jobs. A process on this machine waits for each job."""
 
 
 def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
-    """The lanes of this machine. Without a GPU, `jobs` emulators at a time grade the samples, and nothing is timed.
-    With GPUs, each first runs the samples and later everything, as `grader grade` does; an emulator helps out with
-    samples while the GPUs are busy."""
+    """The lanes on this machine. Without a GPU, these are `jobs` emulators for the samples; nothing is timed. Each GPU
+    has a lane for the samples and a lane that grades everything, as `grader grade` does. With engine `auto`, an
+    emulator also runs samples, since the GPUs may be busy. Raises UsageError for `jobs` with a GPU."""
     suite = suite_of(rules)
     files = TestcaseFiles.beside(suite)
     samples, all_cases = suite.select("public"), suite.select("all")
@@ -101,8 +101,8 @@ def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
 
 
 def cluster_lanes(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
-    """Lanes whose work is done by jobs of Slurm, `jobs` of them at a time; their workers here only wait."""
-    slurm_executor()  # fails now rather than with the first submission
+    """Lanes that grade in Slurm jobs, `jobs` of them at a time; the workers on this machine only wait."""
+    slurm_executor()  # fails at the start rather than with the first submission
     cluster = rules.cluster or Cluster()
     elsewhere, folder = engine_of_jobs(engine), Path(cluster.folder).expanduser().resolve() / "judge"
     suite = suite_of(rules)
@@ -123,7 +123,7 @@ def _slurm_task(folder: str, upload: Upload, files: Files, address: str, judged_
 
 
 def prepare(rules: Assignment, lanes: Sequence[Lane], progress: Progress) -> None:
-    """Make the testcases that are missing, and time the sequential programs before anything makes the machine busy."""
+    """Make missing testcases, and time the sequential programs before submissions make the machine busy."""
     for setup in {lane.stage: lane.setup for lane in lanes}.values():
         ensure(setup.cases, setup.suite, setup.files, progress)
     timing = next((lane.setup for lane in lanes if lane.stage is Stage.TIMING), None)

@@ -1,8 +1,8 @@
 """The judge's uploads and their results, in tables of the class's store.
 
-Every step of a submission is one transaction (docs/judge.md has the state machine). A judge killed at any moment thus
-leaves each submission in one state; what was running then is waiting again after `recover`. A record is stored in the
-transaction that takes its submission out of `running`, so no submission gets two results from one run.
+Every change of a submission's state is one transaction (docs/judge.md has the state machine). So a judge killed at any
+moment leaves each submission in a definite state; `recover` then returns running submissions to their queues. A record
+is stored in the transaction that ends the state `running`, so one run never stores two results.
 """
 
 from __future__ import annotations
@@ -13,26 +13,27 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from statistics import fmean
 from typing import Any
 
 from grader.base.errors import UsageError
-from grader.judge.fairness import Place, next_place, typical_s
+from grader.judge.fairness import Place, next_place
 from grader.judge.results import Results
 from grader.records.record import Record
 from grader.store import HandIn, Store
 
 MAX_TRIES = 2
-"""The number of times that a submission is run before a fault of the machine is reported."""
+"""The number of times that a stage is run before a fault of the grader or the machine is final."""
 _MEASURED = 40
-"""The number of runs whose mean duration predicts the next run."""
+"""The mean duration of this many recent runs predicts the next one."""
 _GUESS_S = {"verdict": 10.0, "timing": 60.0}
-"""The predicted duration of a run before any was measured."""
+"""The predicted duration of a run when none was measured yet."""
 
 
 Files = tuple[tuple[str, bytes], ...]
-"""Names and contents."""
+"""The names and contents of files."""
 Late = Callable[[str, float], tuple[int, float]]
-"""Returns the days by which a student's submission received at a given time is late, and its penalty."""
+"""Maps a student and the time at which a submission was received to its days late and its penalty."""
 
 
 class Stage(StrEnum):
@@ -76,7 +77,7 @@ class Upload:
 
     @property
     def settled(self) -> bool:
-        """Whether the submission is finished, unless the staff runs it again."""
+        """Whether the submission neither waits nor runs."""
         return self.state not in (Step.WAITING, Step.RUNNING)
 
 
@@ -99,15 +100,16 @@ class Ledger:
     def _upload(self, row: Sequence[Any]) -> Upload:
         values = dict(zip([*_COLUMNS, "days_late"], row, strict=True))
         values |= {"stage": Stage(values["stage"]), "state": Step(values["state"])}
-        if values["days_late"] is None:  # once it is judged, the attempt knows: files that came before are as old
+        if values["days_late"] is None:  # not graded yet; an attempt is as late as the first upload of its files
             values["days_late"], _ = self.late(values["student"], values["received"])
         return Upload(**values)
 
     # ---- receiving ----
 
     def receive(self, student: str, files: Sequence[tuple[str, bytes]], repeat_key: str = "") -> Upload:
-        """Keep an upload, and put it into the verdict queue; it replaces the student's submission that waits there.
-        With a `repeat_key` that was used before, return the upload made then: a client may repeat a lost request."""
+        """Store an upload and put it into the verdict queue, where it replaces the student's waiting submission. If
+        there is an upload with the same `repeat_key`, return that one: clients repeat requests whose answer was
+        lost."""
         with self.store.transaction():
             if known := self.repeated(student, repeat_key):
                 return known
@@ -129,13 +131,14 @@ class Ledger:
         return next(iter(self._rows("student = ? AND repeat_key = ?", student, self._key(repeat_key))), None)
 
     def _key(self, repeat_key: str) -> str:
-        """The stored form of a key, which identifies one upload of one assignment."""
+        """The stored form of a key: the assignment is part of it. Without `repeat_key`, a random key."""
         return f"{self.assignment}:{repeat_key or secrets.token_hex(8)}"
 
     def _keep_the_newest(self, student: str, stage: Stage) -> None:
-        """Replace a student's older submissions in a queue by the newest, which takes their place. A submission with a
-        smaller penalty for lateness stays, or the last one before the deadline would never be graded, and so does one
-        that the staff runs again. (Numbers show which is newer, since clocks may be set back.)"""
+        """Replace a student's older waiting submissions by newer ones, which take their places in the queue. A newer
+        submission with a larger penalty for lateness replaces none, so that the last one before the deadline is graded.
+        A submission that the staff runs again always stays. (A higher number means newer, since clocks can be set
+        back.)"""
         waiting = self._rows(
             "student = ? AND stage = ? AND state = 'waiting' AND NOT again ORDER BY number DESC", student, stage
         )
@@ -152,14 +155,14 @@ class Ledger:
                 self._set(old.number, state=Step.REPLACED, note="A newer submission took its place in the queue.")
 
     def received_within(self, student: str, seconds: float) -> list[float]:
-        """The times of the student's uploads in the last `seconds`, oldest first. (Times in the future, from a wrong
-        clock, are left out.)"""
+        """The times of the student's uploads in the last `seconds`, oldest first. Times in the future, from a wrong
+        clock, are left out."""
         now = time.time()
         rows = self._rows("student = ? AND received BETWEEN ? AND ?", student, now - seconds, now)
         return sorted(row.received for row in rows)
 
     def _next_tag(self, student: str, stage: Stage) -> float:
-        """The fair tag of a student's next submission: see `fairness`."""
+        """The tag of a student's next submission in the fair order (see `fairness`)."""
         expected = self.typical_s(stage)
         (last,) = self.store.execute(
             f"SELECT max({stage}_tag + coalesce({stage}_s, ?)) FROM judge_uploads "
@@ -203,7 +206,7 @@ class Ledger:
         return [Place(*row) for row in self.store.execute(query, (self.assignment, stage))]
 
     def running(self, stage: Stage) -> list[Upload]:
-        """The running submissions."""
+        """The running submissions of a stage."""
         return self._rows("stage = ? AND state = 'running'", stage)
 
     def claim(self, stage: Stage) -> Upload | None:
@@ -230,7 +233,8 @@ class Ledger:
         return tuple((row[0], zlib.decompress(row[1])) for row in self.store.execute(query, (number,)))
 
     def judged_before(self, student: str, conditions: str) -> frozenset[str]:
-        """The SHA-256 of a student's submissions that have a record without a fault under these conditions."""
+        """The SHA-256 of each of the student's submissions that has a record under these conditions (rules, testcases,
+        engine) without a fault of the grader or the machine."""
         query = (
             "SELECT sha256 FROM submissions AS s JOIN records AS r ON r.submission = s.id WHERE s.assignment = ? AND "
             "s.student = ? AND r.conditions = ? AND NOT r.faulted"
@@ -238,7 +242,7 @@ class Ledger:
         return frozenset(row[0] for row in self.store.execute(query, (self.assignment, student, conditions)))
 
     def requeue(self, upload: Upload, note: str) -> None:
-        """Give a submission that failed because of the machine another try, at its old place."""
+        """Return a submission to its old place in the queue, after a fault of the grader or the machine."""
         with self.store.transaction():
             self._set(upload.number, state=Step.WAITING, began=None, note=note)
             self._keep_the_newest(upload.student, upload.stage)
@@ -254,9 +258,9 @@ class Ledger:
         then_timing: bool = False,
         note: str = "",
     ) -> None:
-        """End a running submission's stage, which took this many seconds: store the attempt and its record (with its
-        conditions), and queue its next stage if there is one, all in one transaction. Does nothing if the submission is
-        not running."""
+        """End the stage of a running submission, which took `seconds`. Store the attempt and `result` (the conditions
+        and the record), and with `then_timing` queue the next stage, in one transaction. Do nothing if the submission
+        is not running."""
         with self.store.transaction():
             if not self._rows("number = ? AND state = 'running'", upload.number):
                 return
@@ -279,7 +283,7 @@ class Ledger:
         names = ", ".join(f"{name} = ?" for name in changes)
         self.store.execute(f"UPDATE judge_uploads SET {names} WHERE number = ?", (*changes.values(), number))
 
-    # ---- looking ----
+    # ---- reading ----
 
     def upload(self, id: str) -> Upload | None:
         """The upload with this id, which appears in URLs."""
@@ -294,7 +298,7 @@ class Ledger:
         return self._rows("student = ? ORDER BY number DESC", student)
 
     def stamp(self, upload: Upload) -> object:
-        """A value that changes whenever the content of the page of an upload's attempt changes."""
+        """A value that changes whenever the report on an upload's page changes."""
         query = (
             "SELECT penalty, days_late, (SELECT max(r.id) FROM records AS r JOIN submissions AS s ON submission = s.id "
             "WHERE s.assignment = ?1 AND s.student = ?2), (SELECT group_concat(json_array(part, points, comment)) FROM "
@@ -307,7 +311,7 @@ class Ledger:
         return self._rows("state IN ('waiting', 'running') ORDER BY number")
 
     def failed(self) -> list[Upload]:
-        """The submissions that no lane could judge."""
+        """The submissions that could not be judged because of the grader or the machine."""
         return self._rows("state = 'failed' ORDER BY number")
 
     def counts(self) -> dict[tuple[str, str], int]:
@@ -316,9 +320,10 @@ class Ledger:
         return {(row[0], row[1]): row[2] for row in self.store.execute(query, (self.assignment,))}
 
     def typical_s(self, stage: Stage) -> float:
-        """The typical duration of a run of a stage, from the latest runs."""
+        """The typical duration of a run of a stage: the mean of the latest runs, or a guess if there are none."""
         query = f"SELECT {stage}_s FROM judge_uploads WHERE {stage}_s > 0 ORDER BY number DESC LIMIT {_MEASURED}"
-        return typical_s([row[0] for row in self.store.execute(query)], _GUESS_S[stage])
+        measured = [row[0] for row in self.store.execute(query)]
+        return fmean(measured) if measured else _GUESS_S[stage]
 
     # ---- actions of the staff ----
 
@@ -328,7 +333,7 @@ class Ledger:
         return float(row[0]) if row else 0.0
 
     def set_switch(self, name: str, value: float) -> None:
-        """Set `paused`, `draining` or a `banned:ID`."""
+        """Set a switch: `paused`, `draining`, `banned:ID`, or `clock:STAGE`, the clock of a queue."""
         with self.store.transaction():
             self.store.execute("INSERT OR REPLACE INTO judge_switches VALUES (?, ?)", (name, value))
             if not value:
@@ -342,7 +347,7 @@ class Ledger:
     def rerun(self, upload: Upload) -> None:
         """Queue a settled submission again, even if the same files were judged before. Raises UsageError."""
         if not upload.settled:
-            raise UsageError(f"{upload.id} waits or runs already: wait until it is done.")
+            raise UsageError(f"{upload.id} is {upload.state} already: wait until it is done.")
         with self.store.transaction():
             tag = self._next_tag(upload.student, Stage.VERDICT)
             self._set(
@@ -350,7 +355,7 @@ class Ledger:
             )
 
     def prioritise(self, upload: Upload, priority: int) -> None:
-        """Move a submission before (above 0) or behind (below 0) all others."""
+        """Move a submission ahead of all others (above 0) or behind them (below 0). The default is 0."""
         with self.store.transaction():
             self._set(upload.number, priority=priority)
 

@@ -11,7 +11,7 @@ from grader.judge.office import Judge
 
 
 def metrics_text(judge: Judge, ledger: Ledger) -> str:
-    """All metrics."""
+    """All metrics of the judge, one per line."""
     return "\n".join([*_queue(judge, ledger), *_lanes(judge), *_requests(judge)]) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The interface of the judge to the routes: the store's thread, the foreman, the standings and the hub."""
+"""What the judge's routes call: one object that owns the store's thread, the foreman, the standings and the hub."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from markupsafe import Markup
 from grader.classes.attention import Concern, Why, by_reason, needs_attention
 from grader.classes.batch.policy import Which
 from grader.classes.batch.roster import Student, enter_roster
+from grader.classes.batch.view import duration
 from grader.classes.comparable import mixed
 from grader.classes.final_points import Line, absent, days_words, standing
 from grader.course.assignment import Assignment
@@ -62,7 +63,7 @@ class Judge:
         self._books = StoreThread(store, rules.name)
         self.ask = self._books.ask
         self._known: dict[bytes, tuple[Person, float]] = {}
-        """By a valid token's digest, its person, and the time until which the store is not asked again."""
+        """The person of each valid token, by the token's digest, and until when the store need not be asked again."""
         self._uploading: dict[str, int] = {}
         self.said: dict[str, str] = {}
         """The results of the staff's last actions, by key. A page's address holds only the key, so that no link can put
@@ -73,7 +74,7 @@ class Judge:
         assert sites.loader is not None
         self._pages = sites.overlay(loader=jinja2.ChoiceLoader([jinja2.PackageLoader("grader.judge"), sites.loader]))
         self._pages.filters["clock"] = lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
-        self._pages.filters["wait"], self._pages.filters["days"] = ago, days_words
+        self._pages.filters["wait"], self._pages.filters["days"] = duration, days_words
         self._reports: OrderedDict[object, Markup] = OrderedDict()
         self.standings = Standings(
             self._books, rules, which, self._drawn_board, lambda: self.hub.publish({"kind": "board"})
@@ -99,8 +100,8 @@ class Judge:
         self._books.close()
 
     async def person(self, token: str) -> Person | None:
-        """The person to whom this token belongs, or None. The answer may be up to a second old, since most requests
-        come from people who have just made another."""
+        """The person to whom this token belongs, or None. A person is remembered for a second, since most requests
+        closely follow another one of the same person."""
         digest, now = hashlib.sha256(token.encode(errors="replace")).digest(), time.monotonic()
         person, until = self._known.get(digest, (None, 0.0))
         if now < until:
@@ -115,7 +116,7 @@ class Judge:
     # ---- receiving ----
 
     async def receive(self, who: Person, read: Callable[[], Any], repeat_key: str) -> Upload:
-        """Take an upload, whose files `read` reads. Raises Problem when it is refused."""
+        """Receive an upload; `read` returns its files. Raises Problem if it is refused."""
         student = who.submits_as
         key = f"{who.label}:{repeat_key}" if repeat_key else ""
         await self.ask(self._refuse, who, key)
@@ -136,7 +137,7 @@ class Judge:
         return upload
 
     def _take(self, ledger: Ledger, who: Person, files: Files, key: str) -> Upload:
-        """Store an upload, unless the student has become unable to submit since it began to arrive."""
+        """Store an upload. It can still be refused here, since a ban may have come while its files arrived."""
         self._refuse(ledger, who, key)
         known = ledger.repeated(who.submits_as, key) if key else None
         if known and dict(files) != dict(ledger.files(known.number)):
@@ -144,11 +145,11 @@ class Judge:
         return ledger.receive(who.submits_as, files, key)
 
     def _refuse(self, ledger: Ledger, who: Person, key: str) -> None:
-        """Raise Problem if this student's upload is refused now. A repeated upload is not refused."""
+        """Raise Problem if the student may not submit now. A repeated upload (a known key) is always accepted."""
         if key and ledger.repeated(who.submits_as, key):
             return
         if ledger.switch("draining"):
-            raise Problem(503, "The judge takes no submissions now: it finishes what it has.", {"retry-after": "60"})
+            raise Problem(503, "The judge takes no submissions now: try again later.", {"retry-after": "60"})
         if ledger.switch(f"banned:{who.submits_as}"):
             raise Problem(403, "The staff has stopped your submissions: talk to them.")
         recent = [] if who.is_staff else ledger.received_within(who.submits_as, _HOUR_S)
@@ -156,13 +157,13 @@ class Judge:
         if len(recent) >= most:
             wait_s = int(recent[-most] + _HOUR_S - time.time()) + 1
             said = f"You submitted {len(recent)} times within an hour, and the limit is {most}"
-            raise Problem(429, f"{said}: wait {ago(wait_s)}.", {"retry-after": str(wait_s)})
+            raise Problem(429, f"{said}: wait {duration(wait_s)}.", {"retry-after": str(wait_s)})
 
-    # ---- looking ----
+    # ---- reading ----
 
     def line_of(self, ledger: Ledger, holds: int | None = None) -> dict[int, tuple[int, float | None]]:
-        """The place in line and the predicted wait in seconds of every waiting upload, by number. The answer may be
-        half a second old, but always contains the upload `holds`."""
+        """The place in the queue and the predicted wait in seconds of every waiting upload, by number. The answer can
+        be half a second old; it always contains the upload `holds` if that waits."""
         if time.monotonic() - self._line_at < _LINE_S and (holds is None or holds in self._line):
             return self._line
         found: dict[int, tuple[int, float | None]] = {}
@@ -180,11 +181,11 @@ class Judge:
         return by_reason(needs_attention(list(self.standings.lines.values()), absent(ledger.store, self.rules.name)))
 
     def notes(self) -> list[str]:
-        """Reasons why the results of the class cannot be compared: a rubric that was changed meanwhile, another GPU."""
+        """Reasons why results of the class cannot be compared, such as a changed rubric or another GPU."""
         return mixed(list(self.standings.lines.values()), self.rules.rules_sha256, "grade the others again")
 
     def outdated(self) -> list[int]:
-        """The attempts that count and were graded under other rules."""
+        """The attempts that count but were graded under other rules than the current ones, by number in the store."""
         attempts = [line.attempt for line in self.standings.lines.values()]
         return [one.submission for one in attempts if one.record.assignment_sha256 != self.rules.rules_sha256]
 
@@ -203,8 +204,8 @@ class Judge:
         return HTMLResponse(self._drawn(template, status=status, **values), status, headers)
 
     async def report(self, student: str, attempt: int, stamp: object) -> Markup:
-        """The report of an attempt as HTML, rendered again when `stamp` (see `Ledger.stamp`) changes. It is rendered
-        outside the event loop and the store's thread, since a student's content could block these for all."""
+        """The report of an attempt as HTML, rendered again when `stamp` (see `Ledger.stamp`) changes. Rendering has its
+        own thread: content that takes long would otherwise block the event loop or the store for everybody."""
         key = attempt, stamp
         if (kept := self._reports.get(key)) is not None:
             return kept
@@ -229,7 +230,7 @@ class Judge:
 
 
 def _graded(ledger: Ledger, student: str, attempt: int) -> tuple[Line | None, Files]:
-    """An attempt's line of the gradebook, None if it is not graded, and its files."""
+    """An attempt's line of the gradebook (None if it is not graded) and its files."""
     entered = ledger.store.points(ledger.assignment).get(student, {})
     attempts = ledger.store.attempts(ledger.assignment, student, only=attempt)
     return next((standing(one, entered) for one in attempts), None), ledger.store.sources(attempt)
@@ -242,10 +243,3 @@ def _enter(ledger: Ledger, roster: dict[str, Student], late: Late) -> None:
     ledger.correct_lateness()
     ledger.recover()
     enter_roster(ledger.store, roster)
-
-
-def ago(seconds: float) -> str:
-    """A span of time in words: 40 s, 12 min, 3 h."""
-    if seconds < 100:
-        return f"{max(0.0, seconds):.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.0f} h"

@@ -42,7 +42,7 @@ def _static(name: str) -> Prepared:
 
 _ASSETS = {name: _static(name) for name in ("style.css", "site.js", "judge.css", "judge.js")}
 _differ = ThreadPoolExecutor(1, "differ")
-"""A slow difference delays only other differences."""
+"""One thread computes all differences, so a slow one delays only other differences."""
 _COOKIE_S = 120 * 86_400
 _SAID = 100
 
@@ -153,7 +153,7 @@ async def _submission(request: Request, template: str, id: str, who: Person) -> 
 
 @router.get("/submissions/{id}/since/{before}")
 async def difference(request: Request, id: Id, before: Id, who: Known) -> Response:
-    """The differences between two submissions: in their sources, and in the numbers of their records."""
+    """The differences between two submissions, in their sources and in the numbers of their records."""
 
     def files_of_upload(ledger: Ledger, one: Upload) -> tuple[tuple[str, bytes], ...]:
         """The unpacked files, or the upload itself if nothing was unpacked."""
@@ -163,7 +163,7 @@ async def difference(request: Request, id: Id, before: Id, who: Known) -> Respon
     def found(ledger: Ledger) -> tuple[Upload, Upload, list[tuple[tuple[str, bytes], ...]], list[Record]]:
         old, new = own(ledger, before, who), own(ledger, id, who)
         if new.student != old.student:
-            raise Problem(404, "These are submissions of two students.")
+            raise Problem(404, "These submissions belong to two students: choose two of the same student.")
         sides = [files_of_upload(ledger, one) for one in (old, new)]
         records = [ledger.store.record_that_counts(one.submission) for one in (old, new) if one.submission is not None]
         return old, new, sides, [record for record in records if record is not None]

@@ -30,8 +30,8 @@ class Prepared:
 
 
 def prepared(text: str, media_type: str) -> Prepared:
-    """Prepare a text."""
+    """Encode a text, compress it, and compute its etag."""
     plain = text.encode()
-    # Weak: the two forms differ in their bytes.
+    # W/ marks a weak validator: the plain and the compressed form share it, though their bytes differ.
     etag = f'W/"{hashlib.sha256(plain).hexdigest()[:16]}"'
     return Prepared(media_type, plain, gzip.compress(plain, 6, mtime=0), etag)

@@ -1,5 +1,4 @@
-"""Errors in the form that clients receive: RFC 9457, `application/problem+json`, with a sentence that says what to
-do."""
+"""Errors as clients receive them: `application/problem+json` (RFC 9457) with a sentence that says what to do."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         },
     }
 }
-"""The errors in the OpenAPI description."""
+"""The description of error answers for OpenAPI."""
 
 
 class Problem(Exception):

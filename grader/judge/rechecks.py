@@ -1,5 +1,5 @@
-"""Rechecks while the queue is empty: a lane of the timing stage reruns results that may get a place on the board, best
-first (see `classes.recheck`). It stops as soon as a submission needs its device."""
+"""Rechecks while the queue is empty: lanes of the timing stage rerun the submissions that could get a place on the
+board, best first (see `classes.recheck`). They stop as soon as a submission waits."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from grader.store import Attempt
 
 @dataclass(frozen=True)
 class Due:
-    """A result whose place needs a recheck of `tests`."""
+    """A result that needs a recheck of `tests` before it gets a place."""
 
     attempt: Attempt
     tests: tuple[str, ...]
 
     @property
     def key(self) -> tuple[int, tuple[str, ...]]:
-        """The submission and the tests. A recheck stores another record of the same submission."""
+        """Identifies the recheck: the submission and the tests. (Its record would not: a recheck stores a new one.)"""
         return self.attempt.submission, self.tests
 
 
@@ -44,7 +44,7 @@ def next_due(board: Board | None, lines: Mapping[str, Line], tried: Container[ob
 
 
 def store_recheck(ledger: Ledger, attempt: Attempt, found: RecheckRecord) -> None:
-    """Store a recheck, unless its attempt has another record meanwhile."""
+    """Store a recheck, unless a newer record of the attempt counts by the time it is done."""
     for now in ledger.store.attempts(ledger.assignment, attempt.student.id, only=attempt.submission):
         if now.record_id == attempt.record_id:
             ledger.store.add_recheck(now, found)
@@ -52,7 +52,7 @@ def store_recheck(ledger: Ledger, attempt: Attempt, found: RecheckRecord) -> Non
 
 @dataclass(frozen=True)
 class RecheckTask:
-    """Recheck `tests` of a record, in a worker process."""
+    """A task for a worker process: recheck `tests` of a record."""
 
     record: Record
     files: Files
@@ -69,4 +69,4 @@ class RecheckTask:
 
 
 _opened: list[SecondDraw] = []
-"""The draw of this worker, which all of its rechecks share."""
+"""The second draw that all rechecks of this worker share; empty before the first."""

@@ -1,5 +1,5 @@
-"""The parts of a record that lists and the API show. Reading a record takes milliseconds, and clients ask for each
-every second, so these parts stay in memory until the attempt has a newer record."""
+"""The parts of a record that lists and the API show. They stay in memory until the attempt has a newer record, since
+reading a record takes milliseconds and clients ask every second."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _KEPT = 2000
 
 @dataclass(frozen=True)
 class Result:
-    """The result of an attempt. `problem` is the first problem, in one line; `files` is the start of the files'
-    SHA-256."""
+    """The result of an attempt. `problem` is the reason of the first test that did not pass; `files` is the start of
+    the SHA-256 of the files."""
 
     tests: tuple[dict[str, Any], ...]
     passed: int
@@ -36,7 +36,7 @@ class Result:
 
 
 def result_of(record: Record) -> Result:
-    """The parts of a record that are shown."""
+    """Extract the result from a record."""
     speedups = [value.value for test in record.tests if (value := measured_times.speedup(test))]
     times = [test.gpu_ms for test in record.tests if test.gpu_ms is not None]
     return Result(
@@ -61,7 +61,7 @@ class Results:
         self._kept: OrderedDict[int, tuple[int, Result]] = OrderedDict()
 
     def of(self, submission: int | None) -> Result | None:
-        """The result of an attempt; None if it was not graded, or not yet."""
+        """The result of an attempt; None if it has none yet."""
         if submission is None:
             return None
         query = "SELECT max(id) FROM records WHERE submission = ?"

@@ -30,8 +30,8 @@ HEADERS_S = 15.0
 _CONNECTIONS = 4000
 log = logging.getLogger(__name__)
 _SWITCH_S = 0.0005
-"""The time for which a thread may keep the others from running; Python's default delays an answer by 5 ms per
-thread."""
+"""The time after which a running Python thread must let others run. With Python's default of 5 ms, every busy thread
+could delay an answer by that much."""
 _LAST_WORDS_S = 5
 
 
@@ -63,7 +63,7 @@ def application(judge: Judge) -> FastAPI:
 
 
 async def _http_problem(request: Request, error: Exception) -> Response:
-    """The answer to a request that FastAPI itself refuses, in a sentence."""
+    """Answer a request that FastAPI itself refuses, with a sentence that says what to do."""
     assert isinstance(error, HTTPException)
     said, headers = f"{str(error.detail).rstrip('.')}.", dict(error.headers or {})
     if error.status_code == 404:
@@ -84,8 +84,8 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 async def _machine(request: Request, error: Exception) -> Response:
-    """The answer when the machine fails, for example because the disk is full: it says what to do, while the log and
-    the staff's page say why."""
+    """Answer a request when the machine fails, for example because the disk is full. The answer says what to do; the
+    log and the staff's page say why."""
     log.warning("%s was not answered: %s", request.method, error)
     done = (
         "The judge cannot use its disk now"
@@ -97,7 +97,7 @@ async def _machine(request: Request, error: Exception) -> Response:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which ends the event streams first, since it would otherwise wait for them."""
+    """uvicorn's server. At shutdown it first ends the event streams, for which uvicorn would wait."""
 
     streams: Hub | None = None
 
@@ -108,7 +108,7 @@ class _Server(uvicorn.Server):
 
 
 class _Impatient(H11Protocol):
-    """uvicorn's protocol, which closes a connection that takes too long to send a request's headers."""
+    """uvicorn's HTTP protocol, which also closes a connection that takes too long to send a request's headers."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -134,15 +134,13 @@ class _Impatient(H11Protocol):
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    """The answer to a client that left in the middle of its request. It is never read, and not worth a line in the
-    log."""
+    """Answer a client that disconnected in the middle of its request. Nobody reads the answer; it only keeps this
+    ordinary event out of the log."""
     return Response(status_code=400)
 
 
 async def _bug(request: Request, error: Exception) -> Response:
-    return await show_problem(
-        request, Problem(500, "The judge failed at this, not you: please report it to the staff.")
-    )
+    return await show_problem(request, Problem(500, "The judge failed, not you: please report this to the staff."))
 
 
 def config_of(app: FastAPI) -> uvicorn.Config:
@@ -163,7 +161,7 @@ def config_of(app: FastAPI) -> uvicorn.Config:
 
 
 def reserve(host: str, port: int) -> socket.socket:
-    """A socket bound to this address, which refuses connections until the judge serves. Raises UsageError."""
+    """Bind a socket to this address; connections are refused until the judge serves. Raises UsageError."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         reserved = socket.socket(family, kind)
@@ -171,7 +169,7 @@ def reserve(host: str, port: int) -> socket.socket:
         reserved.bind(address)
     except OSError as error:
         raise UsageError(
-            f"The judge cannot have {host}, port {port}: {error.strerror}. Choose another --host or --port."
+            f"The judge cannot listen on {host}, port {port}: {error.strerror}. Choose another --host or --port."
         ) from error
     return reserved
 

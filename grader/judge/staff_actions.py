@@ -1,4 +1,4 @@
-"""The staff's actions on the queue, in one function for the page, the API and curl."""
+"""The staff's actions on the queue: one function for the page and the API."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Action(BaseModel):
 
 
 def act(ledger: Ledger, asked: Action, outdated: Sequence[int] = ()) -> str:
-    """Do the requested action, and return a sentence on it. `regrade` grades the attempts `outdated` again. Raises
-    Problem."""
+    """Do the requested action, and return a sentence that says what was done. `outdated` are the attempts that
+    `regrade` grades again. Raises Problem."""
     match asked.action:
         case "pause" | "resume":
             ledger.set_switch("paused", asked.action == "pause")
@@ -37,11 +37,11 @@ def act(ledger: Ledger, asked: Action, outdated: Sequence[int] = ()) -> str:
                 for upload in again:
                     ledger.rerun(upload)
                     ledger.prioritise(upload, -1)
-            return f"{len(again)} results of other rules are graded again, after everything that waits."
+            return f"Results that will be graded again, after everything that waits: {len(again)}."
         case "ban" | "unban":
             student = student_id(asked.target)
             if student not in ledger.store.students():
-                raise Problem(404, f"There is no student {student!r} here.")
+                raise Problem(404, f"There is no student {student!r} here: check the id.")
             ledger.set_switch(f"banned:{student}", asked.action == "ban")
             return f"{student} is {'banned' if asked.action == 'ban' else 'no longer banned'}."
     upload = _upload(ledger, asked.target)
@@ -49,7 +49,7 @@ def act(ledger: Ledger, asked: Action, outdated: Sequence[int] = ()) -> str:
         match asked.action:
             case "rerun":
                 ledger.rerun(upload)
-                return f"{upload.id} of {upload.student} is graded again."
+                return f"{upload.id} of {upload.student} will be graded again."
             case "priority":
                 ledger.prioritise(upload, asked.value)
                 return f"{upload.id} of {upload.student} has priority {asked.value}."
@@ -63,5 +63,5 @@ def act(ledger: Ledger, asked: Action, outdated: Sequence[int] = ()) -> str:
 def _upload(ledger: Ledger, id: str) -> Upload:
     found = ledger.upload(id)
     if found is None:
-        raise Problem(404, f"There is no submission {id!r}.")
+        raise Problem(404, f"There is no submission {id!r}: check the id.")
     return found

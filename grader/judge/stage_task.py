@@ -1,5 +1,5 @@
 """One stage of one submission, done by a worker process: read the files, build, run, check. The process reports each
-test to the judge over a datagram socket. These reports are only for display, and may be lost; the record counts."""
+test to the judge over a datagram socket, for pages to show. A report may get lost; the record has every test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FOLDER = "upload"
 
 @dataclass(frozen=True)
 class Judged:
-    """The result of a stage: the submission that was read, and its record; None if these files were judged before."""
+    """The result of a stage: the submission as read, and its record (None if these files were judged before)."""
 
     submission: Submission
     record: Record | None
@@ -35,14 +35,14 @@ class Judged:
 
 @dataclass(frozen=True)
 class StageTask:
-    """Grade the `files` of `student` under the lane's conditions, reporting to the socket at `address`."""
+    """A task for a worker process: grade the `files` of `student`, and report progress to the socket at `address`."""
 
     upload: str
     student: str
     files: Files
     address: str
     judged_before: frozenset[str] = frozenset()
-    """The SHA-256 of this student's submissions that need no second grading under these conditions."""
+    """The SHA-256 of each of this student's submissions that was judged under these conditions already."""
 
     def __call__(self, grading: Grading) -> Judged:
         with laid_out(self.files) as folder, _reporting(self.upload, self.address) as progress:
@@ -65,10 +65,10 @@ class StageTask:
 
 @dataclass(frozen=True)
 class SlurmStageTask(StageTask):
-    """A stage that a job of Slurm does; this process reads the files and waits."""
+    """A stage that a Slurm job does; the worker process only reads the files and waits for the job."""
 
     folder: str = ""
-    """The folder of this lane's orders and results, at the same path on all nodes."""
+    """The folder through which this lane and its jobs exchange files; it has the same path on all nodes."""
 
     def grade(self, grading: Grading, submission: Submission, progress: Progress) -> Record:
         progress.stage("waiting for a node of the cluster")
@@ -76,7 +76,7 @@ class SlurmStageTask(StageTask):
 
 
 class _Lost(View):
-    """Shows a student that a job was lost and is submitted again."""
+    """Shows the student when a job is lost and submitted again."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -87,7 +87,7 @@ class _Lost(View):
 
 @contextlib.contextmanager
 def laid_out(files: Files) -> Iterator[Path]:
-    """A folder that holds these files while the block runs."""
+    """Write the files into a temporary folder that exists while the block runs."""
     with scratch_folder("judge") as scratch:
         folder = scratch / _FOLDER
         for name, content in files:
@@ -102,7 +102,7 @@ def _named(files: Files) -> str:
 
 
 class _Reports(Progress):
-    """Sends the progress that a student may watch: the stage, and each test when it ends."""
+    """Sends what a student's page shows: the current stage, and each test when it ends."""
 
     def __init__(self, upload: str, to: socket.socket) -> None:
         self._upload, self._to = upload, to

@@ -1,5 +1,5 @@
-"""The public board, kept up to date. Ranks come from `report.leaderboard`; lines are computed again only for students
-with a new record. One thread updates the board at most every two seconds, no matter how many verdicts there are."""
+"""Keeps the public board up to date. Ranks come from `report.leaderboard`; only students with a new record get a new
+line of the gradebook. One thread updates the board at most every two seconds, however many verdicts there are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from grader.report.leaderboard import Board, Names, leaderboard, render
 log = logging.getLogger(__name__)
 _AT_MOST_EVERY_S = 2.0
 _AT_LEAST_EVERY_S = 20.0
-"""The board is also updated at this interval, since rechecks and other commands add records without notice."""
+"""The board is updated this often even without notice, since other commands can change the store, too."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Standings(threading.Thread):
         self.shown = self._shown()
 
     def look(self) -> None:
-        """Announce that there may be a new record."""
+        """Look for new records now."""
         self._bell.set()
 
     def next_due(self, tried: Container[object]) -> Due | None:
@@ -82,7 +82,8 @@ class Standings(threading.Thread):
     def _refresh(self, students: Iterable[str]) -> None:
         lines = dict(self.lines)
         for student in students:
-            for line in self._books.call(_lines, self._rules.name, self._which, student):
+            found = self._books.call(lambda it, of: gradebook(it.store, self._rules.name, self._which, of), student)
+            for line in found:
                 lines[student] = line
         self.lines = dict(sorted(lines.items()))
         before, self.shown = self.shown, self._shown()
@@ -97,8 +98,9 @@ class Standings(threading.Thread):
 
 
 def _graded_since(ledger: Ledger, assignment: str, seen: tuple[int, int]) -> tuple[list[str], tuple[int, int]]:
-    """The students whose lines may have changed since `seen`, and the new value for `seen`: the newest record, and
-    SQLite's count of changes by other connections, after which all lines are read (a nickname, points by hand)."""
+    """The students whose lines may have changed since `seen`, and the new `seen`: the number of the newest record, and
+    SQLite's data_version, which changes when another process writes. After such a write, for example of a nickname or
+    of points entered by hand, these are all graded students."""
     newest, others = seen
     (version,) = ledger.store.execute("PRAGMA data_version").fetchone()
     query = (
@@ -109,13 +111,9 @@ def _graded_since(ledger: Ledger, assignment: str, seen: tuple[int, int]) -> tup
     return [row[0] for row in rows], (max((row[1] for row in rows), default=newest), version)
 
 
-def _lines(ledger: Ledger, assignment: str, which: Which, student: str) -> list[Line]:
-    return gradebook(ledger.store, assignment, which, student)
-
-
 def _board(lines: list[Line], rules: Assignment) -> tuple[Board | None, str]:
-    """Return the board by speedup, or by the points for correct results if nothing was timed, and '', or else None and
-    the reason why there is no board."""
+    """The board and ''; without a board, None and the reason. The board ranks by speedup or, if nothing was timed, by
+    the points for correct results."""
     correctness = next((part.part for part in rules.rubric if isinstance(part, FailedTests)), None)
     why = "Nobody has a result yet."
     for metric in ("speedup", correctness):

@@ -1,5 +1,6 @@
-"""The one thread through which the judge's other threads use the store: a single connection, so that none of them ever
-waits for another's lock, and every call sees what the call before it wrote. Calls are short: a commit, a few rows."""
+"""The thread through which all other threads of the judge use the store. It has the judge's only connection, so no
+thread waits for another one's lock, and every call sees what earlier calls wrote. Calls are short: a commit, some
+rows."""
 
 from __future__ import annotations
 

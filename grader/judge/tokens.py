@@ -1,8 +1,8 @@
-"""Tokens: who may use the judge. One for each student, one for the staff; there are no passwords.
+"""Tokens identify those who may use the judge: each student has one, and the staff has one. There are no passwords.
 
 A token is `LABEL.SECRET`: twelve characters that find its row, and 160 random bits. The store keeps only the SHA-256 of
-the whole; so many random bits need no slow hash. Comparison takes the same time wherever two digests differ, and is
-made for unknown labels too. A token is shown once, when it is made; a lost one is rotated.
+the whole token; a slow hash is needed for passwords that can be guessed, not for that many random bits. Digests are
+compared in constant time, even for an unknown label. A token is shown once, when it is made; a lost one is replaced.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class Person:
 
 
 def make_token(store: Store, student: str) -> str:
-    """Make a token for a student of the store, or for the staff, in place of any that they have."""
-    # Hexadecimal: a CSV cell that began with "-" would be quoted as a formula, and the token in the mail be wrong.
+    """Make a token for a student of the store, or for the staff, and revoke the one they had."""
+    # A hexadecimal label never begins with "-". In CSV, `csv_text` quotes such cells, which spreadsheets would take for
+    # formulas, and a quoted token in a mail would be wrong.
     label, secret = secrets.token_hex(_LABEL_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
     token = f"{label}.{secret}"
     with translate_sqlite_errors(store.path), store.transaction():
@@ -65,7 +66,7 @@ def _revoke(store: Store, student: str) -> int:
 
 
 def have_tokens(store: Store) -> frozenset[str]:
-    """The students who have a token; `STAFF` is among them if the staff has one."""
+    """The students who have a valid token; `STAFF` is among them if the staff has one."""
     with translate_sqlite_errors(store.path):
         return frozenset(row[0] for row in store.execute("SELECT student FROM judge_tokens WHERE revoked IS NULL"))
 

@@ -1,4 +1,4 @@
-"""Source lines with what compilers and sanitizers said about them."""
+"""Attaches the messages of compilers and sanitizers to the source lines that they name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GCC = re.compile(
 PLACE = re.compile(r"(?<![\w./-])(?P<file>[\w./-]+\.(?:cu|cuh|cpp|cc|c|h|hpp)):(?P<line>\d{1,9})")
 
 _AROUND = 4
-"""The number of lines shown before and after a message."""
+"""The number of lines shown before and after a line with a message."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class SourceLine:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of a submission, with its messages. The addresses of its lines on a page begin with `id`."""
+    """A file of a submission, with its messages. The anchors of its lines on a page begin with `id`."""
 
     id: str
     name: str
@@ -63,7 +63,7 @@ class SourceFile:
 
 
 def messages_of(record: Record) -> tuple[Message, ...]:
-    """Every message that names a line, once: the compiler's messages, reasons of failed tests, and warnings."""
+    """Every message that names a line, each once: the compiler's messages, reasons of failed tests, and warnings."""
     found = list(_from_compiler(record.build.log))
     if record.build.ok:
         for cause in causes(record.tests):
@@ -83,7 +83,7 @@ def warnings_of(tests: Sequence[TestRecord]) -> list[tuple[str, str]]:
 
 
 def _at_places(kind: str, tests: str, text: str) -> Iterator[Message]:
-    """The text at the first line that it names; at its other lines, a reference to the first."""
+    """A message for the first line that the text names, and for its other lines a reference to the first."""
     first, *others = (*PLACE.finditer(text), None)
     if first:
         yield Message(first["file"], int(first["line"]), kind, f"{tests}: {text}")
@@ -93,7 +93,7 @@ def _at_places(kind: str, tests: str, text: str) -> Iterator[Message]:
 
 
 def linked(text: str, files: Sequence[SourceFile]) -> Markup:
-    """`text` with a link at every place that is a line of `files`."""
+    """`text` with a link at every place (file and line) that is in `files`."""
     parts, end = [], 0
     for place in PLACE.finditer(text):
         name = _name_in([file.name for file in files], place["file"])
@@ -142,7 +142,7 @@ def annotated(files: Sequence[tuple[str, bytes]], messages: Sequence[Message]) -
 
 
 def _name_in(names: Sequence[str], said: str) -> str:
-    """The file that `said` means: the file with this path, else the only file with this name; '' if there is none."""
+    """The file that the path `said` means: the file with this path, else the only file with this name, else ''."""
     path = said.removeprefix("./")
     same = [name for name in names if name == path]
     same = same or [name for name in names if PurePosixPath(name).name == PurePosixPath(path).name]

@@ -1,8 +1,8 @@
 """Charts as inline SVG.
 
-This module draws them itself, without a plotting library, because they are part of the page. Their colours are CSS
-classes of the page, so they follow light mode, dark mode and print. Every mark has a title for pointers and screen
-readers. Drawing the charts of two hundred pages takes a second. A table next to every chart shows the same numbers.
+They are drawn without a plotting library, so that they are part of the page: their colours are CSS classes of the page
+and follow light mode, dark mode and print. Every mark has a title for pointers and screen readers, and a table next to
+every chart shows the same numbers. Drawing the charts of two hundred pages takes a second.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 WIDTH, HEIGHT = 440, 270
-"""Small enough to read letters of 13 px on a phone, which shows a picture at four fifths of its size."""
+"""The size of a chart. A phone shows it at four fifths of this size, at which letters of 13 px are still readable."""
 LEFT, RIGHT, TOP, BOTTOM = 66, 12, 14, 46
 _BAR = Markup('<rect class="bar" x="{:.1f}" y="{}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>')
 _MARK = Markup('<circle class="mark" cx="{}" cy="{}" r="4"><title>{}</title></circle>')
@@ -23,7 +23,7 @@ _GRID = Markup('<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>')
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: its label, its height and the text of its title."""
+    """One bar: its label, its height, and its title for pointers and screen readers."""
 
     label: str
     value: float
@@ -41,7 +41,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Axis:
-    """Maps values to pixels from `start` to `stop`; on a y axis that is from bottom to top."""
+    """Maps the values `low` to `high` to the pixels `start` to `stop`. On a y axis, `start` is at the bottom."""
 
     low: float
     high: float
@@ -71,7 +71,7 @@ def bars(items: Sequence[Bar], *, label: str, x_label: str, y_label: str, most: 
     """Vertical bars from zero."""
     if not items:
         return Markup("")
-    y = Axis(0, most or max((bar.value for bar in items), default=1) or 1, HEIGHT - BOTTOM, TOP)
+    y = Axis(0, most or max(bar.value for bar in items) or 1, HEIGHT - BOTTOM, TOP)
     each = (WIDTH - LEFT - RIGHT) / len(items)
     parts = [*frame(y, x_label, y_label)]
     every = max(1, math.ceil(len(items) * max(len(bar.label) for bar in items) * 9 / (WIDTH - LEFT)))
@@ -84,7 +84,7 @@ def bars(items: Sequence[Bar], *, label: str, x_label: str, y_label: str, most: 
 
 
 def scatter(points: Sequence[Point], *, label: str, x_label: str, y_label: str) -> Markup:
-    """Marks over a logarithmic y axis, which only takes positive values."""
+    """Marks over a logarithmic y axis. Points whose y is not positive are left out."""
     usable = [point for point in points if point.y > 0]
     if not usable:
         return Markup("")
@@ -122,8 +122,8 @@ def svg(label: str, parts: Sequence[Markup], *, description: str = "", height: i
 
 
 def text(x: float, y: float, words: str, anchor: str) -> Markup:
-    """A label; `anchor` says which part of it is at `x`: start, middle or end."""
-    return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(x, y, anchor, escape(words))
+    """A label; `anchor` says whether `x` is its start, middle or end."""
+    return Markup('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(x, y, anchor, words)
 
 
 def span(values: Sequence[float], log: bool) -> tuple[float, float]:

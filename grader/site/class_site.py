@@ -5,8 +5,8 @@
     OUT/assistants/index.html            who needs attention, and the gradebook, with links to students' pages
     OUT/assistants/links.csv             id, name, mail address and page of every student, for a mail merge
 
-Any web server can serve OUT/public as it is, and it can be opened from disk; OUT/assistants is for the staff. The site
-is built next to OUT and then moved into place, so a reader never sees half of it.
+Any web server can serve OUT/public as it is, and a browser can open it from disk; OUT/assistants is for the staff. The
+site is built next to OUT and then moved into place, so a reader never sees half of it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CONDITIONS = ("device", "driver", "date")
 
 @dataclass(frozen=True)
 class Built:
-    """The size of the site, and notes on parts that it lacks (for example a leaderboard without times)."""
+    """The size of the site, and notes on its data and on parts that it lacks, such as a leaderboard."""
 
     students: int
     pages: int
@@ -123,8 +123,8 @@ def _write(
 
 
 def _parts(lines: Sequence[Line], others: Sequence[Absent]) -> tuple[list[str], list[str]]:
-    """Return the parts for which some student has points, and the parts for which no one has, in all records, since
-    rules may change."""
+    """Return the parts for which some student has points, and the parts for which none has. They come from all
+    records, since the rules may have changed between gradings."""
     points: list[Mapping[str, float | None]] = [*(line.parts for line in lines), *(one.parts for one in others)]
     parts = dict.fromkeys(part for each in points for part in each)
     known = [part for part in parts if any(each.get(part) is not None for each in points)]
@@ -132,7 +132,7 @@ def _parts(lines: Sequence[Line], others: Sequence[Absent]) -> tuple[list[str], 
 
 
 def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: list[str]) -> Board | None:
-    """The leaderboard; None, with a note, if no fair ranking is possible."""
+    """The leaderboard. If no fair ranking is possible, return None and add the reason to `notes`."""
     try:
         return leaderboard(lines, metric=metric, names=names, mix_devices=mix)
     except UsageError as error:
@@ -141,7 +141,7 @@ def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: l
 
 
 def shown_board(board: Board | None) -> dict[str, object] | None:
-    """The values of a board that the template shows."""
+    """The values that the template of a board needs; None without a board."""
     if board is None:
         return None
     headers, rows = board_table(board)
@@ -164,7 +164,7 @@ def shown_board(board: Board | None) -> dict[str, object] | None:
 
 
 def _student(store: Store, assignment: str, line: Line, public: Path, written: str) -> int:
-    """Write a student's pages, one per attempt; index.html is the attempt that counts."""
+    """Write a student's pages, one per attempt, and return their number. index.html is the attempt that counts."""
     folder = public / "students" / line.attempt.student.page
     folder.mkdir(parents=True)
     entered = store.points(assignment).get(line.attempt.student.id, {})

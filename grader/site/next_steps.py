@@ -16,8 +16,8 @@ from grader.report.leaderboard import number
 @dataclass(frozen=True)
 class Step:
     """Advice on some tests or on a part of the points. Its `kind` is "bad" if the student has to fix something, "warn"
-    if it is not the student's fault or a person has to look, and "tip" if it can bring more points. `detail` is the
-    consequence in the first test."""
+    if it is not the student's fault or a person has to check it, and "tip" if it can bring more points. `detail` is the
+    consequence of a cause in its first test."""
 
     kind: str
     about: str
@@ -52,7 +52,7 @@ def _lost_points(record: Record, parts: Mapping[str, float | None]) -> Iterator[
     known = [(part, points) for part in measured if (points := parts[part.part]) is not None]
     part, points = max(known, key=lambda each: each[0].max - each[1], default=(None, 0))
     if part is not None and points < part.max:
-        yield Step("tip", part.part, f"Here you can gain the most points: it has {points:g} of {part.max:g}.")
+        yield Step("tip", part.part, f"Here you can gain the most points: you have {points:g} of {part.max:g}.")
 
 
 def _slowest(record: Record) -> Iterator[Step]:
@@ -62,6 +62,6 @@ def _slowest(record: Record) -> Iterator[Step]:
         yield Step(
             "tip",
             test.name,
-            f"It is farthest from what the GPU can do: it takes {number(test.gpu_ms or 0)} ms, and the least possible "
-            f"time is {number(test.floor.ms)} ms, for {test.floor.limit} ({share:.0%}).",
+            f"This test is farthest from what the GPU can do: it takes {number(test.gpu_ms or 0)} ms, and the least "
+            f"possible time is {number(test.floor.ms)} ms, for {test.floor.limit} ({share:.0%}).",
         )

@@ -26,10 +26,10 @@ _UNITS = {
     "fp16": "FP16 on tensor cores",
     "bf16": "BF16 on tensor cores",
     "bf16x3": "FP32 as three BF16 products",
-    "fp8": "FP8 tensor cores",
+    "fp8": "FP8 on tensor cores",
 }
 _LETTER_WIDTH, _LETTER_HEIGHT = 7.4, 14
-"""The size of a letter in pixels, estimated generously, since the reader chooses the font."""
+"""The size of a letter in pixels. The estimate is generous, since the reader's browser chooses the font."""
 
 
 # ---- times ------------------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ _MEASURED, _FLOOR, _REFERENCE, _CROSSED = (
     ("reference", "reference solution"),
     ("crossed", "does not count"),
 )
-"""Kinds of marks: the CSS class and the text of the legend."""
+"""The kinds of marks, each with its CSS class and its text in the legend."""
 
 
 def _milliseconds(test: TestRecord) -> Iterable[float]:
@@ -110,7 +110,8 @@ def _test(test: TestRecord, y: Axis, x: float, half: float) -> list[Markup]:
 
 
 def roofline(found: Roofline | None) -> Markup:
-    """Achieved arithmetic over intensity, under the roofs of the device; empty when nothing was measured."""
+    """The achieved FLOP/s of each test over its arithmetic intensity, under the roofs of the device; empty when nothing
+    was measured."""
     if found is None:
         return Markup("")
     limits = [mark.limit_tflops for mark in found.marks if mark.limit_tflops]
@@ -133,7 +134,7 @@ def roofline(found: Roofline | None) -> Markup:
 
 
 def _words(found: Roofline, x: Axis, y: Axis) -> list[Markup]:
-    """The names of the roofs, and of as many marks as there is room for."""
+    """The names of the roofs, and the names of those marks for which there is room."""
     parts = [_beside_the_slope(found, x, y, f"device memory: {found.bandwidth / 1e12:.2f} TB/s")]
     taken = [(x.at(mark.intensity) - 5, x.at(mark.intensity) + 5, y.at(mark.tflops) + 4) for mark in found.marks]
     right = WIDTH - RIGHT - 4
@@ -183,8 +184,8 @@ def _achieved(mark: Mark, x: Axis, y: Axis) -> list[Markup]:
 
 
 def _names(marks: Sequence[Mark], x: Axis, y: Axis, taken: list[tuple[float, float, float]]) -> list[Markup]:
-    """Names next to marks, where there is room; the others have only their titles. `taken` lists the
-    lines of text that are already there, as (left, right, y); new ones are added to it."""
+    """The names of marks, where there is room next to the mark. `taken` lists the lines of text that are already there,
+    as (left, right, y); new ones are added to it."""
     parts = []
     for mark in marks:
         at, reached, width = x.at(mark.intensity), y.at(mark.tflops), len(mark.name) * _LETTER_WIDTH
@@ -215,7 +216,7 @@ def _mark(kind: str, x: float, y: float, title: str, half: float = 7) -> Markup:
 
 
 def _legend(kinds: Iterable[tuple[str, str]]) -> list[Markup]:
-    """A legend of the kinds of marks, in as many rows as it takes."""
+    """A legend of the kinds of marks, in as many rows as it needs."""
     parts, left, base = list[Markup](), LEFT + 8.0, 14
     for kind, words in kinds:
         width = 30 + len(words) * _LETTER_WIDTH

@@ -1,4 +1,4 @@
-"""Renders one record as the page that a student reads: verdict and points, what to do next, then the tables."""
+"""Renders a record as the page that a student reads: verdict and points, what to do next, then the tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import jinja2
 from markupsafe import Markup
 
 from grader.base.verdict import Verdict
-from grader.classes.final_points import Line, share_words
+from grader.classes.final_points import Line, days_words, share_words
 from grader.classes.similarity import Findings
 from grader.course.assignment import title_of
 from grader.profiling.roofline import roofline_of
@@ -27,7 +27,7 @@ from grader.site.next_steps import Step, next_steps
 
 @dataclass(frozen=True)
 class Report:
-    """The parts of one record that the template shows. `verdict` is the kind, as in `Step`, and the text."""
+    """The values that the template of one record needs. `verdict` is a kind (see `Step`) and the text."""
 
     record: Record
     title: str
@@ -44,11 +44,11 @@ class Report:
     sources: tuple[SourceFile, ...] = ()
     line: Line | None = None
     history: list[tuple[int, str, Line]] = field(default_factory=list)
-    """(number, file name of its page, its points) of every attempt, oldest first."""
+    """Every attempt as (number, file name of its page, its points), oldest first."""
 
     @property
     def nearest(self) -> str:
-        """The errors of the tensor that is closest to its tolerance; '' if tolerances are absolute."""
+        """A sentence on the tensor that is closest to its tolerance; '' if tolerances are absolute."""
         return nearest_to_the_limit(self.record.tests)
 
     @property
@@ -66,7 +66,7 @@ def report_of(
     line: Line | None = None,
     history: Sequence[tuple[int, str, Line]] = (),
 ) -> Report:
-    """Arrange a record for the page."""
+    """Arrange a record for its page. `line` and `history` are for students of a class."""
     parts = line.parts if line else {part.part: part.points for part in record.parts}
     return Report(
         record=record,
@@ -94,7 +94,7 @@ def _verdict(record: Record) -> tuple[str, str]:
     if record.infrastructure_failed:
         return "warn", "Not judged yet, through no fault of yours"
     if not record.build.ok:
-        return "bad", "It was not built"
+        return "bad", "The program was not built"
     if passed < len(record.tests):
         return "bad", f"{passed} of {len(record.tests)} tests passed"
     return "good", f"All {passed} tests passed" if passed > 1 else "The test passed"
@@ -104,14 +104,13 @@ def _standing(record: Record, parts: Mapping[str, float | None], line: Line | No
     """A note on points that are not final; '' if they are."""
     if record.practice:
         return "Practice on testcases other than the graded ones: there is no final total."
-    said = ["So far. A test could not be judged and will be run again."] if record.infrastructure_failed else []
+    said = ["Points so far: a test could not be judged and will be run again."] if record.infrastructure_failed else []
     waiting = [f"{part.part} ({missing_words(part)})" for part in record.parts if parts[part.part] is None]
     if waiting:
-        said.append(f"{'' if said else 'So far. '}Still missing: {', '.join(waiting)}.")
+        said.append(f"{'Also' if said else 'Points so far;'} still missing: {', '.join(waiting)}.")
     if line and line.attempt.days_late:
-        days = line.attempt.days_late
-        late = f"{days} day{'s' * (days > 1)} late"
-        said.append(f"Handed in {late}: {share_words(line.attempt.penalty)} of the points are deducted.")
+        late, penalty = days_words(line.attempt.days_late), share_words(line.attempt.penalty)
+        said.append(f"Handed in {late}: {penalty} of the points are deducted.")
     return " ".join(said)
 
 
@@ -128,7 +127,7 @@ def _speedup_chart(tests: Sequence[TestRecord]) -> Markup:
 
 @functools.cache
 def environment() -> jinja2.Environment:
-    """The environment of the templates, which escape every value."""
+    """The jinja2 environment of the templates; every value is escaped."""
     env = jinja2.Environment(
         loader=jinja2.PackageLoader("grader.site"),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""Statistics over the records of a class: scores, pass rates, speedup against occupancy, the most common failures."""
+"""Statistics of a class: scores, pass rates, speedup against occupancy, the most common failures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERS = re.compile(r"(?<!\w)[-+]?\d[\d,.]*(?:e[-+]?\d+)?")
 
 @dataclass(frozen=True)
 class Failure:
-    """A kind of failure: its sentence without numbers, how many students had it, and in how many tests."""
+    """A kind of failure: its sentence without numbers, and the numbers of students and tests that it affects."""
 
     verdict: Verdict
     sentence: str
@@ -96,7 +96,8 @@ def _pass_rates(lines: Sequence[Line]) -> list[tuple[str, int, int]]:
 
 
 def _occupancy(lines: Sequence[Line]) -> Markup:
-    """Speedups as on the leaderboard: over the same tests for all, where a failed test counts as no speedup."""
+    """Speedups against occupancy. As on the leaderboard, speedups are over the same tests for all students, and a
+    failed test counts as no speedup."""
     points = []
     for line, mean in values_of(lines, "speedup")[1]:
         if (achieved := line.attempt.record.occupancy) is not None:
@@ -108,8 +109,7 @@ def _occupancy(lines: Sequence[Line]) -> Markup:
 
 
 def _failures(lines: Sequence[Line]) -> list[Failure]:
-    """Failures counted by their sentence without numbers, since numbers differ between students with the same
-    failure."""
+    """The most common failures. Failures with the same sentence count as one kind, whatever the numbers in it."""
     students: dict[tuple[Verdict, str], set[str]] = {}
     tests: Counter[tuple[Verdict, str]] = Counter()
     for line in lines:

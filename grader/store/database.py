@@ -2,11 +2,11 @@
 
 Theory of operation. Every method that writes is one transaction, which is on disk when the method returns (synchronous
 = FULL). A grader killed at any moment therefore leaves a store in which every result is complete or absent. Between
-transactions, this one file holds everything. People copy it, even while a class is graded, so there is no write-ahead
-log, which would keep the newest results, or all of them, in a second file. Readers and writers wait up to a minute for
-their turn. The schema makes every row's key unique, so that writing the same thing twice changes nothing. Only one
-grader at a time grades a class into a store (`one_grader`). The file must be on a local disk: SQLite's locks do not
-hold over NFS.
+transactions, this one file holds everything. There is no write-ahead log: it would keep the newest results in a second
+file, and people copy only this one, even while a class is graded. Readers and writers wait up to a minute for their
+turn. The schema makes every row's key unique, so that writing the same thing twice changes nothing. Only one grader at
+a time grades a class into a store (`one_grader`). The file must be on a local disk: SQLite's locks do not hold over
+NFS.
 
 A submission is one attempt: one version of a student's files. A record belongs to an attempt, and was created under
 conditions: rules, testcases, engine. Two gradings under the same conditions can be compared. Records are kept as the
@@ -38,10 +38,10 @@ from grader.base.verdict import Verdict
 from grader.records.record import RecheckRecord, Record
 from grader.store import schema
 from grader.store.rows import Attempt, HandIn, Points, State, Student
-from grader.store.sqlite_errors import _BUSY_S, translate_sqlite_errors
+from grader.store.sqlite_errors import BUSY_S, translate_sqlite_errors
 
 _STORE_MODE = 0o660
-"""A store holds every student's source, so only its owner may read a new one, and the group if the umask allows it."""
+"""The mode of a new store: only its owner and, if the umask allows it, the group may read every student's source."""
 
 
 def default_store(assignment: str) -> Path:
@@ -63,7 +63,7 @@ def open_store(path: Path, *, create: bool = False) -> Iterator[Store]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(_STORE_MODE)
         except OSError as error:
-            raise UsageError(f"The store {shown(path)} cannot be made: {error.strerror}.") from error
+            raise UsageError(f"The store {shown(path)} cannot be created: {error.strerror}.") from error
     elif path.is_dir():
         raise UsageError(f"The store {shown(path)} is a folder, expected a file: name one inside it.")
     store = Store(path)
@@ -79,7 +79,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
         with translate_sqlite_errors(path):
-            self._db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+            self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
             try:
                 self._open()
             except BaseException:
@@ -112,14 +112,18 @@ class Store:
     @contextmanager
     def one_grader(self) -> Iterator[None]:
         """Keep other processes from grading into this store while the block runs; readers and short writes continue.
-        The lock is flock(2) on a file next to the store, so the kernel drops it however this process ends. (Closing the
-        store's own file would drop SQLite's locks.) Raises UsageError with the process that is grading, and for a file
-        with two names, since both this lock and SQLite's journal, which undoes half a transaction, belong to a name."""
+
+        The lock is flock(2) on a file next to the store, so the kernel drops it however this process ends. (It is not
+        on the store itself, since closing a second descriptor of the store would drop SQLite's locks.)
+
+        Raises UsageError if another process is grading into the store, and names it. Raises it also if the store has a
+        second name (a hard link): this lock and SQLite's journal are files next to one name, so a grader that uses the
+        other name would not see them."""
         file = self.path.resolve()
         if file.stat().st_nlink > 1:
             raise UsageError(
-                f"The store {shown(self.path)} is a hard link: the same file has another name, and two graders that "
-                "use different names damage it. Keep one name, and copy the file where you want two."
+                f"The store {shown(self.path)} has another name (a hard link), and two graders that use different "
+                "names damage it. Keep one name, and copy the file if you need it in two places."
             )
         name = file.with_name(file.name + "-grader")
         try:
@@ -143,7 +147,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Commit all of the block's writes, or none. Within another such block, the outer one commits."""
+        """Commit all of the block's writes, or none. If such blocks are nested, the outermost one commits."""
         if self._db.in_transaction:
             yield
             return
@@ -181,7 +185,7 @@ class Store:
         email: str | None = None,
         enrolled: bool = False,
     ) -> None:
-        """Add a student, or update one: None leaves what is stored, and '' clears it."""
+        """Add or update a student. None leaves a stored value as it is, and '' clears it."""
         given = {"name": name, "nickname": nickname, "section": section, "email": email}
         words = {column: value or "" for column, value in given.items()}
         newer = {column for column, value in given.items() if value is not None}
@@ -192,7 +196,7 @@ class Store:
         self._enter_student(student, frozenset())
 
     def _enter_student(self, student: Student, newer: Set[str]) -> None:
-        """Add a student, or update one: the columns `newer` replace what is stored, the others only fill gaps."""
+        """Add or update a student. The columns in `newer` replace stored values; the others only fill in empty ones."""
         known = ", ".join(
             f"{each} = excluded.{each}" if each in newer else f"{each} = coalesce(nullif({each}, ''), excluded.{each})"
             for each in ("name", "nickname", "section", "email")
@@ -206,8 +210,8 @@ class Store:
             )
 
     def add_submission(self, handed: HandIn) -> int:
-        """Add an attempt, or find it, and return its number in this store. Time and lateness get their current
-        values."""
+        """Add or update an attempt, and return its number in this store. An attempt that the store already has gets the
+        time and the lateness of `handed`."""
         return self._enter(
             handed,
             "path = excluded.path, handed_in = coalesce(excluded.handed_in, handed_in), "
@@ -215,8 +219,8 @@ class Store:
         )
 
     def import_submission(self, handed: HandIn) -> int:
-        """Like `add_submission`, for an attempt from elsewhere: what this store already knows about it stays. Without a
-        time, nothing is known about its lateness."""
+        """Like `add_submission`, for an attempt from elsewhere: what the store already knows about it stays. The time
+        and the lateness of `handed` are only taken if the store has no time for it."""
         return self._enter(
             handed,
             "days_late = iif(handed_in IS NULL, excluded.days_late, days_late), "
@@ -260,9 +264,8 @@ class Store:
         return bool(added)
 
     def bring_forward(self, submission: int, conditions: str) -> None:
-        """Make the record that counts under `conditions` the newest of its attempt. A person who repeats a grading
-        under older conditions wants these records to count, and not those made under other rules or engines since
-        then."""
+        """Make the record that counts under `conditions` the newest of its attempt. A person who grades again under
+        earlier conditions wants these records to count, not later ones made under other rules or on another engine."""
         with self._writing():
             self._db.execute(
                 "UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = (SELECT id FROM records WHERE "
@@ -272,7 +275,7 @@ class Store:
             )
 
     def add_recheck(self, attempt: Attempt, recheck: RecheckRecord) -> None:
-        """Store a recheck of an attempt's record, in a copy of the record that counts from now on."""
+        """Store a copy of an attempt's record that contains a recheck. The copy counts from now on."""
         conditions = self._first("SELECT conditions FROM records WHERE id = ?", attempt.record_id)
         self.add_record(attempt.submission, conditions, attempt.record.model_copy(update={"recheck": recheck}))
 
@@ -314,13 +317,13 @@ class Store:
         return None if text is None else self._record(submission, text)
 
     def record_that_counts(self, submission: int) -> Record | None:
-        """The record that `attempts` returns with an attempt."""
+        """The record that counts for an attempt (see `Attempt`); None if it has none."""
         query = f"SELECT json FROM records AS r WHERE submission = ? ORDER BY {_PRACTICE}, faulted, id DESC LIMIT 1"
         text = self._first(query, submission)
         return None if text is None else self._record(submission, text)
 
     def find(self, assignment: str, student: str, sha256: str) -> int | None:
-        """The number of an attempt, if the store has it."""
+        """The number of an attempt in this store; None if the store does not have it."""
         query = f"SELECT id FROM submissions WHERE {_SUBMISSION}"
         number: int | None = self._first(query, assignment, student, sha256)
         return number
@@ -334,7 +337,7 @@ class Store:
         self, assignment: str, student: str | None = None, *, only: int | None = None, last: bool = False
     ) -> Iterator[Attempt]:
         """Every graded attempt, by student and number, with the record that counts for it. `only` selects one attempt
-        by its number in the store, `last` each student's last attempt. (Reading a record takes milliseconds.)"""
+        by its number in the store, `last` each student's last attempt; reading fewer records takes less time."""
         chosen = "AND s.student = ?" if student is not None else ""
         wanted = f"AND id = {int(only)}" if only is not None else "AND number = of" if last else ""
         query = f"""

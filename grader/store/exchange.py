@@ -1,8 +1,8 @@
-"""Writes a store as JSON lines and reads it back, for backups and for moving between machines.
+"""Writes a store as JSON lines and reads such files, for backups and for moving results between machines.
 
 The first line is a header. Every other line is one row. A row refers to others by their natural keys (student,
-assignment, SHA-256) and never by row numbers. So rows that a store already has stay, and importing twice changes
-nothing. A record that is new to the store counts as the newest of its attempt.
+assignment, SHA-256), never by row numbers. So an import leaves rows that the store already has as they are, and
+importing twice changes nothing. A record that is new to the store counts as the newest of its attempt.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMAT = "grader-store-1"
 
 _Name = Annotated[str, Field(min_length=1)]
 _PageName = Annotated[str, Field(pattern=r"^[\w-]{16,}$")]
-"""A part of a page's address and of a path on disk."""
+"""The name of a page. It becomes part of an address and of a path on disk, so it must not contain a slash."""
 
 _QUERIES = {
     "student": "SELECT * FROM students ORDER BY rowid",
@@ -39,13 +39,13 @@ _QUERIES = {
     "points": "SELECT * FROM manual_points ORDER BY rowid",
 }
 _DERIVED = ("id", "submission", "created", "faulted", "digest")
-"""Columns that are not exported: row numbers, and those that a record's JSON determines. All others are exported, and
-an import refuses a column that it does not know, so that no column is ever lost silently."""
+"""Columns that are not exported: row numbers, and columns that a record's JSON determines. All others are exported, and
+an import refuses a column that it does not know, so no column is ever lost silently."""
 
 
 def export_store(store: Store, target: Path) -> tuple[dict[str, int], list[str]]:
-    """Write everything to `target`, whole or not at all. Return the number of rows by kind, and a phrase for each loss
-    to damage."""
+    """Write everything to `target`, whole or not at all. Return the number of rows by kind, and a phrase for each part
+    that is lost because the store is damaged."""
     if target.resolve() in {store.path.resolve().with_name(store.path.name + end) for end in ("", "-journal")}:
         raise UsageError(f"{shown(target)} is the store itself, which its export would replace: name another file.")
     if target.is_dir():
@@ -65,7 +65,7 @@ def export_store(store: Store, target: Path) -> tuple[dict[str, int], list[str]]
 
 
 def _rows(store: Store, kind: str, lost: list[str]) -> Iterator[dict[str, Any]]:
-    """The rows of one kind; in a damaged file, those before the damage."""
+    """The rows of one kind. If the file is damaged, these are the rows before the damage, and `lost` gets a phrase."""
     try:
         cursor = store.execute(_QUERIES[kind])
         names = [column[0] for column in cursor.description]
@@ -110,7 +110,7 @@ def _lines(path: Path) -> Iterator[tuple[str, Any]]:
                         yield f"line {number}", json.loads(line)
                     except (ValueError, RecursionError) as error:
                         raise UsageError(
-                            f"{shown(path)}, line {number}: this is not JSON: is the file complete?"
+                            f"{shown(path)}, line {number}: this is not JSON: check that the file is complete."
                         ) from error
                 return
             try:
@@ -152,7 +152,7 @@ class _SubmissionRow(_Row):
     sources: dict[str, str]
 
     def hand_in(self) -> HandIn:
-        """The row as an attempt. Raises ValueError."""
+        """The row as an attempt. Raises ValueError if a file's name or content is malformed."""
         for name in self.sources:
             if not name or name.startswith("/") or ".." in name.split("/"):
                 raise ValueError(f"{name!r} is not the name of a file in a submission")
@@ -169,7 +169,7 @@ class _SubmissionRow(_Row):
 
 
 class _RecordRow(_Row):
-    """A record: from an export, `text` and its submission's keys; from `grade --json`, only `record`."""
+    """A record. An export has `text` and the keys of the submission; a file of `grade --json` has only `record`."""
 
     kind: Literal["record"]
     assignment: _Name | None = None
@@ -188,7 +188,7 @@ class _PointsRow(_Row):
     points: float = Field(ge=0)
     comment: str
     entered: str = ""
-    """'' in older exports, which lack it."""
+    """'' if the export is older than this column."""
 
 
 _ANY_ROW: TypeAdapter[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow] = TypeAdapter(
@@ -197,7 +197,7 @@ _ANY_ROW: TypeAdapter[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow] = 
 
 
 def _import(store: Store, path: Path, where: str, content: Any) -> bool | None:
-    """Store a row. Return whether a record is new; None for other rows. Raises UsageError if it is not a row."""
+    """Store a row. Return whether a record is new, and None for other rows. Raises UsageError for a malformed row."""
     try:
         match _ANY_ROW.validate_python(content):
             case _StudentRow() as row:

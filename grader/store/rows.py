@@ -1,4 +1,4 @@
-"""The values that a store reads and writes: students, attempts, points, and the state of an attempt."""
+"""The values that a store reads and writes: students, attempts, points, and states of attempts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader.records.record import Record
 
 
 class State(StrEnum):
-    """The state of an attempt under some conditions."""
+    """The state of an attempt under some conditions (rules, testcases, engine)."""
 
     UNGRADED = "ungraded"
     FAULTED = "faulted"
@@ -25,7 +25,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class HandIn:
-    """An attempt as it is found, before grading. `files` are names and contents, stored for pages and reruns."""
+    """An attempt before grading. `files` are names and contents, which the store keeps for pages and reruns."""
 
     assignment: str
     student: str
@@ -39,7 +39,7 @@ class HandIn:
 
 @dataclass(frozen=True)
 class Student:
-    """A student as stored. `page` names their page without revealing who they are. `enrolled`: on a roster."""
+    """A student as stored. `page` is the unguessable name of the student's page; `enrolled` means on a roster."""
 
     id: str
     name: str
@@ -64,7 +64,7 @@ class Points:
 class Attempt:
     """An attempt with the record that counts for it. Records on the graded testcases come before practice records, and
     records without a fault of the grader or the machine before those with one; of equals, the newest counts. The
-    attempt is number `number` of the student's `of` attempts, in the order in which they were handed in."""
+    attempt is number `number` of the student's `of` graded attempts, in the order in which they were handed in."""
 
     submission: int
     student: Student

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 
 APPLICATION_ID = 0x47524452
-"""'GRDR' in SQLite's header, which distinguishes a store from other SQLite files."""
+"""'GRDR' in ASCII. SQLite keeps this number in the file's header; it distinguishes a store from other SQLite files."""
 
 MIGRATIONS = (
     """
@@ -126,7 +126,7 @@ def version_of(connection: sqlite3.Connection) -> int:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Apply the missing migrations. Two processes may do so at once: the second one finds them applied."""
+    """Apply the missing migrations. If two processes do so at once, the second finds them applied."""
     while (have := version_of(connection)) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -143,7 +143,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def _statements(script: str) -> list[str]:
-    """The statements of a script, one by one: executescript would commit the transaction first."""
+    """Split a script into statements. (executescript cannot run it: that commits the transaction first.)"""
     found, pending = [], ""
     for line in script.splitlines(keepends=True):
         pending += line

@@ -10,7 +10,8 @@ from pathlib import Path
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.paths import shown
 
-_BUSY_S = 60
+BUSY_S = 60
+"""How long a connection waits for a lock that another one holds."""
 
 
 @contextlib.contextmanager
@@ -43,7 +44,7 @@ def _sentence(path: Path, error: sqlite3.Error) -> Exception:
         )
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return MachineFault(
-            f"The store {where} was locked by another program for {_BUSY_S} s: end that program, then try again."
+            f"The store {where} was locked by another program for {BUSY_S} s: end that program, then try again."
         )
     if primary == sqlite3.SQLITE_IOERR:
         return MachineFault(f"The store {where} cannot be read or written ({error}, {name}): check its disk.")

@@ -1,4 +1,4 @@
-"""Maintains a store: checks that everything in it is sound, and makes the file smaller."""
+"""Maintains a store: checks it for damage, and makes the file smaller."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from grader.store.sqlite_errors import translate_sqlite_errors
 
 
 def check_store(store: Store) -> list[str]:
-    """Check a store, without changing it. Return every problem as a sentence; none when the store is sound."""
+    """Check a store without changing it. Return a sentence for each problem."""
     problems: list[str] = []
     try:
         for (message,) in store.execute("PRAGMA integrity_check"):
             if message != "ok":
                 problems.append(f"SQLite says: {message}.")
         for table, row, parent, _ in store.execute("PRAGMA foreign_key_check"):
-            problems.append(f"{table}, row {row}: the row of {parent} that it belongs to is missing.")
+            problems.append(f"{table}, row {row}: it refers to a row of {parent} that is missing.")
         for number, digest, text in store.execute("SELECT id, digest, json FROM records"):
             if hashlib.sha256(text.encode()).hexdigest() != digest:
                 problems.append(f"Record {number} was changed after it was stored: its SHA-256 is not the stored one.")
@@ -33,7 +33,7 @@ def check_store(store: Store) -> list[str]:
             try:
                 zlib.decompress(content)
             except zlib.error:
-                problems.append(f"Submission {submission}: its file {name} cannot be unpacked.")
+                problems.append(f"Submission {submission}: its file {name} cannot be decompressed.")
     except sqlite3.DatabaseError as error:
         problems.append(f"The file is damaged: {error}. Save what can be read with `grader store export`.")
     return problems

@@ -72,7 +72,7 @@ def test_ids_come_from_names_by_the_assignments_pattern(write: Write, rules: Ass
     folder = write("class/odd/hw4.cu", MAIN).parent.parent
     found, notes = find_class(folder, with_pattern(rules, r"[^_]+_(?P<id>\d+)_.*"))
     assert [one.student for one in found] == ["1234", "odd"]
-    assert notes == ["1 names do not match submission.id_pattern (odd); the whole name is the id there."]
+    assert notes == ["Names that do not match submission.id_pattern (1: odd): the whole name is the id."]
 
 
 def test_a_pattern_without_an_id_is_refused(rules: Assignment) -> None:

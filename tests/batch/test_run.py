@@ -187,7 +187,7 @@ def test_several_hand_ins_of_one_student_are_attempts(setup: Setup, store: Store
     for number, name in enumerate(("alice 1", "alice 2")):
         os.utime(folder / name / "hw4.cu", (1000 * number, 1000 * number))
     outcome = graded(setup, store, folder)
-    assert "Several submissions of one student (1: alice) are attempts, and the latest counts." in outcome.notes
+    assert "Students with several submissions (1: alice): these are attempts, and the latest counts." in outcome.notes
     assert records(store)["alice"].tests[0].verdict is Verdict.COMPILE_ERROR
     graded(setup, store, folder, policy=Policy(Which.BEST))
     assert [attempt.number for attempt in store.attempts("hw4", "alice")] == [1, 2]

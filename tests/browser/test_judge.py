@@ -129,7 +129,7 @@ def test_a_students_evening_by_keyboard(browser: webdriver.Chrome, served: Serve
     browser.get(served.url)
     see(browser, "3 of 3 passed")
     look(browser, "home")
-    press(browser, "since the one before")
+    press(browser, "since the previous one")
     see(browser, "-// fails: s02")
     look(browser, "difference")
 
@@ -210,13 +210,13 @@ def test_an_assistants_evening_by_keyboard(browser: webdriver.Chrome, served: Se
     look(browser, "staff")
     press(browser, "Resume the queue")
     see(browser, "The queue moves again.")
-    see(browser, "Nothing waits.")
+    see(browser, "The queue is empty.")
     field = browser.find_element(By.ID, "student")
     field.send_keys("carol", Keys.ENTER)
     see(browser, "Where the numbers come from")
     look(browser, "complaint")
     press(browser, "Grade again")
-    see(browser, "is graded again")
+    see(browser, "will be graded again")
 
 
 def test_the_pages_fetch_nothing_from_elsewhere_and_a_link_logs_in(browser: webdriver.Chrome, served: Served) -> None:

@@ -415,7 +415,7 @@ def test_the_command_line_does_what_the_staffs_page_does(served: Served, address
     assert judge("gradebook").out.startswith("id,") and "judge_uploads" in judge("metrics").out
     for words, reason in (
         (("pause",), "This is for the staff."),
-        (("ban",), "takes a student after it"),
+        (("ban",), "takes a student as its argument"),
         (("sudo",), "choose one of"),
         (("ban", "nobody"), "no student"),
     ):

@@ -114,7 +114,7 @@ def test_a_student_sees_score_reasons_manual_points_history_and_annotated_source
     assert "8.5" in first.text and "Clear & short." in first.text
     assert "attempt-1.html" in first.links
     broken = Page(site / "public" / links["s009"])
-    assert "It was not built" in broken.text
+    assert "The program was not built" in broken.text
     assert re.search(r"int main\(\) \{ return 0 \}\s*error: expected a ';'", broken.text)
 
 
@@ -164,7 +164,7 @@ def test_the_share_of_the_floor_is_shown_and_explained_where_it_is_known() -> No
     floor = FloorRecord(ms=1.0, refuse_below_ms=0.9, limit="memory", terms=(), share=0.25)
     record = made_record(tests=[made_test("t21", gpu_ms=4.0, speedup=9.0, floor=floor)])
     assert "25%</td>" in report_page([record])
-    assert "100% is as fast as it can be" in report_page([record])
+    assert "100% is the fastest possible" in report_page([record])
     assert "of floor" not in report_page([made_record(speedups=[3.0])])
 
 

@@ -324,7 +324,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is a folder"), open_store(tmp_path, create=True):
         pass
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be made"), open_store(tmp_path / "file" / "s", create=True):
+    with pytest.raises(UsageError, match="cannot be created"), open_store(tmp_path / "file" / "s", create=True):
         pass
     with pytest.raises(UsageError, match="cannot be written"):
         Store(Path("/proc/class.sqlite"))

@@ -1,6 +1,6 @@
-"""Finds the submissions in a class's folder: student, files and time. It reads names, times and, to distinguish a class
-from one submission of several files, which files have a main function. Mistakes inside a submission are reported
-later."""
+"""Finds the submissions in a class's folder: student, path and time. It reads file names, mtimes and, to distinguish a
+class from one submission of several files, which files have a main function. Mistakes inside a submission are reported
+when it is read for grading."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[
         if other:
             listed = ", ".join(other[:5]) + (" and others" if len(other) > 5 else "")
             notes.append(
-                f"{len(other)} names do not match submission.id_pattern ({listed}); the whole name is the id there."
+                f"Names that do not match submission.id_pattern ({len(other)}: {listed}): the whole name is the id."
             )
     return found, notes
 
 
 def describe(path: Path, assignment: Assignment) -> Found:
     """Describe the submission at `path`: the student by its name, the time by its files."""
-    named = Path(os.path.abspath(path))  # noqa: PTH100 (a link is known by its own name)
+    named = Path(os.path.abspath(path))  # noqa: PTH100 (resolve() would follow a link, whose own name counts)
     if named.is_file() and named.name in assignment.submission.mains:
         named = named.parent  # alice/main.cu belongs to alice
     student = archive.without_suffix(named.stem if path.is_file() and named.suffix in (".cu", ".py") else named.name)

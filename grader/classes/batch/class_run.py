@@ -1,13 +1,13 @@
-"""Grades a class: reads, builds and grades every submission, spread over processes, and stores each result at its end.
+"""Grades a class: worker processes read, build and grade every submission, and each result is stored at once.
 
-Theory of operation. This process is the coordinator. It runs no submitted program, gives tasks to worker processes, and
-alone writes to the store. Helpers read and build on the CPU's cores. Each lane is one engine (one GPU) and runs one
-submission at a time, so that nothing disturbs the timed runs. For the same reason, sequential baselines are timed
-before anything else starts. Helpers work only a few submissions ahead of the lanes, so memory does not grow with the
-class.
+Theory of operation. This process is the coordinator. It runs no submitted program; it gives tasks to worker processes,
+and only it writes to the store. Helpers read and build submissions on the CPU's cores. Each lane has one engine (one
+GPU) and runs one submission at a time, so that nothing disturbs the timed runs. For the same reason, the sequential
+baselines are timed before anything else starts. Helpers work only a few submissions ahead of the lanes, so memory does
+not grow with the class.
 
 The store alone decides what is done: a submission whose content was judged under the same conditions (rules, testcases,
-engine) is done. So the grader may be killed at any moment, and the same command continues where it stopped.
+engine) is done. So if the grader is killed at any moment, the same command continues where it stopped.
 
 After a fault of the machine, a submission is tried again once, after the others, and by every later run of the same
 command. A lane with three such faults in a row is closed, since a lost GPU would otherwise spoil the rest of the class
@@ -58,7 +58,7 @@ class Outcome:
 
 @dataclass(eq=False)
 class _Job:
-    """A submission on its way through the three steps."""
+    """A submission that is read, built and graded, in three steps."""
 
     found: Found
     submission: Submission | None = None
@@ -134,7 +134,7 @@ class _Coordinator:
     # ---- giving out work ----
 
     def _give_out(self) -> bool:
-        """Give every idle worker something to do. Return whether any work is in progress or waiting."""
+        """Give tasks to idle workers. Return whether any work is in progress or waiting."""
         for lane in self.lanes:
             if lane.job is None and not lane.closed and self.to_grade:
                 self._start_lane(lane, self.to_grade.popleft())
@@ -206,7 +206,7 @@ class _Coordinator:
             self._next(job)
 
     def _next(self, job: _Job) -> None:
-        """Send a job that was read to its next step."""
+        """Queue a job that was read for its next step."""
         if job.built is None:
             self.to_build.append(job)
         elif job.built.ok:
@@ -244,7 +244,7 @@ class _Coordinator:
             self._failed(job, answer)
 
     def _failed(self, job: _Job, fault: Exception) -> None:
-        """Handle a fault of the machine or the grader that made a whole step fail: try again once, then record it."""
+        """Handle a fault of the machine or the grader in a step: try the job again once, then record the fault."""
         job.tries += 1
         if job.tries < _TRIES:
             self.view.say(f"{job.found.student}: {first_line(str(fault))} It will be tried again.")

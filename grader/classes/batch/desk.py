@@ -1,5 +1,5 @@
-"""The desk registers submissions and keeps their records, in the same way for this machine's workers and for a
-cluster's jobs. It is the only writer to the store during a run."""
+"""The desk of a run registers submissions and stores their records, in the same way for workers on this machine and
+jobs on a cluster. In a run, only the desk writes to the store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from grader.store import HandIn, Store
 
 @dataclass(eq=False)
 class Desk:
-    """The books of one run."""
+    """What one run registers and counts."""
 
     setup: Setup
     store: Store
@@ -33,11 +33,7 @@ class Desk:
     tally: Tally = field(default_factory=Tally)
     faulted: dict[str, str] = field(default_factory=dict)
     later: list[str] = field(default_factory=list)
-    """Students whose penalty is larger than before, in a run without a roster."""
-
-    @property
-    def conditions(self) -> str:
-        return self.setup.conditions
+    """Students whose penalty is larger than in an earlier run. Collected only in runs without a roster."""
 
     def open(self, found: Sequence[Found]) -> list[Found]:
         """Enter the roster into the store, and return the submissions that this run considers."""
@@ -67,19 +63,20 @@ class Desk:
         return self.store.add_submission(hand_in)
 
     def wants(self, number: int) -> bool:
-        """Whether an attempt is graded now. If not, its record under these conditions becomes the one that counts."""
-        if self.policy.wants(self.store.state(number, self.conditions)):
+        """Whether this run grades an attempt. If not, its stored record under these conditions becomes the one that
+        counts."""
+        if self.policy.wants(self.store.state(number, self.setup.conditions)):
             return True
-        self.store.bring_forward(number, self.conditions)
+        self.store.bring_forward(number, self.setup.conditions)
         self.tally.kept += 1
         self.view.kept(self.tally)
         return False
 
     def keep(self, number: int, record: Record) -> None:
-        """Store a record. Raises MachineFault if the store has no room, with the path at which the record was saved
-        instead."""
+        """Store a record. Raises MachineFault if the store cannot be written, with the path of a file to which the
+        record was saved instead."""
         try:
-            self.store.add_record(number, self.conditions, record)
+            self.store.add_record(number, self.setup.conditions, record)
         except MachineFault as fault:
             raise MachineFault(f"{fault} {_rescue(record)}") from fault
 
@@ -93,14 +90,14 @@ class Desk:
         self.view.finished(self.tally, record, where, seconds)
 
     def notes(self, found: Sequence[Found]) -> list[str]:
-        """Notes about the class as a whole."""
+        """Notes on the class as a whole, for the end of a run."""
         notes = []
         handed_in = [one.student for one in found]
         several = sorted({student for student in handed_in if handed_in.count(student) > 1})
         if several:
             listed = ", ".join(several[:10]) + (" and others" if len(several) > 10 else "")
             notes.append(
-                f"Several submissions of one student ({len(several)}: {listed}) are attempts, and the "
+                f"Students with several submissions ({len(several)}: {listed}): these are attempts, and the "
                 f"{self.policy.which} counts."
             )
         if self.later:
@@ -122,7 +119,7 @@ def first_fault(record: Record) -> str:
 
 
 def _rescue(record: Record) -> str:
-    """Save a record for which the store has no room, and say where it is."""
+    """Save a record that the store could not take, and return a sentence that says where it is."""
     try:
         with tempfile.NamedTemporaryFile("w", prefix="grader-rescued-", suffix=".json", delete=False) as file:
             file.write(record.model_dump_json(by_alias=True))

@@ -1,4 +1,4 @@
-"""Computes how late a submission is and what that costs, in one function, so that anyone can check every number."""
+"""Computes how late a submission is, and the penalty. One function does it all, so every number is easy to check."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Policy:
         return (self._ids() or set()) - {one.student for one in found}
 
     def wants(self, state: State) -> bool:
-        """Whether an attempt in `state` is graded now. An attempt that was never judged is always graded."""
+        """Whether this run grades an attempt in `state`. An attempt that was never judged is always graded."""
         if not state.judged or self._ids() is not None:
             return True
         return self.rerun is not None and state in _WORDS[self.rerun]

@@ -24,7 +24,7 @@ _FIRST_YEAR, _LAST_YEAR = 1970, 9000
 
 @dataclass(frozen=True)
 class Student:
-    """One line of the roster. Words are None if the roster has no such column."""
+    """One line of the roster. A text is None if the roster has no such column."""
 
     id: str
     name: str | None = None
@@ -55,8 +55,8 @@ def read_roster(path: Path) -> dict[str, Student]:
 
 
 def enter_roster(store: Store, roster: Mapping[str, Student]) -> None:
-    """Enter the students of a roster into a store. What its columns say replaces what is stored, also where a cell is
-    empty now: a student may want a nickname to disappear."""
+    """Enter the students of a roster into a store. Each column of the roster replaces the stored values; an empty cell
+    clears a value, so that a nickname, for example, can be removed."""
     with translate_sqlite_errors(store.path), store.transaction():
         for one in roster.values():
             store.add_student(

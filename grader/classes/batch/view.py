@@ -1,4 +1,4 @@
-"""Shows how grading a class goes: a live view on a terminal, one line per finished submission in a log."""
+"""Shows the progress of grading a class: a live view on a terminal, else one line per finished submission."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Tally:
         """The rate of this run, and an estimate of the time left."""
         elapsed = time.monotonic() - self.began
         if not self.graded or elapsed <= 0:
-            return "time left unknown yet"
+            return "time left not known yet"
         rate = self.graded / elapsed
         return f"{rate * 60:.1f} a minute, {duration((self.total - self.finished) / rate)} left"
 
@@ -90,16 +90,16 @@ def duration(seconds: float) -> str:
 
 
 class View:
-    """Receives the coordinator's reports and ignores them; subclasses show them."""
+    """Receives reports on the progress of a run. This class ignores them; subclasses show them."""
 
     def working(self, lane: str, student: str | None) -> None:
-        """A lane now runs this student's submission, or nothing."""
+        """A lane now runs this student's submission; with None it is idle."""
 
     def finished(self, tally: Tally, record: Record, where: str, seconds: float) -> None:
-        """A record was stored."""
+        """A submission was graded, in `seconds` on the lane or node `where`."""
 
     def kept(self, tally: Tally) -> None:
-        """A submission was already graded."""
+        """A submission needs no grading: an earlier run graded it."""
 
     def say(self, text: str) -> None:
         """Report `text` on a line."""

@@ -47,15 +47,15 @@ class ReadTask:
 
 
 def unreadable(student: str, path: Path, problem: str) -> Submission:
-    """A placeholder for files that are no submission; its digest is that of `problem`, the sentence that says why."""
+    """A placeholder for a submission that cannot be read; its digest is that of `problem`, which says why."""
     digest = hashlib.sha256(f"unreadable\0{problem}".encode(errors="replace")).hexdigest()
     return Submission(student, path, (), (), (), "the assignment", (), digest)
 
 
 @dataclass(frozen=True)
 class BuildTask:
-    """Compile a submission, or take the build from the cache. The source rules' findings are cached on the way, so that
-    the GPU does not wait while `GradeTask` looks for them."""
+    """Compile a submission, or take the build from the cache. It also looks for violations of the source rules, whose
+    results are cached, so that the GPU does not wait for them in `GradeTask`."""
 
     submission: Submission
 
@@ -66,7 +66,7 @@ class BuildTask:
 
 @dataclass(frozen=True)
 class GradeTask:
-    """Run and judge a built submission."""
+    """Run, check and score a built submission."""
 
     submission: Submission
     built: Build
@@ -76,11 +76,11 @@ class GradeTask:
 
 
 def failed_build(fault: Fault, problem: str) -> Build:
-    """A failed build, in place of a build that could not be attempted."""
+    """A failed build, for a submission that no compiler gets to see: `problem` is the reason."""
     return Build(None, fault, problem, problem, 0.0, cached=False, key="")
 
 
 class Task(Protocol):
-    """A step of grading. It is sent to a worker process, and so is its answer."""
+    """A step of grading: a function that is sent to a worker process, which sends the result back."""
 
     def __call__(self, grading: Grading) -> object: ...

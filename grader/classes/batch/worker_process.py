@@ -1,10 +1,10 @@
 """Worker processes, each of which does one task at a time.
 
-They are processes and not threads for two reasons. The sandbox kills every orphan that it inherits, and this must not
-be another submission's process. And a worker that is killed, or runs out of memory, costs only one try of one
-submission. Workers have their own sessions, so Ctrl-C reaches only the coordinator, which ends them with SIGTERM; each
-worker then kills what it runs. If the coordinator itself is killed, the kernel sends the workers the same signal
-(PR_SET_PDEATHSIG).
+They are processes, not threads, for two reasons. First, the sandbox kills every orphan that its process inherits, and
+that must not be a process of another submission. Second, if a worker is killed or runs out of memory, only one
+submission loses a try. Workers have their own sessions, so Ctrl-C reaches only the coordinator, which ends them with
+SIGTERM; each worker then kills what it runs. If the coordinator itself is killed, the kernel sends the workers the same
+signal (PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Died(MachineFault):
 
 
 class Worker:
-    """One worker process. Create it in the main thread: when the thread that created it ends, the kernel kills it."""
+    """One worker process. The kernel ends it when the thread that creates it ends."""
 
     def __init__(self, name: str, setup: Setup) -> None:
         self.name, self.setup = name, setup
@@ -50,8 +50,8 @@ class Worker:
             return self._process.answer()
         except Lost as lost:
             return Died(
-                f"The grader's worker {self.name} ended in the middle of its work ({lost}): was it killed, or did the "
-                "machine run out of memory?"
+                f"The grader's worker {self.name} ended in the middle of its work ({lost}): it was killed, or the "
+                "machine ran out of memory."
             )
 
     def fileno(self) -> int:
@@ -76,7 +76,7 @@ def first_done(workers: Sequence[Worker]) -> Worker:
 # ---- in a worker's process --------------------------------------------------------------------------------------
 
 _opened: list[Grading] = []
-"""The grading that the first task opened; later tasks use it too."""
+"""The `Grading` of this process: the first task opens it, and later tasks use it, too."""
 
 
 def _do(task: Task, setup: Setup, parent: int) -> object:

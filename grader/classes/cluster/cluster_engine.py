@@ -1,5 +1,5 @@
-"""Stands for the engine of a cluster's jobs on the submitting machine. It has a name, but compiles and runs nothing:
-each job chooses the real engine on its own node."""
+"""A placeholder, on the submitting machine, for the engine of a cluster's jobs. It has a name, but compiles and runs
+nothing: each job chooses the real engine on its own node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from grader.programs.engine import Compiled, Launch
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A placeholder for the engine `name` on some node."""
+    """A placeholder for the engine `name` on a node that Slurm chooses."""
 
     name: str
     device: str = "a node of the cluster"

@@ -29,7 +29,7 @@ class Order:
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The folder of one run. Tasks are numbered; each try of a task has its own heartbeat."""
+    """The files of one run, in one folder. Tasks are numbered; each try of a task has its own heartbeat file."""
 
     folder: Path
 
@@ -66,7 +66,7 @@ class RunFiles:
         _write(self.result(task), record.model_dump_json(by_alias=True).encode())
 
     def read_result(self, task: int) -> Record | None:
-        """The record that a job left, if there is one."""
+        """The record that a job has written; None if there is none yet."""
         try:
             return Record.model_validate_json(self.result(task).read_bytes())
         except FileNotFoundError:
@@ -85,7 +85,7 @@ class RunFiles:
         return text
 
     def silent_s(self, task: int, attempt: int) -> float | None:
-        """Seconds since a job's last heartbeat, by the file system's clock; None before the first one."""
+        """Seconds since a job's last heartbeat, from the file's mtime; None before the first one."""
         try:
             return time.time() - self.beat(task, attempt).stat().st_mtime
         except FileNotFoundError:

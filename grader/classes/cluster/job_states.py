@@ -41,11 +41,11 @@ def states(jobs: Iterable[str]) -> dict[str, JobState]:
         return {}
     found: dict[str, JobState] = {}
     for array in arrays:
-        listing = _run(["scontrol", "show", "job", "-o", array], missing_is_empty=True)
+        listing = _run(["scontrol", "show", "job", "-o", array])
         for line in listing.splitlines():
             fields = dict(re.findall(r"(\w+)=(\S*)", line))
             state = JobState(fields.get("JobState", ""), fields.get("NodeList", ""), fields.get("Reason", ""))
-            if "ArrayTaskId" not in fields:  # submitit makes a plain job of an array of one
+            if "ArrayTaskId" not in fields:  # submitit submits an array of one task as a plain job
                 found[array] = state
             for task in _tasks(fields.get("ArrayTaskId", "")):
                 found[f"{array}_{task}"] = state
@@ -53,7 +53,7 @@ def states(jobs: Iterable[str]) -> dict[str, JobState]:
 
 
 def _tasks(words: str) -> Iterable[int]:
-    """The numbers of `3`, `5-9` or `0,4-6%2`: pending tasks of an array share one line."""
+    """The task numbers in `3`, `5-9` or `0,4-6%2`: pending tasks of an array share one line of the listing."""
     for part in words.split("%")[0].split(","):
         if match := re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part):
             first, last, step = match.group(1), match.group(2) or match.group(1), match.group(3) or "1"
@@ -67,7 +67,8 @@ def cancel(jobs: Iterable[str]) -> None:
         subprocess.run(["scancel", *wanted], capture_output=True, timeout=_COMMAND_S, check=False)
 
 
-def _run(command: list[str], *, missing_is_empty: bool) -> str:
+def _run(command: list[str]) -> str:
+    """The command's output; '' if Slurm does not know the job."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
     except FileNotFoundError as error:
@@ -77,7 +78,7 @@ def _run(command: list[str], *, missing_is_empty: bool) -> str:
     except subprocess.TimeoutExpired as error:
         raise MachineFault(f"Slurm did not answer {command[0]} within {_COMMAND_S} s.") from error
     if done.returncode != 0:
-        if missing_is_empty and "Invalid job id" in done.stderr:
+        if "Invalid job id" in done.stderr:
             return ""
         raise MachineFault(f"{' '.join(command)} failed: {done.stderr.strip()}")
     return done.stdout

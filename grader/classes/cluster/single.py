@@ -1,5 +1,5 @@
 """Grades one submission on Slurm and waits for the result; a lane of the live judge does this. Each lane has its own
-folder. If the folder holds files at the start, an earlier process was killed, and its jobs are cancelled first."""
+folder. Files in it at the start are left from a process that was killed, whose jobs are cancelled first."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class _OneRecord:
     record: Record | None = None
 
     def keep(self, number: int, record: Record) -> None:
-        """Only the record that ends the run counts."""
+        """Do nothing: only the record that is passed to `finish` counts."""
 
     def finish(self, student: str, record: Record, where: str, seconds: float) -> None:
         self.record = record
 
 
 def grade_alone(grading: Grading, submission: Submission, folder: Path, view: View) -> Record:
-    """The record of a submission, graded by a job of Slurm; lost jobs are submitted again, and `view` is notified.
-    Raises MachineFault when Slurm or the folder, which all nodes must share, cannot be used."""
+    """Grade a submission in a Slurm job, and return its record. Lost jobs are submitted again, and `view` is notified.
+    Raises MachineFault if Slurm, or the folder that all nodes share, cannot be used."""
     try:
         for left in folder.glob("*/"):
             cancel(RunFiles(left).noted_jobs())

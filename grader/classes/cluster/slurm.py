@@ -2,25 +2,27 @@
 
 Theory of operation. This process, on the submitting machine, reads and registers submissions, writes one
 order per submission into a folder that all nodes share, and submits job arrays through submitit. A job grades its
-order and leaves a record as JSON there; only this process touches the store (SQLite's locks do not hold over NFS).
+order and writes a record there as JSON. Only this process uses the store, since SQLite's locks do not hold over NFS.
 
 Three sources together show whether a job is still working: the state that Slurm reports, the record that the job
-leaves, and the file that it touches every five seconds as a heartbeat. None of them is enough alone, and no
-accounting database is needed. A record counts, whatever Slurm reports. Without a record, a job is lost in three cases:
+writes, and the file that it touches every five seconds as a heartbeat. No single one is enough, and no accounting
+database is needed. If there is a record, it counts, whatever Slurm reports. Without a record, a job is lost in three
+cases:
 
     - It ended: it crashed, was cancelled or preempted, ran out of time, or its node is gone.
     - Slurm reports it as running, but its last heartbeat is 40 seconds old. It is then cancelled.
     - It had begun, and Slurm put it back into the queue because its node failed. It is then cancelled, too.
 
 Lost jobs are submitted again as often as the assignment's cluster section allows, then reported as the machine's fault.
-If Slurm does not answer for a moment, the next poll decides.
+If Slurm does not answer for a while, the next poll decides.
 
-If this process is killed, its jobs continue. The next run first stores the records that they left and cancels those
-that are still running, since their orders may follow older rules.
+If this process is killed, its jobs continue. The next run first stores the records that they have written, and cancels
+the jobs that are still running, since their orders may follow older rules.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -55,9 +57,9 @@ from grader.store import Store
 
 POLL_S = 2.0
 SILENT_S = 40.0
-"""Eight missed signs of life."""
+"""A running job is lost if its last heartbeat is older than this, which is eight times `BEAT_S`."""
 GRACE_S = 10.0
-"""The time within which a record appears here after its job has ended: NFS caches directory listings for a while."""
+"""The time within which a record becomes visible here after its job has ended, since NFS caches directory listings."""
 _UNANSWERED_S = 300.0
 _ARRAY = 500
 """Tasks per array; Slurm's default MaxArraySize is 1001."""
@@ -65,7 +67,7 @@ _ARRAY = 500
 
 @dataclass(eq=False)
 class SlurmTask:
-    """A submission on its way through the cluster. `job` is its current array task."""
+    """A submission that the cluster grades. `job` is its current array task, `lost` lists why earlier ones failed."""
 
     number: int
     student: str
@@ -78,21 +80,21 @@ class SlurmTask:
 
 
 class Books(Protocol):
-    """The recipient of records."""
+    """An object that receives the records of a run."""
 
     @property
     def view(self) -> View: ...
 
     def keep(self, number: int, record: Record) -> None:
-        """Store a record of the submission with this number in the store."""
+        """Store a record of the submission that has this number in the store."""
 
     def finish(self, student: str, record: Record, where: str, seconds: float) -> None:
-        """Count a submission that needs no further try."""
+        """Count a submission that is finished."""
 
 
 @dataclass(eq=False)
 class SlurmRun:
-    """The submissions of one run, and where they are."""
+    """One run on the cluster: its tasks, and how many tasks each node has graded (`nodes`)."""
 
     desk: Books
     rules: Cluster
@@ -117,7 +119,7 @@ class SlurmRun:
                 with executor.batch():
                     jobs = [executor.submit(grade_one, str(files.folder), task.number, len(task.lost)) for task in part]
             except Exception as error:  # submitit reports sbatch's errors as several kinds of exception
-                raise MachineFault(f"Slurm did not take the jobs: {error}") from error
+                raise MachineFault(f"Slurm refused the jobs: {error}") from error
             self.files.note_job(jobs[0].job_id.split("_")[0])
             for task, job in zip(part, jobs, strict=True):
                 task.job, task.began, task.ended_at = job.job_id, time.monotonic(), None
@@ -135,9 +137,9 @@ class SlurmRun:
             "mem": f"{rules.memory_gb}GB" if rules.memory_gb else None,
             "array_parallelism": rules.at_once,
             "stderr_to_stdout": True,
-            "setup": [f"export PYTHONPATH={_quoted(Path(__file__).resolve().parents[3])}:$PYTHONPATH"],
+            "setup": [f"export PYTHONPATH={shlex.quote(str(Path(__file__).resolve().parents[3]))}:$PYTHONPATH"],
         }
-        executor = slurm_executor()(folder=self.files.logs, python=_quoted(Path(sys.executable)))
+        executor = slurm_executor()(folder=self.files.logs, python=shlex.quote(sys.executable))
         executor.update_parameters(**{name: value for name, value in parameters.items() if value is not None})
         return executor
 
@@ -207,7 +209,7 @@ class SlurmRun:
                 del waiting[task.number]
 
     def _lose(self, task: SlurmTask, why: str) -> bool:
-        """Note that a job is lost. Submit it again or, after enough tries, record the fault and return True."""
+        """Handle a lost job: submit its task again or, after the last try, record the fault and return True."""
         task.lost.append(f"job {task.job}: {why}")
         if len(task.lost) <= self.rules.retries:
             self.desk.view.say(f"{task.student}, job {task.job}: {first_line(why)}. It will be submitted again.")
@@ -218,7 +220,7 @@ class SlurmRun:
         return True
 
     def finish_without_running(self, task: SlurmTask, whose: Fault, problem: str) -> None:
-        """Record that no job can grade a task."""
+        """Finish a task that no job can grade, with a record that says why."""
         record = grade_built(self.grading, task.submission, failed_build(whose, problem), Progress())
         self.desk.keep(task.stored_as, record)
         self.desk.finish(task.student, record, "the submitting machine", 0.0)
@@ -233,13 +235,9 @@ def _ending(job: JobState | None) -> str:
         "NODE_FAIL": "its node failed",
         "PREEMPTED": "it was preempted",
         "OUT_OF_MEMORY": "it ran out of memory (cluster.memory_gb)",
-        "COMPLETED": "Slurm calls it completed",
+        "COMPLETED": "Slurm reports it as completed",
     }
-    return words.get(job.state, f"Slurm calls it {job.state}") + (f" on {job.node}" if job.node else "")
-
-
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "'\\''") + "'"
+    return words.get(job.state, f"Slurm reports it as {job.state}") + (f" on {job.node}" if job.node else "")
 
 
 def slurm_executor() -> Any:
@@ -293,7 +291,7 @@ def grade_on_slurm(
 
 
 def _take(run: SlurmRun, desk: Desk, found: Found) -> None:
-    """Read a submission and, if it is to be graded, make it a task."""
+    """Read and register a submission and, if it must be graded, make it a task of the run."""
     try:
         reading = ReadTask(found.student, found.path)(run.grading)
         submission, problem, whose = reading.submission, reading.problem, Fault.STUDENT
@@ -310,7 +308,7 @@ def _take(run: SlurmRun, desk: Desk, found: Found) -> None:
 
 
 def take_in(base: Path, store: Store) -> list[str]:
-    """Cancel the jobs of earlier runs that were killed on this machine, and store the records that these jobs left."""
+    """Cancel the jobs of earlier runs that were killed, and store the records that these jobs have written."""
     said = []
     for jobs in sorted(base.glob("*/jobs")):
         files = RunFiles(jobs.parent)

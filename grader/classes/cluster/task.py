@@ -1,4 +1,4 @@
-"""Runs in a Slurm job: grades one submission and leaves its record where the submitting machine looks for it."""
+"""Runs in a Slurm job: grades one submission and writes its record to a file for the submitting machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDING = (signal.SIGTERM, signal.SIGUSR2)
 """The signals that every process of a job gets before Slurm kills it, even the submission's program: SIGTERM when the
 job is cancelled, preempted or out of time, SIGUSR2 some time before that (submitit asks for it)."""
 SETTLE_S = 1.0
-"""After a failure, the signal that caused it may arrive this much later."""
+"""A test may fail because the signal reached its program first. This process then gets the signal within this time."""
 
 
 class Ended(BaseException):
@@ -33,8 +33,8 @@ class Ended(BaseException):
 
 def grade_one(folder: str, task: int, attempt: int) -> str:
     """Grade order `task` of the run in `folder`, for the `attempt`th time. Faults are written to a file and not raised:
-    for Slurm, a job that reports what is wrong has done its work. If Slurm ends the job, it raises Ended and leaves no
-    record, since the program may have failed only because of that."""
+    for Slurm, a job that reports a fault has succeeded. If Slurm ends the job, it raises Ended and writes no record,
+    since the program may have failed only because of that."""
     files = RunFiles(Path(folder))
     stop = threading.Event()
     threading.Thread(target=_live, args=(files.beat(task, attempt), stop), daemon=True).start()

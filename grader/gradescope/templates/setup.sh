@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs once, when Gradescope builds the container: everything that grading needs, installed and tried.
+# Runs once, when Gradescope builds the container: installs everything that grading needs, and makes the testcases.
 set -eu
 root=${AUTOGRADER_ROOT:-/autograder}
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && [ -z "${GRADER_NO_APT:-}" ]; then

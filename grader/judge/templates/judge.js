@@ -1,5 +1,5 @@
-// Keeps the moving parts of a page up to date, and takes dropped files. Without this script every page still works: it
-// shows what was true when it was loaded, and the form submits.
+// Keeps the live parts of a page up to date, and accepts dropped files. Without this script every page still works: it
+// shows the state at the time of loading, and the form submits.
 "use strict";
 const parts = [...document.querySelectorAll("[data-part]")];
 const OFTEN_MS = 700, POLL_MS = 5000, SPREAD_MS = 1500, RETRY_MS = 2000, TRIES = 30;
@@ -16,7 +16,7 @@ for (const part of parts) {
       const text = await answer.text();
       if (text === last || part.contains(document.activeElement) && document.activeElement.matches("input")) return;
       last = text;
-      // What a person opened, and where the keyboard is, stays.
+      // Keep what the reader opened, and the keyboard focus.
       const open = [...part.querySelectorAll("details")].map((one) => one.open);
       const focused = [...part.querySelectorAll("a, button, [tabindex]")].indexOf(document.activeElement);
       part.innerHTML = text;
@@ -24,10 +24,10 @@ for (const part of parts) {
       [...part.querySelectorAll("details")].forEach((one, place) => { one.open ||= open[place] ?? false; });
       if (focused >= 0) [...part.querySelectorAll("a, button, [tabindex]")][focused]?.focus({ preventScroll: true });
     } catch {
-      part.classList.add("stale"); // the judge restarts: what is shown may be old
+      part.classList.add("stale"); // the judge may be restarting, and the content out of date
     }
   };
-  // Many boards hear of a verdict at the same moment: each waits a little, by chance.
+  // All open boards get an event at the same moment. Each waits a random time, to spread their requests.
   part.refresh = () => { due ||= setTimeout(load, OFTEN_MS + Math.random() * (part.dataset.on === "board" ? SPREAD_MS : 0)); };
 }
 
@@ -35,7 +35,7 @@ if (parts.length) {
   let polling = 0, source = null;
   const all = () => parts.forEach((part) => part.refresh());
   const stopPolling = () => { clearInterval(polling); polling = 0; };
-  // A browser has six connections for one site, and a stream keeps one: only the tab that is looked at has a stream.
+  // A browser opens six connections to a site at most, and a stream occupies one: only the visible tab has a stream.
   const listen = () => {
     source?.close();
     stopPolling();
@@ -56,17 +56,17 @@ if (parts.length) {
 const form = document.querySelector("#submit");
 if (form) {
   const said = form.querySelector("#submit-said"), chosen = form.querySelector("#files"), folder = form.querySelector("#folder");
-  // Uploads files and opens the page of the submission; else returns what to say.
+  // Uploads files and opens the submission's page. Returns the sentence to show if that fails, else an empty one.
   const upload = async (files) => {
     const data = new FormData(), shown = files.filter(([name]) => !name.split("/").some((part) => part.startsWith(".")));
     const bytes = shown.reduce((sum, [, file]) => sum + file.size, 0);
-    if (bytes > form.dataset.bytes) return `These are ${bytes} bytes, and the judge takes ${form.dataset.bytes}: submit source code only.`;
+    if (bytes > form.dataset.bytes) return `The files have ${bytes} bytes, and the judge takes at most ${form.dataset.bytes}: submit source code only.`;
     for (const [name, file] of shown) {
       const content = await file.arrayBuffer().catch(() => null);
       if (!content) return `${name} cannot be read, or has changed since it was chosen: choose it again.`;
       data.append("file", new Blob([content]), name);
     }
-    // With a key, a submission whose answer was lost on the way is found again and not made twice.
+    // If only the answer gets lost, the key lets a retry find the submission instead of making a second one.
     const headers = { "Idempotency-Key": [...crypto.getRandomValues(new Uint8Array(12))].join(".") };
     for (let tries = 1; ; tries++) {
       const answer = await fetch("/api/v1/submissions", { method: "POST", body: data, headers }).catch(() => null);
@@ -81,7 +81,7 @@ if (form) {
   };
   let sending = false;
   const send = async (files) => {
-    if (sending) return; // a second click
+    if (sending) return; // a second click would submit twice
     sending = true;
     said.textContent = "";
     said.textContent = await upload(files);
@@ -120,7 +120,7 @@ for (const input of document.querySelectorAll("[data-goto]"))
     location.assign(input.dataset.goto + encodeURIComponent(input.value.trim()));
   });
 
-// A link with the token after # logs in: what follows # is never sent by the browser.
+// A link with the token after # logs in. Browsers never send the part of an address after #, so no log has it.
 const login = document.querySelector("#login");
 if (login && location.hash.length > 1) {
   login.token.value = decodeURIComponent(location.hash.slice(1));

@@ -1,6 +1,6 @@
-// Sorting and filtering of tables that ask for it. Without this script the pages read the same, in the order they have.
+// Sorts and filters tables of class "sortable". Without this script the pages show the same rows, in a fixed order.
 "use strict";
-const FEW = 12; // so many rows are seen at a glance: they need no filter
+const FEW = 12; // a table with fewer rows fits on a screen and gets no filter
 function makeSortable(part) {
   for (const table of part.querySelectorAll("table.sortable")) {
     const body = table.tBodies[0];
@@ -23,7 +23,7 @@ function makeSortable(part) {
         header.setAttribute("aria-sort", descending ? "descending" : "ascending");
         const rows = [...body.rows].map((row) => [value(row, column), row]);
         rows.sort(([a], [b]) => {
-          if (a === null || b === null) return (a === null) - (b === null); // what is not known stays at the end
+          if (a === null || b === null) return (a === null) - (b === null); // unknown values stay at the end
           return descending ? compare(b, a) : compare(a, b);
         });
         body.append(...rows.map(([, row]) => row));
