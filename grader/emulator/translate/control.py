@@ -1,4 +1,5 @@
-"""Write one form of a PTX function: its blocks, and the control flow between them and between forms."""
+"""Write one form of a PTX function (runtime/warp.h explains the forms): its blocks, and the control flow between them and
+between forms."""
 
 from __future__ import annotations
 
@@ -141,8 +142,9 @@ class FormWriter(Writer):
         return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.is_dynamic else "")
 
     def _hold(self, block: Block) -> int:
-        """Hold lanes at a meeting until the participants that have waited elsewhere arrive. If the mask of the
-        participants is a literal, return it for the runtime; otherwise write code and return 0."""
+        """Hold lanes at an instruction where lanes wait for each other, until the participants that have waited
+        elsewhere arrive. If the mask of the participants is a literal, return it for the runtime; otherwise write code
+        that does it, and return 0."""
         self.instr = block.instrs[0]
         mask = meeting_lanes(self.instr, self.layout.callee_facts)
         assert mask is not None
