@@ -2,7 +2,7 @@
 
     python -m tools.emulator_table [--write docs/emulator.md]
 
-Only what lies between the page's two markers is written; the text around them is by hand.
+Only the part between the page's two markers is written.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def tables() -> str:
         ("PTX instructions that run", ("family", "instructions"), _named(instructions())),
         ("PTX instructions that are refused", ("instruction", *_MISSING), _merged(_rows(refused))),
         ("Functions of the runtime API that work", ("subject", "functions"), _named(functions())),
-        ("Functions that give cudaErrorNotSupported", ("function", *_MISSING), _merged(absent())),
+        ("Functions that return cudaErrorNotSupported", ("function", *_MISSING), _merged(absent())),
         ("Functions that are refused when the program is linked", ("function", *_MISSING), _merged(_rows(unlinked))),
     )
     return "\n".join(

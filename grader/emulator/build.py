@@ -184,7 +184,7 @@ def _without_garbage_collection() -> Iterator[None]:
 
 
 def runtime_identity() -> str:
-    """A hash over translator, runtime, host compiler and instruction set: part of every build cache's key."""
+    """A hash over translator, runtime, host compiler and instruction set: part of the key of every cached build."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.rglob("*")):
         if path.suffix in (".py", ".c", ".h", ".inc"):

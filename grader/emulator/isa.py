@@ -1,4 +1,5 @@
-"""The instruction set that the emulator's C is compiled for. It is part of every cache key.
+"""The instruction set that the emulator's C is compiled for. It is part of the keys under which programs, the runtime
+and templates are cached.
 
 By default the compiler may use all instructions of this machine (-march=native). GRADER_EMULATOR_ISA allows fewer, to
 test on one machine the code that others run: `avx2` is x86-64-v3 (AVX2, FMA, F16C), `sse` the baseline of every x86-64

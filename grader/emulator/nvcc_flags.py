@@ -1,5 +1,5 @@
-"""Sort a student's nvcc flags by the tool that they are for. Flags for the architecture and for output files are
-dropped, because the emulator sets these itself."""
+"""Sort a student's nvcc flags by the tool that they are for. Flags that the emulator sets itself, such as those for the
+architecture and for output files, are dropped."""
 
 from __future__ import annotations
 

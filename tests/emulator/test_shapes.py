@@ -17,7 +17,7 @@ def shapes(body: str, *, linear: bool = True, apart: bool = False) -> dict[str, 
     """Shapes of the registers of a kernel at its end; `a` is a parameter and `t` the thread's number."""
     text = f".version 9.0 .target sm_80 .address_size 64 .visible .entry k(.param .u32 n){{ {REGISTERS} {body} ret; }}"
     graph = build(parse(text).functions["k"])
-    rules = ShapeRules(linear=linear, per_lane_params=frozenset(), guards=True, floats=frozenset("f"), apart=apart)
+    rules = ShapeRules(linear=linear, per_lane_params=frozenset(), wrap_checks=True, floats=frozenset("f"), apart=apart)
     ssa = Ssa(graph)
     values = analyse(ssa, rules, apart=apart)
     return dict(zip(values.register, values.shape, strict=True))

@@ -42,7 +42,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """ret or exit; `exits` ends the thread."""
+    """A ret or exit. `exits`: it ends the thread, not only the function."""
 
     exits: bool
 
@@ -79,7 +79,7 @@ class Block:
 class Graph:
     blocks: list[Block]
     reducible: bool
-    dominator: list[int]  # immediate dominator; the entry's is itself
+    dominator: list[int]  # immediate dominator; block 0 has itself
     postdominator: list[int]  # immediate post-dominator; len(blocks) stands for the exit
     loops: dict[int, set[int]]  # header → its blocks
 

@@ -155,7 +155,7 @@ def wide(w: Writer, instr: Instr, t: str, a: Operand, b: Operand, c: Operand | N
     if w.result_shape(d).kind is Kind.AFFINE:
         if w.uniform(a):
             a, b = b, a
-        # The check at the start of this block (_guard_entry in control.py) ensures that no lane wraps around.
+        # The check at the start of this block (_check_wrap in control.py) ensures that no lane wraps around.
         kind = FORMS[q].scalar
         base = f"(u64)(({kind}){w.base(a, t)} * ({kind}){w.s(b, t)})"
         stride = "0" if w.uniform(a) else f"{w.stride(a)} * (i64){w.s(b, t)}"

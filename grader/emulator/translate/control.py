@@ -1,4 +1,5 @@
-"""Write one form of a PTX function: its blocks, and the control flow between them and between forms."""
+"""Write one form of a PTX function (runtime/warp.h explains the forms): its blocks, and the control flow between them and
+between forms."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ class FormWriter(Writer):
         first = block.instrs[0].index if block.instrs else None
         expected = 0
         gather: Gather | None = None
-        if self.form == "linear" and first in self.layout.guards:
-            self._guard_entry(block)
+        if self.form == "linear" and first in self.layout.wrap_checks:
+            self._check_wrap(block)
         if self.slow and first in self.layout.meetings - self.gathered:
             expected = self._hold(block)
         if first in self.gathered:
@@ -72,7 +73,7 @@ class FormWriter(Writer):
             code=is_code,
             expected=expected,
             waits=block.number in self.layout.waiting,
-            idle=idle and idle_until_meeting(self.graph, block.number, self.layout.callees_do),
+            idle=idle and idle_until_meeting(self.graph, block.number, self.layout.callee_facts),
         )
 
     def _in_rows(self, block: Block) -> Way | None:
@@ -141,10 +142,11 @@ class FormWriter(Writer):
         return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.is_dynamic else "")
 
     def _hold(self, block: Block) -> int:
-        """Hold lanes at a meeting until the participants that have waited elsewhere arrive. If the mask of the
-        participants is a literal, return it for the runtime; otherwise write code and return 0."""
+        """Hold lanes at an instruction where lanes wait for each other, until the participants that have waited
+        elsewhere arrive. If the mask of the participants is a literal, return it for the runtime; otherwise write code
+        that does it, and return 0."""
         self.instr = block.instrs[0]
-        mask = meeting_lanes(self.instr, self.layout.callees_do)
+        mask = meeting_lanes(self.instr, self.layout.callee_facts)
         assert mask is not None
         if isinstance(mask, Imm):
             return mask.value & 0xFFFFFFFF
@@ -156,13 +158,13 @@ class FormWriter(Writer):
     def _gather(self, block: Block) -> Gather:
         """Write code that makes lanes wait for the lanes that their masks name."""
         instr = self.instr = block.instrs[0]
-        members = meeting_lanes(instr, self.layout.callees_do)
+        members = meeting_lanes(instr, self.layout.callee_facts)
         assert members is not None
         self.as_row(lambda: ask(self, instr, members))
         begin, end = self.code.take()
         return Gather(begin, end, call_number(instr), self.layout.site(instr.loc, "OTHER", 0, 0))
 
-    def _guard_entry(self, block: Block) -> None:
+    def _check_wrap(self, block: Block) -> None:
         """Write a check that leaves the linear form for good if an affine index would wrap around in 32 bits."""
         instr = block.instrs[0]
         self.instr = instr

@@ -162,7 +162,8 @@ def _cut(text: str, t: str) -> str:
 
 # Conversions to or from floats, by kind: C functions to apply in turn, each with the type of its result. {s} and {d}
 # are the two types, {i} is the rounding to an integer, {r} any other rounding. f32 holds every half and every 16-bit
-# integer exactly, and f64 every 32-bit integer, so only the last step rounds.
+# integer exactly, and f64 every 32-bit integer, so only the last step rounds. (A 64-bit integer may round twice on its
+# way to bf16.)
 _STEPS = {
     ("half", "half"): "{s}_to_f32:f32 round_{i}_f32:f32 f32_to_{d}:{d}",
     ("half", "f32"): "{s}_to_f32:f32",

@@ -14,7 +14,7 @@ from grader.emulator.ptx import Instr, Reg
 from grader.emulator.translate.control import FormWriter
 from grader.emulator.translate.frame import Frame
 from grader.emulator.translate.layout import Layout
-from grader.emulator.translate.shape_rules import ShapeRules, is_widening_guard
+from grader.emulator.translate.shape_rules import ShapeRules, is_widening
 from grader.emulator.translate.template import Code, Templates
 from grader.emulator.translate.types import storage
 from grader.emulator.translate.ways import ABSENT, form_text
@@ -44,38 +44,38 @@ class _FunctionText:
             frozenset() if function.entry else frozenset(self.layout.params)
         )
         floats = frozenset(name for name, t in function.registers.items() if t in ("f32", "f64"))
-        linear_rules = ShapeRules(linear=True, per_lane_params=per_lane, guards=True, floats=floats)
-        callees = self.layout.callees_do
+        linear_rules = ShapeRules(linear=True, per_lane_params=per_lane, wrap_checks=True, floats=floats)
+        callees = self.layout.callee_facts
         graph = build(function)
         ssa = Ssa(graph)
-        general_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats)
+        general_rules = ShapeRules(linear=False, per_lane_params=per_lane, floats=floats)
         meet = meetings(graph, callees)
         if any(_waits_alone(i) for b in graph.blocks for i in b.instrs):
             divided = _divided(graph, analyse(ssa, general_rules))
             self.layout.gathers = _gathers([graph.blocks[n] for n in divided], meet)
         meet = (meet if waiting_loops(graph, callees) else frozenset()) | self.layout.gathers
         values = analyse(ssa, linear_rules)
-        guards = {
+        wrap_checks = {
             i.index
             for b in graph.blocks
             for i in b.instrs
-            if is_widening_guard(i) and i.guard is None and _affine_result(values, i)
+            if is_widening(i) and i.guard is None and _affine_result(values, i)
         }
-        if guards or meet:
-            graph = build(function, frozenset(guards) | meet)
+        if wrap_checks or meet:
+            graph = build(function, frozenset(wrap_checks) | meet)
             ssa = Ssa(graph)
             values = analyse(ssa, linear_rules)
-        self.layout.guards = guards
+        self.layout.wrap_checks = wrap_checks
         self.layout.meetings = meet
         self.layout.waiting = waiting_loops(graph, callees)
         general = analyse(ssa, general_rules)
         slow = general
         if self.layout.waiting or self.layout.gathers:
-            apart_rules = ShapeRules(linear=False, per_lane_params=per_lane, guards=False, floats=floats, apart=True)
+            apart_rules = ShapeRules(linear=False, per_lane_params=per_lane, floats=floats, apart=True)
             slow = analyse(ssa, apart_rules, apart=True)
         arguments = [v for v in function.variables if v.space == "param"]
         self.frame = Frame(ssa, slow, self._kept, arguments)
-        needed = self._slow_blocks(graph, general, values, bool(guards))
+        needed = self._slow_blocks(graph, general, values, bool(wrap_checks))
         texts = {}
         if needed:
             texts["slow"] = self._form(graph, slow, "slow", needed, set())
@@ -83,7 +83,7 @@ class _FunctionText:
             everything = {b.number for b in graph.blocks}
             compiled = self._inner_blocks(graph)
             texts["linear"] = self._form(graph, values, "linear", everything, compiled)
-            twice = self._is_2d() or (self.spent <= COMPILED_TWICE and not self._is_of_whole_warps())
+            twice = self._often_needs_general() or (self.spent <= COMPILED_TWICE and not self._is_of_whole_warps())
             texts["general"] = self._form(graph, general, "general", everything, compiled if twice else set())
         return [*texts.values(), self._entry(graph, needed, list(texts))]
 
@@ -105,9 +105,9 @@ class _FunctionText:
         self.spent = spent
         return chosen
 
-    def _is_2d(self) -> bool:
-        """Whether blockDim.x is often no multiple of 32: for a kernel that reads threadIdx.y, and for a function that
-        is not a kernel."""
+    def _often_needs_general(self) -> bool:
+        """Whether launches often run the general form: a kernel that reads threadIdx.y, because its blockDim.x can be
+        small, and a function that is not a kernel."""
         items = self.function.body
         return not self.function.entry or any(
             isinstance(o, Reg) and o.name == "%tid.y" for i in items if isinstance(i, Instr) for o in i.operands
@@ -121,9 +121,9 @@ class _FunctionText:
     def _kept(self, register: str) -> str:
         return "pred" if register == CARRY else storage(self.function.registers.get(register, "b32"))
 
-    def _slow_blocks(self, graph: Graph, general: Values, linear: Values, guards: bool) -> set[int]:
+    def _slow_blocks(self, graph: Graph, general: Values, linear: Values, wrap_checks: bool) -> set[int]:
         everything = {b.number for b in graph.blocks}
-        if guards or self.layout.waiting or not graph.reducible:
+        if wrap_checks or self.layout.waiting or not graph.reducible:
             return everything
         # Take every region in full, even where regions overlap: an inner region can end before the outer region.
         needed = set().union(*(graph.region(number) for number in general.divergent | linear.divergent))

@@ -37,8 +37,8 @@ class Layout:
     architecture: int  # 80 for sm_80
     counting: Hooks | None = None
     watched: bool = False  # for race and init: every access to shared and global memory goes through the runtime
-    guards: set[int] = field(default_factory=set)  # instructions with a check for wrap-around (FormWriter._guard_entry)
-    callees_do: Callees = field(default_factory=Callees)
+    wrap_checks: set[int] = field(default_factory=set)  # instructions whose block begins with FormWriter._check_wrap
+    callee_facts: Callees = field(default_factory=Callees)
     waiting: frozenset[int] = frozenset()  # headers of loops in which lanes may wait for others of their warp
     meetings: frozenset[int] = frozenset()  # instructions at which lanes wait for each other
     gathers: frozenset[int] = frozenset()  # those meetings that are warp functions with separate arrivals (gather.c)

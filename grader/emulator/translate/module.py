@@ -94,7 +94,7 @@ class _ModuleWriter:
         self.sites = Sites()
         self.templates = Templates()
         self.findings: list[Finding] = []
-        self._callees_do = Callees.of(module.functions.values())
+        self._callee_facts = Callees.of(module.functions.values())
 
     def run(self) -> tuple[Translation, list[Finding]]:
         parts: list[str] = []
@@ -145,7 +145,7 @@ class _ModuleWriter:
             self.module.architecture, sums=products,
         )  # fmt: skip
         layout.watched = bool(self.sanitize)
-        layout.callees_do = self._callees_do
+        layout.callee_facts = self._callee_facts
         layout.counting = FunctionCounting(self.counting, function, shared) if self.counting else None
         return write_forms(layout, self.templates, f"{self.prefix}_templates", budget=budget)
 

@@ -44,23 +44,23 @@ def special_shape(name: str, *, linear: bool) -> Shape:
 
 class ShapeRules:
     """The rules for one form. `linear`: blockDim.x is a multiple of 32. `per_lane_params`: names of the function's own
-    .param variables that hold values per lane. `guards`: a rule for a widening can assume that no lane wraps around,
-    because a check at run time leaves the form otherwise. `floats`: registers that hold floats; they never get an affine
-    shape, even if their bits come from an affine integer. `apart`: lanes may execute a load at different times, with a
-    store in between."""
+    .param variables that hold values per lane. `wrap_checks`: a rule for a widening can assume that no lane wraps
+    around, because a check at run time leaves the form otherwise. `floats`: registers that hold floats; they never get
+    an affine shape, even if their bits come from an affine integer. `apart`: lanes may execute a load at different
+    times, with a store in between."""
 
     def __init__(
         self,
         *,
         linear: bool,
         per_lane_params: frozenset[str],
-        guards: bool,
+        wrap_checks: bool = False,
         floats: frozenset[str] = frozenset(),
         apart: bool = False,
     ) -> None:
         self.linear = linear
         self.per_lane = per_lane_params
-        self.guards = guards
+        self.wrap_checks = wrap_checks
         self.floats = floats
         self.apart = apart
 
@@ -129,7 +129,7 @@ class ShapeRules:
             return affine(wrapped(a.stride + b.stride if op == "add" else a.stride - b.stride, bits))
         if op == "neg":
             return DYNAMIC if shapes[0].stride is None else affine(wrapped(-shapes[0].stride, bits))
-        wide = kind if "wide" in mods and self.guards and kind in ("s32", "u32") else ""
+        wide = kind if "wide" in mods and self.wrap_checks and kind in ("s32", "u32") else ""
         if op in ("mul", "mad") and ("lo" in mods or wide):
             bits = 64 if wide else bits
             product = self._product(shapes[0], shapes[1], operands[1], operands[2], bits, wide)
@@ -148,7 +148,7 @@ class ShapeRules:
             if mods.types[0].endswith("32"):
                 stride = shapes[0].stride
                 return shapes[0] if stride is None else affine(wrapped(stride, 32))
-            if kind.endswith("64") or (self.guards and kind in ("s32", "u32")):
+            if kind.endswith("64") or (self.wrap_checks and kind in ("s32", "u32")):
                 return shapes[0]
         return VECTOR
 
@@ -165,7 +165,7 @@ class ShapeRules:
         return DYNAMIC
 
 
-def is_widening_guard(instr: Instr) -> bool:
+def is_widening(instr: Instr) -> bool:
     """Whether the instruction widens 32 bits to 64: its result is affine only if no lane wraps around in 32 bits."""
     if instr.op == "cvt":
         to = instr.mods.types[:1]
