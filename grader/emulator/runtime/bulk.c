@@ -1,4 +1,4 @@
-/* cp.async.bulk: copies that the hardware makes by itself (PTX ISA, "Data Movement and Conversion Instructions: Bulk copy").
+/* cp.async.bulk: copies that the hardware makes asynchronously (PTX ISA, "Data Movement and Conversion Instructions: Bulk copy").
  *
  * A copy is checked when it is issued, and its bytes arrive later. A copy that completes at a barrier object arrives while
  * threads test that object without success, or occasionally while they test another object. The order is random and

@@ -11,7 +11,7 @@
  * a warp whose test fails lets the others run, and bulk copies arrive meanwhile (bulk.c). A block is deadlocked if its warps do
  * nothing but test without success VAIN_MAXIMUM times; the report names the wait that is the likeliest cause.
  *
- * Under --sanitize race, a completed phase orders the accesses before it with those of a warp that has waited for it. */
+ * Under --sanitize race, a completed phase puts the accesses before it in order with the later ones of a warp that waited. */
 
 #include "counters.h"
 #include "async.h"

@@ -21,7 +21,7 @@ struct segment { u32 released, next; }; /* next: the next fenced segment of the 
 
 #define PHASES_MAXIMUM (1u << 24)
 
-static struct phase *phases; /* of this launch, by stamp - first */
+static struct phase *phases; /* of this launch; the index is stamp - first */
 static struct segment *segments;
 static u32 first = 1, phase_count, phase_capacity, segment_count, segment_capacity;
 static int fences; /* a thread of this launch has executed a fence */
