@@ -86,8 +86,6 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
     return (void *)(addr + (u64)w->sites[site].delta);
 }
 
-static int is_watched(const struct warp *w) { return w->block->launch->module->info->sanitize != 0; }
-
 static void watch(struct warp *w, u32 site, struct watched what, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value) {
     if (what.space == SPACE_SHARED || what.space == SPACE_GLOBAL) shadow_access(w, site, what.space == SPACE_SHARED ? what.whose : NULL, addr, lane, bytes, host, value);
     else if (what.space == SPACE_PARAM) shadow_order(w, site);
@@ -96,7 +94,7 @@ static void watch(struct warp *w, u32 site, struct watched what, u64 addr, u32 l
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
     struct watched where;
     void *p = resolve(w, site, space, &addr, lane, bytes, &where);
-    if (UNLIKELY(is_watched(w))) watch(w, site, where, addr, lane, bytes, p, NULL);
+    if (UNLIKELY(is_watched(w->block))) watch(w, site, where, addr, lane, bytes, p, NULL);
     return p;
 }
 
@@ -108,7 +106,7 @@ void *quiet_address(struct warp *w, u32 site, int space, u64 addr, u32 lane) {
 void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used) {
     struct watched where;
     void *p = resolve(w, site, space, &addr, lane, bytes, &where);
-    if (UNLIKELY(is_watched(w))) watch(w, site, where, addr, lane, used, p, NULL);
+    if (UNLIKELY(is_watched(w->block))) watch(w, site, where, addr, lane, used, p, NULL);
     return p;
 }
 
@@ -165,7 +163,7 @@ static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 s
         }
 #define BY_SIZE(LANES)                                                                                                 \
     u32 whole = bytes * count;                                                                                         \
-    const int watched = is_watched(w);                                                                                 \
+    const int watched = is_watched(w->block);                                                                          \
     switch (bytes) {                                                                                                   \
     case 1: LANES(u8, u32) break;                                                                                      \
     case 2: LANES(u16a, u32) break;                                                                                    \
@@ -176,7 +174,7 @@ static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 s
 /* The usual case, 4-byte elements: one check and one gather or scatter for the whole warp. These functions return 0 if
  * the access must go lane by lane. */
 static inline __attribute__((always_inline)) int vector_offsets_w(struct warp *w, const u32 *addr, u32 m, u32 whole, u32 shift) {
-    if (w->shared_size < whole || is_watched(w)) return 0;
+    if (w->shared_size < whole || is_watched(w->block)) return 0;
     u32 bad = 0;
     VU limit = BU((w->shared_size - whole) >> shift);
     for (int i = 0; i < PIECES; i++) {
@@ -201,7 +199,7 @@ static int quick_store_w(struct warp *w, const u32 *addr, u32 m, u32 count, cons
 static int quick_q(struct warp *w, u32 site, const u64 *addr, u32 m, u32 count) {
     const struct site *c = &w->sites[site];
     u32 bad = 0, shift = count == 4 ? 4 : count == 2 ? 3 : 2, whole = 4 * count;
-    if (c->hi - c->lo < whole || is_watched(w)) return 0;
+    if (c->hi - c->lo < whole || is_watched(w->block)) return 0;
     VQ lo = BQ(c->lo), limit = BQ((c->hi - c->lo - whole) >> shift);
     for (int i = 0; i < 2 * PIECES; i++) {
         VQ a = *(const VQ *)&addr[i * W / 2] - lo;

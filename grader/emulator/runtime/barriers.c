@@ -3,7 +3,7 @@
 #include "schedule.h"
 
 void barrier_orders(struct block *b) {
-    if (!b->launch->module->info->sanitize) return;
+    if (!is_watched(b)) return;
     shadow_end_epoch(b);
     if (b->launch->module->info->sanitize & SANITIZE_RACE) order_barrier(b);
 }

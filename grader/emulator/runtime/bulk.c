@@ -1,4 +1,4 @@
-/* cp.async.bulk: copies that the hardware makes by itself (PTX ISA, "Data Movement and Conversion Instructions: Bulk copy").
+/* cp.async.bulk: copies that the hardware makes asynchronously (PTX ISA, "Data Movement and Conversion Instructions: Bulk copy").
  *
  * A copy is checked when it is issued, and its bytes arrive later. A copy that completes at a barrier object arrives while
  * threads test that object without success, or occasionally while they test another object. The order is random and
@@ -51,8 +51,6 @@ void bulk_release(struct block *b) {
     free(b->bulk->in_flight), free(b->bulk->group), free(b->bulk);
     b->bulk = NULL;
 }
-
-static int is_watched(const struct block *b) { return b->launch->module->info->sanitize != 0; }
 
 /* Makes the bytes of copy `i` arrive and removes it from the list, which has no order. */
 static void arrive(struct block *b, u32 i) {
@@ -112,10 +110,7 @@ static void check(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 b
 
 static struct transfer *issue(struct warp *w, u32 site, u32 lane, struct block *target, const u64 *object, u32 bytes) {
     struct bulk *q = bulk_of(w->block);
-    if (q->count == q->capacity) {
-        q->capacity = q->capacity ? q->capacity * 2 : 16;
-        q->in_flight = realloc(q->in_flight, q->capacity * sizeof *q->in_flight);
-    }
+    MAKE_ROOM(q->in_flight, q->count, q->capacity);
     struct transfer *t = &q->in_flight[q->count++];
     *t = (struct transfer){.bytes = bytes, .site = site, .warp = w->index, .lane = lane, .group = q->group[32 * w->index + lane]};
     t->target = target;

@@ -70,14 +70,9 @@ static struct copy *next_copy(struct warp *w, struct copies *q) {
         q->count -= half;
         memmove(q->under_way, q->under_way + half, q->count * sizeof *q->under_way);
     }
-    if (q->count == q->capacity) {
-        q->capacity = q->capacity ? q->capacity * 2 : 16;
-        q->under_way = realloc(q->under_way, q->capacity * sizeof *q->under_way);
-    }
+    MAKE_ROOM(q->under_way, q->count, q->capacity);
     return &q->under_way[q->count];
 }
-
-static int is_watched(const struct warp *w) { return w->block->launch->module->info->sanitize != 0; }
 
 /* The target of a lane's copy, after a quick test or from the slow path (access.c), which reports faults. */
 static inline u32 target(struct warp *w, u32 site, u64 addr, u32 lane, u32 size, int watched) {
@@ -94,7 +89,7 @@ static inline const u8 *source(struct warp *w, u32 site, u64 addr, u32 lane, u32
 void rt_copy_async(struct warp *w, u32 load_site, u32 store_site, const u64 *to, const u64 *from, const u32 *amount, u32 size, u32 m) {
     struct copies *q = copies_of(w);
     struct copy *c = next_copy(w, q);
-    const int watched = is_watched(w);
+    const int watched = is_watched(w->block);
     c->lanes = m, c->site = store_site, c->size = size;
     memcpy(c->group, q->group, sizeof c->group);
     for (u32 todo = m; todo; todo &= todo - 1) {
@@ -125,7 +120,7 @@ static u32 lanes_past(const struct copies *q, const struct copy *c, u32 pending)
 }
 
 static void wait_for(struct warp *w, struct copies *q, u32 pending, int all, u32 m) {
-    const int watched = is_watched(w);
+    const int watched = is_watched(w->block);
     u32 left = 0;
     for (u32 i = 0; i < q->count; i++) {
         struct copy *c = &q->under_way[i];

@@ -12,7 +12,7 @@
 
 static u32 popcount(u32 m) { return (u32)__builtin_popcount(m); }
 
-/* The number of distinct sectors among the lanes of m. Addresses usually ascend, so the last one found is tried first. */
+/* The number of distinct sectors among the lanes of m. Addresses usually ascend, so the last sector found is tried first. */
 static u32 distinct_sectors(const u64 *addr, u32 m) {
     u64 seen[32];
     u32 n = 0;

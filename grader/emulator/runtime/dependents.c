@@ -1,4 +1,4 @@
-/* griddepcontrol: a kernel that may begin before the one before it in its stream has ended (PTX ISA, "griddepcontrol"; CUDA
+/* griddepcontrol: a kernel that may begin before its predecessor in the stream has ended (PTX ISA, "griddepcontrol"; CUDA
  * programming guide, "Programmatic Dependent Launch").
  *
  * Here, too, the emulator is as late as the specification allows. The launch of a kernel that triggers its dependents is

@@ -289,6 +289,15 @@ void cluster_check_end(struct block *b);
 /* The block that an address of shared memory in a cluster names; NULL if there is none, or it has ended. */
 struct block *cluster_block(struct block *b, u64 address);
 
+/* Whether the block's program was built with sanitizers. */
+INLINE int is_watched(const struct block *b) { return b->launch->module->info->sanitize != 0; }
+
+/* Makes room for one more element of an array. */
+#define MAKE_ROOM(array, count, capacity)                                                                              \
+    do {                                                                                                               \
+        if ((count) == (capacity)) (array) = realloc((array), ((capacity) = (capacity) ? 2 * (capacity) : 64) * sizeof *(array)); \
+    } while (0)
+
 /* Unsuccessful tests in a row, without any other progress, after which a block counts as deadlocked. */
 #define VAIN_MAXIMUM (FUEL / 16)
 /* Called when waiting threads of the block may be able to continue, so that it does not count as spinning. */
@@ -342,7 +351,8 @@ void check_object(struct warp *w, u32 site, u32 lane, u32 addr);
 void proxies_start(struct block *b);
 void proxies_end(struct block *b);
 void syncwarp_unmet(struct warp *w); /* reports the lanes that __syncwarp() still waits for */
-int first_time(const void *of, u32 a, u32 b); /* whether this pair of places has not been reported yet */
+/* Whether this pair of places has not been reported yet, or this place with a finding of kind k, for which b is ~k. */
+int first_time(const void *of, u32 a, u32 b);
 u64 findings_repeated(void); /* the number of findings at places reported before */
 
 void copies_start(struct block *b); /* discards copies in flight from the previous block */

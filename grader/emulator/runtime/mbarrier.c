@@ -11,7 +11,7 @@
  * a warp whose test fails lets the others run, and bulk copies arrive meanwhile (bulk.c). A block is deadlocked if its warps do
  * nothing but test without success VAIN_MAXIMUM times; the report names the wait that is the likeliest cause.
  *
- * Under --sanitize race, a completed phase orders the accesses before it with those of a warp that has waited for it. */
+ * Under --sanitize race, a completed phase puts the accesses before it in order with the later ones of a warp that waited. */
 
 #include "counters.h"
 #include "async.h"
@@ -60,10 +60,7 @@ static struct object *facts_of(struct block *b, const u64 *at) {
     struct objects *o = objects_of(b);
     for (u32 i = 0; i < o->count; i++)
         if (o->of[i].at == at) return &o->of[i];
-    if (o->count == o->capacity) {
-        o->capacity = o->capacity ? 2 * o->capacity : 8;
-        o->of = realloc(o->of, o->capacity * sizeof *o->of);
-    }
+    MAKE_ROOM(o->of, o->count, o->capacity);
     o->of[o->count] = (struct object){.at = at};
     return &o->of[o->count++];
 }
@@ -226,7 +223,7 @@ u32 rt_mbarrier_test(struct warp *w, u32 site, int space, const u64 *addr, u32 m
         struct state s = unpack(*object);
         if (s.parity != of_phase) {
             done |= 1u << l;
-            if (b->launch->module->info->sanitize) passes(w, site, object);
+            if (is_watched(b)) passes(w, site, object);
         } else {
             vain->left = s;
             if (s.bytes) vain->expect_line = facts_of(owner_of(b, object), object)->expect_line;

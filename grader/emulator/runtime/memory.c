@@ -74,10 +74,7 @@ static void watch_end(struct allocation *a) {
 }
 
 static struct allocation *insert(u64 address, u64 bytes, i64 delta, enum memory_kind kind, const char *label) {
-    if (count == capacity) {
-        capacity = capacity ? capacity * 2 : 64;
-        table = realloc(table, capacity * sizeof *table);
-    }
+    MAKE_ROOM(table, count, capacity);
     struct allocation *a = calloc(1, sizeof *a);
     *a = (struct allocation){.start = address, .size = bytes, .delta = delta, .kind = kind, .serial = ++serial, .made_at = kind == MEMORY_VARIABLE || kind == MEMORY_HEAP ? NULL : host_call};
     snprintf(a->label, sizeof a->label, "%s", label);

@@ -21,7 +21,7 @@ struct segment { u32 released, next; }; /* next: the next fenced segment of the 
 
 #define PHASES_MAXIMUM (1u << 24)
 
-static struct phase *phases; /* of this launch, by stamp - first */
+static struct phase *phases; /* of this launch; the index is stamp - first */
 static struct segment *segments;
 static u32 first = 1, phase_count, phase_capacity, segment_count, segment_capacity;
 static int fences; /* a thread of this launch has executed a fence */
@@ -36,25 +36,19 @@ void order_start_launch(const struct launch *l) {
 }
 
 static u32 new_segment(void) {
-    if (segment_count == segment_capacity) {
-        segment_capacity = segment_capacity ? segment_capacity * 2 : 256;
-        segments = realloc(segments, segment_capacity * sizeof *segments);
-    }
+    MAKE_ROOM(segments, segment_count, segment_capacity);
     segments[segment_count] = (struct segment){0, NO_SEGMENT};
     return segment_count++;
 }
 
 /* Begins a phase. If the launch has too many, the block gets stamp 0, which is never compared. */
 static void new_phase(struct block *b) {
-    if (phase_count == phase_capacity) {
-        if (phase_capacity >= PHASES_MAXIMUM) {
-            if (b->stamp) diagnose(NULL, ~0u, 0, "warning", "race", "Check for races on a smaller problem.", "this launch has too many barriers: races after the first %u are not detected", PHASES_MAXIMUM);
-            b->stamp = 0;
-            return;
-        }
-        phase_capacity = phase_capacity ? phase_capacity * 2 : 1024;
-        phases = realloc(phases, phase_capacity * sizeof *phases);
+    if (phase_count == PHASES_MAXIMUM) {
+        if (b->stamp) diagnose(NULL, ~0u, 0, "warning", "race", "Check for races on a smaller problem.", "this launch has too many barriers: races after the first %u are not detected", PHASES_MAXIMUM);
+        b->stamp = 0;
+        return;
     }
+    MAKE_ROOM(phases, phase_count, phase_capacity);
     phases[phase_count] = (struct phase){b->launch->id, (u32)b->index, b->epoch, b->segment};
     b->stamp = first + phase_count++;
 }

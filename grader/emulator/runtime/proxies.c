@@ -89,10 +89,7 @@ void shadow_arrival(struct warp *w, struct block *target, u32 site, u64 addr, u3
 
 u32 read_begins(struct warp *w, u32 site, u32 lane) {
     struct proxies *p = proxies_of(w->block);
-    if (p->reader_count == p->reader_capacity) {
-        p->reader_capacity = p->reader_capacity ? 2 * p->reader_capacity : 16;
-        p->readers = realloc(p->readers, p->reader_capacity * sizeof *p->readers);
-    }
+    MAKE_ROOM(p->readers, p->reader_count, p->reader_capacity);
     p->readers[p->reader_count++] = (struct reader){++p->next, site, w->index * 32 + lane, calloc(w->shared_size / CHUNK / 64 + 1, sizeof(u64))};
     return p->next;
 }
@@ -140,10 +137,7 @@ void plain_store(const struct access *x, struct cell *c, u64 addr) {
     struct proxies *p = proxies_of(x->whose);
     if (c->unfenced) return;
     c->unfenced = 1;
-    if (p->unfenced_count == p->unfenced_capacity) {
-        p->unfenced_capacity = p->unfenced_capacity ? 2 * p->unfenced_capacity : 256;
-        p->unfenced = realloc(p->unfenced, p->unfenced_capacity * sizeof *p->unfenced);
-    }
+    MAKE_ROOM(p->unfenced, p->unfenced_count, p->unfenced_capacity);
     p->unfenced[p->unfenced_count++] = (u32)addr / 4;
 }
 

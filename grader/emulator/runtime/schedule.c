@@ -166,7 +166,7 @@ static enum slice run_slice(struct worker *k, struct block *b) {
     if (b->done == n) {
         bulk_finish(b);
         cluster_check_end(b);
-        if (b->launch->module->info->sanitize) shadow_end_epoch(b);
+        if (is_watched(b)) shadow_end_epoch(b);
         return SLICE_DONE;
     }
     if (!progress) {
@@ -227,10 +227,7 @@ void prepare_worker(struct worker *k, struct launch *l) {
 }
 
 static struct block *activate(struct worker *k, struct launch *l, u64 index) {
-    if (k->active_count == k->active_capacity) {
-        k->active_capacity = k->active_capacity ? k->active_capacity * 2 : 16;
-        k->active = realloc(k->active, k->active_capacity * sizeof *k->active);
-    }
+    MAKE_ROOM(k->active, k->active_count, k->active_capacity);
     struct block *b = take_block(k);
     start_block(k, b, l, index);
     return k->active[k->active_count++] = b;
@@ -255,7 +252,7 @@ static void start_further_block(struct worker *k, struct launch *l) {
 }
 
 static enum slice run_watched_slice(struct worker *k, struct block *b) {
-    if (!b->launch->module->info->sanitize) return run_slice(k, b);
+    if (!is_watched(b)) return run_slice(k, b);
     watch_lock();
     enum slice s = run_slice(k, b);
     watch_unlock();

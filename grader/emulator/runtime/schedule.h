@@ -4,7 +4,7 @@
 
 #include "async.h"
 
-#define POLLS_BEFORE_COMPANY 64 /* of each warp, until the worker starts another block */
+#define POLLS_BEFORE_COMPANY 64 /* polls of each warp until the worker starts another block */
 
 /* GRADER_EMULATOR_SCHEDULE: 0 lockstep, 1 reverse, 2 random with this seed. */
 extern int schedule_kind;

@@ -221,9 +221,9 @@ static void add_quads_products(struct mma how, const u16 *a, const u16 *b, u32 (
         }
 }
 
-/* m8n8k4 with halves: lanes 4q … 4q + 3, together with lanes 16 higher, hold one of four separate products, in special
- * layouts. A lane has row `lane % 4 + 4 · (lane / 16)` of A, or that column, and likewise a column, or a row, of B. Its
- * row of C is the same with halves; with f32 it has parts of two rows. */
+/* m8n8k4 with halves computes four separate products, in layouts of their own. Product q is in lanes 4q … 4q + 3 and in those
+ * 16 further on. A lane has row `lane % 4 + 4 · (lane / 16)` of A, or that column, and likewise a column, or a row, of B. Of C
+ * it has the row with that number if C has halves, and parts of two rows if C has f32. */
 void rt_mma_quads(struct mma how, int a_by_columns, int b_by_rows, const u32 *a, const u32 *b, const u32 *c, u32 *d) {
     u32 results[8 * 32];
     for (u32 quad = 0; quad < 4; quad++) {

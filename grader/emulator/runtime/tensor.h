@@ -44,7 +44,7 @@ void sum_floats_by_the_rule(struct sum_rule rule, const struct side *a, const st
 void sum_integers(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int saturate);
 void sum_bits(const struct side *a, const struct side *b, u32 k, u32 first, u32 columns, u32 (*c)[ROWS], int conjunction);
 
-/* The product of one wgmma.mma_async, m64nNkK, added to the accumulators of a warpgroup. how.c is how.d. Row r of A has how.k
+/* The product of one wgmma.mma_async, m64nNkK, added to the accumulators of a warpgroup. how.c equals how.d. Row r of A has how.k
  * elements: whole words, from a + r · words on. Column j of B likewise. d[i] are warp i's registers of D, with 32 lanes each,
  * laid out as in the PTX ISA; for scale-d = 0 they are zeros. MMA_NEGATE_A and MMA_NEGATE_B are imm-scale = -1. */
 #define WARPGROUP 4u

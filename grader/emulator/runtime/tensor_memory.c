@@ -23,7 +23,7 @@ static struct steps steps_of(struct wmma how, u32 stride, u32 r) {
 
 /* The host address of a matrix that is correctly aligned in one allocation; NULL otherwise, or if accesses are watched. */
 static u8 *whole_matrix(struct warp *w, u32 site, int space, u64 base, u64 bytes, u32 unit) {
-    if (base % unit || w->block->launch->module->info->sanitize) return NULL;
+    if (base % unit || is_watched(w->block)) return NULL;
     if (is_shared(base) && space == SPACE_GENERIC) base -= SHARED_WINDOW, space = SPACE_SHARED;
     if (space == SPACE_SHARED) return base + bytes <= w->shared_size ? w->shared + base : NULL;
     const struct site *c = &w->sites[site];
@@ -109,7 +109,7 @@ static void transpose(const u16 *in, u16 *out) {
 }
 
 void rt_ldmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, u32 *out) {
-    const int watched = w->block->launch->module->info->sanitize != 0;
+    const int watched = is_watched(w->block);
     for (u32 j = 0; j < count; j++) {
         u16 rows[64];
         u32 *to = transposed ? (u32 *)rows : out + 32 * j;
@@ -118,7 +118,7 @@ void rt_ldmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count
     }
 }
 void rt_stmatrix(struct warp *w, u32 site, int space, const u64 *addr, u32 count, int transposed, const u32 *in) {
-    const int watched = w->block->launch->module->info->sanitize != 0;
+    const int watched = is_watched(w->block);
     for (u32 j = 0; j < count; j++) {
         u16 rows[64];
         memcpy(rows, in + 32 * j, sizeof rows);

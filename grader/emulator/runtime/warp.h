@@ -71,7 +71,7 @@ struct warp {
     u32 ntid[3], ctaid[3], nctaid[3];
     u32 tid0[3];   /* lane 0's threadIdx */
     u32 dynamic_shared, smid;
-    u32 reserved;  /* offset in shared memory, past the kernel's own, of RESERVED_BYTES for cooperative groups */
+    u32 reserved;  /* where RESERVED_BYTES for cooperative groups begin, past the kernel's own shared memory */
     u32 step;      /* under --sanitize race, counts the instructions at which lanes wait for each other */
     u32 synced;    /* under --sanitize race, the stamp of the last barrier that it waited at (order.c) */
     u32 early_wait; /* the site + 1 of its last wait at a barrier object if that passed although a copy was under way; else 0 */

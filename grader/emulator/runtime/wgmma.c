@@ -87,16 +87,13 @@ static int same_product(const struct product *p, struct mma how, u32 sums, const
 /* Records a warp's part in a product and, under a sanitizer, what it reads of shared memory: its own 16 rows of A, and B. */
 static void record_issue(struct warp *w, struct wgmma *q, u32 site, struct mma how, u32 sums, const struct wgmma_operands *o) {
     const u32 i = w->index % WARPGROUP, words = how.k * element_bits(how.a) / 32;
-    if (q->issue_count[i] == q->issue_capacity[i]) {
-        q->issue_capacity[i] = q->issue_capacity[i] ? q->issue_capacity[i] * 2 : 16;
-        q->issues[i] = realloc(q->issues[i], q->issue_capacity[i] * sizeof *q->issues[i]);
-    }
+    MAKE_ROOM(q->issues[i], q->issue_count[i], q->issue_capacity[i]);
     struct issue *n = &q->issues[i][q->issue_count[i]++];
     *n = (struct issue){q->issued[i], site, sums, 0, o->registers != NULL};
     if (!q->is_fenced[i] && first_time(w->block->launch->module->info, site, ~5u))
         diagnose(w, site, lowest_lane(w->live), "error", "sync", "Execute wgmma.fence.sync.aligned before the first wgmma, and again whenever registers of sums or of A have been written.",
                  "a wgmma without a wgmma.fence before it: it may read its registers before they are written");
-    if (!w->block->launch->module->info->sanitize) return;
+    if (!is_watched(w->block)) return;
     w->step++;
     n->reads = read_begins(w, site, lowest_lane(w->live));
     if (!o->registers) wgmma_watch_operand(w, site, o->a, ROWS * i, ROWS, words, o->how & WGMMA_A_BY_COLUMNS);
@@ -121,10 +118,7 @@ void rt_wgmma(struct warp *w, u32 site, struct mma how, u32 sums, struct wgmma_o
     q->sums[sums].last[i] = q->issued[i];
     record_issue(w, q, site, how, sums, &o);
     if (number == q->count) {
-        if (q->count == q->capacity) {
-            q->capacity = q->capacity ? q->capacity * 2 : 16;
-            q->products = realloc(q->products, q->capacity * sizeof *q->products);
-        }
+        MAKE_ROOM(q->products, q->count, q->capacity);
         q->products[q->count++] = (struct product){how, o.a, o.b, o.how, sums, site, 0, o.registers ? malloc(WARPGROUP * ROWS * row_words * sizeof(u32)) : NULL};
     }
     struct product *p = &q->products[number];
@@ -157,10 +151,7 @@ void rt_wgmma_touched(struct warp *w, u32 site, u32 product, int how) {
 void rt_wgmma_commit(struct warp *w) {
     struct wgmma *q = wgmma_of(w);
     const u32 i = w->index % WARPGROUP;
-    if (q->committed[i] == q->commit_capacity[i]) {
-        q->commit_capacity[i] = q->commit_capacity[i] ? q->commit_capacity[i] * 2 : 64;
-        q->commits[i] = realloc(q->commits[i], q->commit_capacity[i] * sizeof *q->commits[i]);
-    }
+    MAKE_ROOM(q->commits[i], q->committed[i], q->commit_capacity[i]);
     q->commits[i][q->committed[i]++] = q->issued[i];
 }
 

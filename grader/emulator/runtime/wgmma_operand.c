@@ -35,7 +35,7 @@ static const u8 *chunk(struct warp *w, u32 site, const struct layout *l, u32 off
     if (UNLIKELY(at < SHARED_START) && first_time(w->block->launch->module->info, site, ~8u)) /* no fault on a GPU */
         diagnose(w, site, lowest_lane(w->live), "error", "memory", "Make the descriptor's start from the address of the tile (__cvta_generic_to_shared).",
                  "wgmma read address %u of shared memory; the kernel's variables begin at %u, after the system's", at, SHARED_START);
-    if (UNLIKELY(l->is_target) && !w->block->launch->module->info->sanitize && bulk_under_way(w->block, at, at + 16, &copy, &thread) && first_time(w->block->launch->module->info, site, copy))
+    if (UNLIKELY(l->is_target) && !is_watched(w->block) && bulk_under_way(w->block, at, at + 16, &copy, &thread) && first_time(w->block->launch->module->info, site, copy))
         diagnose(w, site, lowest_lane(w->live), "error", "sync",
                  "Wait at the copy's barrier object before the wgmma, and for the wgmma's group before the next copy overwrites its tile.",
                  "wgmma read offset %u of shared memory while the bulk copy to it by thread %u at line %u was under way", at, thread,
