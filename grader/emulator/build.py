@@ -146,8 +146,8 @@ def compile_program(
             per_thread = bool(_per_thread_names(units[i]))
             for text, name, level in module_sources(translation, prefix, glue, per_thread):
                 objects.append(pool.submit(compile_c, text, written / f"{name}.c", level, run, work))
-            kept, compilations = template_objects(translation.templates, translation.header, run, written)
-            lent += kept
+            cached, compilations = template_objects(translation.templates, translation.header, run, written)
+            lent += cached
             objects += map(pool.submit, compilations)
         logs += [info.result()[1] for info in infos]
         for i, unit in enumerate(units):

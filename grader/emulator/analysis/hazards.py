@@ -131,8 +131,8 @@ def _through(block: Block, state: _State, products: Mapping[int, _Product], repo
                 flying[instr.index], is_fenced = 0, False
             elif is_wgmma(instr, "commit_group"):
                 flying = {p: min(groups + 1, _MAX_GROUPS) for p, groups in flying.items()}
-            elif is_wgmma(instr, "wait_group") and isinstance(kept := instr.operands[-1], Imm):
-                flying = {p: groups for p, groups in flying.items() if groups <= kept.value}
+            elif is_wgmma(instr, "wait_group") and isinstance(left := instr.operands[-1], Imm):
+                flying = {p: groups for p, groups in flying.items() if groups <= left.value}
             elif is_wgmma(instr, "fence"):
                 dirty, is_fenced = {}, True
             continue

@@ -109,18 +109,20 @@ class Raw:
                 self._deliver(w, item, t, names)
 
     def _deliver(self, w: Writer, item: Reg, t: str, names: list[str]) -> None:
-        bits, kept = BITS[t], BITS[w.function.registers[item.name]]
+        bits, register_bits = BITS[t], BITS[w.function.registers[item.name]]
         sign = "s" if is_signed(t) and bits < 64 else "u"
         if self.uniform:
             if sign == "s" and bits < 32:
-                wide = 64 if kept == 64 else 32
+                wide = 64 if register_bits == 64 else 32
                 w.put_scalar(
-                    item, f"s{64 if kept == 64 else 32 if kept == 32 else 16}", f"(i{wide})(i32)(i{bits}){names[0]}"
+                    item,
+                    f"s{64 if register_bits == 64 else 32 if register_bits == 32 else 16}",
+                    f"(i{wide})(i32)(i{bits}){names[0]}",
                 )
-            elif sign == "s" and kept == 64:
+            elif sign == "s" and register_bits == 64:
                 w.put_scalar(item, "s64", f"(i64)(i32){names[0]}")
             else:
-                w.put_scalar(item, "u64" if 64 in (bits, kept) else "u32", names[0])
+                w.put_scalar(item, "u64" if 64 in (bits, register_bits) else "u32", names[0])
         elif bits == 64:
             w.put(item, "u64", lambda i: names[i])
         elif sign == "u":
@@ -129,7 +131,7 @@ class Raw:
             w.put(item, "s32", lambda i: f"(VI){names[i]}")
         else:
             shift = 32 - bits
-            w.put(item, "s16" if kept == 16 else "s32", lambda i: f"((VI){names[i]} << {shift} >> {shift})")
+            w.put(item, "s16" if register_bits == 16 else "s32", lambda i: f"((VI){names[i]} << {shift} >> {shift})")
 
 
 def scalar_read(p: str, offset: int | str, bits: int) -> str:

@@ -123,22 +123,22 @@ class FormWriter(Writer):
 
     def _copies(self, web: int) -> Iterator[tuple[str, str]]:
         """The C variables of a web, each with its cell in the frame."""
-        kept, shape, place = self.declared(self.values.register[web]), self.web_shape(web), self.places[web]
+        stored, shape, place = self.stored_type(self.values.register[web]), self.web_shape(web), self.places[web]
         parts = [""]
-        if kept != "pred" and shape.kind is Kind.VECTOR:
-            parts = [f"_{i}" for i in self.pieces(kept)]
-        elif kept != "pred" and shape.is_dynamic:
+        if stored != "pred" and shape.kind is Kind.VECTOR:
+            parts = [f"_{i}" for i in self.pieces(stored)]
+        elif stored != "pred" and shape.is_dynamic:
             parts = ["", "_s"]
         for part in parts:
             yield f"{self.name(web)}{part}", self._in_frame(web, place, part)
 
     def _declare(self, web: int) -> str:
-        kept, name, shape = self.declared(self.values.register[web]), self.name(web), self.web_shape(web)
-        if kept == "pred":
+        stored, name, shape = self.stored_type(self.values.register[web]), self.name(web), self.web_shape(web)
+        if stored == "pred":
             return f"u32 {name};"
-        form = FORMS[kept]
+        form = FORMS[stored]
         if shape.kind is Kind.VECTOR:
-            return f"{form.vector} {', '.join(f'{name}_{i}' for i in self.pieces(kept))};"
+            return f"{form.vector} {', '.join(f'{name}_{i}' for i in self.pieces(stored))};"
         return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.is_dynamic else "")
 
     def _hold(self, block: Block) -> int:
@@ -192,28 +192,28 @@ class FormWriter(Writer):
                 self.as_row(partial(write, web))
 
     def _spill_web(self, web: int) -> None:
-        kept = self.declared(self.values.register[web])
+        stored = self.stored_type(self.values.register[web])
         general, shape = self.frame.general.shape[web], self.web_shape(web)
-        if kept == "pred" or general.kind is not Kind.VECTOR:
+        if stored == "pred" or general.kind is not Kind.VECTOR:
             self.line(f"{self.frame_cell(web)} = {self.cell(web)};")
-            if kept != "pred" and general.is_dynamic:
+            if stored != "pred" and general.is_dynamic:
                 stride = self.cell(web, "_s") if shape.is_dynamic else str(shape.stride)
                 self.line(f"{self.frame_cell(web, '_s')} = {stride};")
             return
-        for i in self.pieces(kept):
+        for i in self.pieces(stored):
             self.line(f"{self.frame_cell(web, f'_{i}')} = {self.web_piece(web, i)};")
 
     def _reload_web(self, web: int) -> None:
-        kept = self.declared(self.values.register[web])
+        stored = self.stored_type(self.values.register[web])
         general, shape = self.frame.general.shape[web], self.web_shape(web)
         dynamic = shape.is_dynamic
-        if kept == "pred" and shape.kind is Kind.UNIFORM and general.kind is Kind.VECTOR:
+        if stored == "pred" and shape.kind is Kind.UNIFORM and general.kind is Kind.VECTOR:
             # Lanes that have left keep their bits, so only those of m count.
             self.line(f"{self.cell(web)} = -(u32)(({self.frame_cell(web)} & m) != 0);")
-        elif kept == "pred" or general.kind is Kind.UNIFORM:
+        elif stored == "pred" or general.kind is Kind.UNIFORM:
             self.line(f"{self.cell(web)} = {self.frame_cell(web)};")
         elif shape.kind is Kind.VECTOR:
-            for i in self.pieces(kept):
+            for i in self.pieces(stored):
                 self.line(f"{self.cell(web, f'_{i}')} = {self.frame_cell(web, f'_{i}')};")
         elif general.kind is Kind.AFFINE:
             self.line(f"{self.cell(web)} = {self.frame_cell(web)};")
@@ -221,7 +221,7 @@ class FormWriter(Writer):
                 stride = self.frame_cell(web, "_s") if general.stride is None else str(general.stride)
                 self.line(f"{self.cell(web, '_s')} = {stride};")
         else:  # a vector in the frame, affine here: any two neighbouring live lanes determine it
-            t = FORMS[kept].scalar
+            t = FORMS[stored].scalar
             lanes = f"((const {t} *)&{self.frame_cell(web, '_0')})"
             first = f"{lanes}[__builtin_ctz(m)]"
             if shape.kind is Kind.UNIFORM:

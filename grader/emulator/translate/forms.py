@@ -74,7 +74,7 @@ class _FunctionText:
             apart_rules = ShapeRules(linear=False, per_lane_params=per_lane, floats=floats, apart=True)
             slow = analyse(ssa, apart_rules, apart=True)
         arguments = [v for v in function.variables if v.space == "param"]
-        self.frame = Frame(ssa, slow, self._kept, arguments)
+        self.frame = Frame(ssa, slow, self._stored_type, arguments)
         needed = self._slow_blocks(graph, general, values, bool(wrap_checks))
         texts = {}
         if needed:
@@ -118,7 +118,7 @@ class _FunctionText:
         threads, *_ = self.function.required_threads or self.function.max_threads or (1,)
         return threads % 32 == 0
 
-    def _kept(self, register: str) -> str:
+    def _stored_type(self, register: str) -> str:
         return "pred" if register == CARRY else storage(self.function.registers.get(register, "b32"))
 
     def _slow_blocks(self, graph: Graph, general: Values, linear: Values, wrap_checks: bool) -> set[int]:

@@ -23,11 +23,13 @@ FORMALS = 8  # offset in the frame
 
 
 class Frame:
-    """The place of each web. `kept` returns the type in which a register is stored; `arguments` are the .param variables
-    of calls."""
+    """The place of each web. `stored_type` returns the type in which a register is stored; `arguments` are the .param
+    variables of calls."""
 
-    def __init__(self, ssa: Ssa, general: Values, kept: Callable[[str], str], arguments: Iterable[Variable]) -> None:
-        self.ssa, self.general, self.kept = ssa, general, kept
+    def __init__(
+        self, ssa: Ssa, general: Values, stored_type: Callable[[str], str], arguments: Iterable[Variable]
+    ) -> None:
+        self.ssa, self.general, self.stored_type = ssa, general, stored_type
         self.size = _HEADER_BYTES
         self.arguments: dict[str, int] = {}
         for variable in arguments:
@@ -37,10 +39,10 @@ class Frame:
         self.places = self._place(general, crossing)
 
     def bytes_of(self, web: int, shape: Shape) -> int:
-        kept = self.kept(self.general.register[web])
-        if kept == "pred" or shape.kind is not Kind.VECTOR:
+        stored = self.stored_type(self.general.register[web])
+        if stored == "pred" or shape.kind is not Kind.VECTOR:
             return SCALAR_BYTES
-        return ROW_BYTES * (2 if FORMS[kept].wide else 1)
+        return ROW_BYTES * (2 if FORMS[stored].wide else 1)
 
     def _place(self, values: Values, webs: list[int]) -> dict[int, int]:
         """Give each web a place, scalars first, so that rows stay aligned to vectors without gaps between them."""

@@ -101,7 +101,7 @@ class Operands:
 
     # ---- variables ------------------------------------------------------------------------------------------------
 
-    def declared(self, name: str) -> str:
+    def stored_type(self, name: str) -> str:
         kind = "pred" if name == CARRY else self.function.registers.get(name)
         if kind is None:
             raise self.refuse(f"the register {name}, which is not declared,")
@@ -123,11 +123,11 @@ class Operands:
         return f"{stem}_w{web}"
 
     def _in_frame(self, web: int, place: int, part: str) -> str:
-        kept = self.declared(self.values.register[web])
+        stored = self.stored_type(self.values.register[web])
         base = offset_hole(place) if self.in_row else str(place)
         if part == "_s":
             return f"(*(i64 *)(F + {base} + 8))"
-        kind = "u32" if kept == "pred" else FORMS[kept].vector if part else FORMS[kept].scalar
+        kind = "u32" if stored == "pred" else FORMS[stored].vector if part else FORMS[stored].scalar
         at = f" + {int(part[1:]) * 4 * self.lanes}" if part else ""
         return f"(*({kind} *)(F + {base}{at}))"
 
@@ -162,26 +162,26 @@ class Operands:
         if is_special(operand.name):
             return f"(({form.scalar})({self._special(operand, special_scalar(operand.name))}))"
         web = self.web(operand)
-        kept = self.declared(operand.name)
-        return self._convert_scalar(self.cell(web), kept, t)
+        stored = self.stored_type(operand.name)
+        return self._convert_scalar(self.cell(web), stored, t)
 
-    def _convert_scalar(self, text: str, kept: str, t: str) -> str:
-        if kept == "pred":
+    def _convert_scalar(self, text: str, stored: str, t: str) -> str:
+        if stored == "pred":
             raise self.refuse()
         form = FORMS[t]
-        if kept == "f32" and t == "f32":
+        if stored == "f32" and t == "f32":
             return text
-        if kept == "f64" and t == "f64":
+        if stored == "f64" and t == "f64":
             return text
-        if kept == "f32":
+        if stored == "f32":
             text = f"f2u({text})"
-        elif kept == "f64":
+        elif stored == "f64":
             text = f"d2q({text})"
         if t == "f32":
             return f"u2f({text})"
         if t == "f64":
             return f"q2d({text})"
-        if BITS[t] == 16 and BITS[kept] >= 16:
+        if BITS[t] == 16 and BITS[stored] >= 16:
             return f"((i32)(i16){text})" if t == "s16" else f"((u32)(u16){text})"
         if BITS[t] == 8:
             return f"((i32)(i8){text})" if t == "s8" else f"((u32)(u8){text})"
@@ -251,10 +251,10 @@ class Operands:
         if is_special(operand.name):
             special = special_vector(operand.name, i, linear=self.form == "linear", lanes=self.lanes)
             return f"(({form.vector}){self._special(operand, special)})"
-        kept = self.declared(operand.name)
-        if FORMS[kept].wide and not form.wide:  # a 64-bit register read by a narrower instruction
+        stored = self.stored_type(operand.name)
+        if FORMS[stored].wide and not form.wide:  # a 64-bit register read by a narrower instruction
             text = f"narrow_q({self.piece(operand, 2 * i)}, {self.piece(operand, 2 * i + 1)})"
-        elif form.wide and not FORMS[kept].wide:
+        elif form.wide and not FORMS[stored].wide:
             raise self.refuse()
         else:
             text = self.piece(operand, i)
@@ -273,13 +273,13 @@ class Operands:
         return self.web_piece(self.web(operand), i)
 
     def web_piece(self, web: int, i: int) -> str:
-        kept = self.declared(self.values.register[web])
+        stored = self.stored_type(self.values.register[web])
         shape = self.web_shape(web)
         if shape.kind is Kind.UNIFORM:
-            return f"{FORMS[kept].broadcast}({self.cell(web)})"
+            return f"{FORMS[stored].broadcast}({self.cell(web)})"
         if shape.kind is Kind.AFFINE:
             stride = self.cell(web, "_s") if shape.stride is None else f"({shape.stride})"
-            if FORMS[kept].wide:
+            if FORMS[stored].wide:
                 return f"(BQ({self.cell(web)}) + IOTAQ({i}) * BQ((u64)(i64){stride}))"
             return f"(BU({self.cell(web)}) + IOTA({i}) * BU((u32){stride}))"
         return self.cell(web, f"_{i}")

@@ -30,9 +30,9 @@ def mov(w: Writer, instr: Instr) -> None:
         return
     if isinstance(a, Reg) and isinstance(d, Reg) and a.name in w.function.registers:
         # A move between registers stored in the same type uses that type, so that no bits are reinterpreted twice.
-        kept = storage(w.function.registers[a.name])
-        if kept == w.declared(d.name) and kept != "pred":
-            t = kept
+        stored = storage(w.function.registers[a.name])
+        if stored == w.stored_type(d.name) and stored != "pred":
+            t = stored
     w.op(instr, t, [(a, t)], lambda s, x: x)
 
 

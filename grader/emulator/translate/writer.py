@@ -87,32 +87,32 @@ class Writer(Operands):
             return
         web = self.result_web(operand)
         shape = self.web_shape(web)
-        kept = self.declared(self.values.register[web])
-        text = self._store_scalar(text, t, kept)
+        stored = self.stored_type(self.values.register[web])
+        text = self._store_scalar(text, t, stored)
         if shape.kind is Kind.VECTOR:
-            for i in self.pieces(kept):
-                self._put_piece(web, kept, i, f"{FORMS[kept].broadcast}({text})")
+            for i in self.pieces(stored):
+                self._put_piece(web, stored, i, f"{FORMS[stored].broadcast}({text})")
             return
         self.line(f"{self.cell(web)} = {text};")
         if shape.is_dynamic:
             self.line(f"{self.cell(web, '_s')} = {stride};")
 
-    def _store_scalar(self, text: str, t: str, kept: str) -> str:
-        if t in ("f32", "f64") and t == kept:
+    def _store_scalar(self, text: str, t: str, stored: str) -> str:
+        if t in ("f32", "f64") and t == stored:
             return text
         if t == "f32":
             text = f"f2u({text})"
         elif t == "f64":
             text = f"d2q({text})"
-        if BITS[t] == 16 and not FORMS[kept].wide:
+        if BITS[t] == 16 and not FORMS[stored].wide:
             text = f"(u16)({text})"
-        elif BITS[t] == 8 and not FORMS[kept].wide:
+        elif BITS[t] == 8 and not FORMS[stored].wide:
             text = f"(u8)({text})"
-        if kept == "f32":
+        if stored == "f32":
             return f"u2f({text})"
-        if kept == "f64":
+        if stored == "f64":
             return f"q2d({text})"
-        return f"({FORMS[kept].scalar})({text})"
+        return f"({FORMS[stored].scalar})({text})"
 
     def put(self, operand: Operand, t: str, piece: Callable[[int], str]) -> None:
         """Write the store of a vector value to a register; `piece` returns its pieces as C vectors of type `t`."""
@@ -120,16 +120,16 @@ class Writer(Operands):
             return
         web = self.result_web(operand)
         assert self.web_shape(web).kind is Kind.VECTOR, (self.instr, str(self.web_shape(web)))
-        kept = self.declared(self.values.register[web])
-        if FORMS[kept].wide != FORMS[t].wide:
-            if FORMS[kept].wide:  # a narrow value into a 64-bit register: ld, cvt
+        stored = self.stored_type(self.values.register[web])
+        if FORMS[stored].wide != FORMS[t].wide:
+            if FORMS[stored].wide:  # a narrow value into a 64-bit register: ld, cvt
                 signed = t[0] == "s"
                 temps = [self.fresh() for _ in self.pieces(t)]
                 for i, name in enumerate(temps):
                     self.line(f"{FORMS[t].vector} {name} = {piece(i)};")
                 widen = "widen_i" if signed else "widen_u"
-                for i in self.pieces(kept):
-                    self._put_piece(web, kept, i, f"(VQ){widen}_{half_of(i)}({temps[i // 2]})")
+                for i in self.pieces(stored):
+                    self._put_piece(web, stored, i, f"(VQ){widen}_{half_of(i)}({temps[i // 2]})")
                 return
             raise self.refuse()
         if self.blend is not None:
@@ -137,16 +137,16 @@ class Writer(Operands):
             for i, name in enumerate(temps):
                 self.line(f"{FORMS[t].vector} {name} = {piece(i)};")
             for i, name in enumerate(temps):
-                self._put_piece(web, kept, i, _trimmed(name, t))
+                self._put_piece(web, stored, i, _trimmed(name, t))
             return
         # A piece's text may read the register that it replaces (add r, r, 1). It reads only the same piece, so writing
         # in place is safe; handlers of instructions that mix pieces use temporaries.
         for i in self.pieces(t):
-            self._put_piece(web, kept, i, _trimmed(piece(i), t))
+            self._put_piece(web, stored, i, _trimmed(piece(i), t))
 
-    def _put_piece(self, web: int, kept: str, i: int, text: str) -> None:
+    def _put_piece(self, web: int, stored: str, i: int, text: str) -> None:
         name = self.cell(web, f"_{i}")
-        form = FORMS[kept]
+        form = FORMS[stored]
         text = f"({form.vector})({text})"
         if self.needs_blend(web):
             select = {"VU": "SELU", "VF": "SELF", "VQ": "SELQ", "VD": "SELD"}[form.vector]
