@@ -232,10 +232,10 @@ def test_the_device_node_is_the_gpus_own_number(monkeypatch: pytest.MonkeyPatch)
     ("machine", "visible", "reason"),
     [
         (Machine(refused="nvmlInit"), None, "there is no NVIDIA driver"),
-        (Machine(gpus=0), None, "the driver sees none"),
-        (Machine(), "-1", "CUDA_VISIBLE_DEVICES=-1 leaves none of 1"),
+        (Machine(gpus=0), None, "the driver reports none"),
+        (Machine(), "-1", "CUDA_VISIBLE_DEVICES=-1 selects none (the driver reports 1)"),
         (Machine(), "MIG-0f0e0d0c", "CUDA_VISIBLE_DEVICES=MIG-0f0e0d0c names a MIG instance"),
-        (Machine(sliced=True), None, "MIG divides it"),
+        (Machine(sliced=True), None, "MIG divides the GPU"),
     ],
 )
 def test_why_there_is_no_gpu_is_told(

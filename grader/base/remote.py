@@ -47,8 +47,8 @@ class Remote:
             )
         except OSError as error:
             raise MachineFault(
-                f"The grader cannot start a Python process: {sys.executable}: {error.strerror}; this user must be "
-                "able to run that interpreter, and the machine must have room for a process."
+                f"The grader cannot start a Python process: {sys.executable}: {error.strerror}; check that "
+                "this user may run that interpreter, and that the machine has room for another process."
             ) from error
         theirs.close()
 

@@ -82,8 +82,8 @@ def _lines(
 def _conflicts(access: AccessEvent, share: float) -> str:
     needed = (access.units - access.excess) / access.requests
     text = (
-        f"{_what(access)} take {_number(access.units / access.requests)} wavefronts a request where "
-        f"{_number(needed)} would do ({access.excess:,} bank conflicts, {share:.0%} of the kernel's)"
+        f"{_what(access)} take {_number(access.units / access.requests)} wavefronts per request where "
+        f"{_number(needed)} are enough ({access.excess:,} bank conflicts, {share:.0%} of the kernel's)"
     )
     if access.stride is None:
         return f"{text}: the lanes' addresses are not evenly spaced. Let neighbouring lanes use neighbouring words."
@@ -105,8 +105,8 @@ def _banks(stride: int) -> int:
 def _uncoalesced(access: AccessEvent, share: float) -> str:
     needed = (access.units - access.excess) / access.requests
     text = (
-        f"{_what(access)} touch {_number(access.units / access.requests)} sectors of {_SECTOR_BYTES} bytes a request "
-        f"where {_number(needed)} would do ({share:.0%} of the kernel's excess)"
+        f"{_what(access)} touch {_number(access.units / access.requests)} sectors of {_SECTOR_BYTES} bytes per request "
+        f"where {_number(needed)} are enough ({share:.0%} of the kernel's excess)"
     )
     if access.operation == "async_copy" and access.stride == access.bytes:
         return (
@@ -123,9 +123,9 @@ def _uncoalesced(access: AccessEvent, share: float) -> str:
         if access.stride is None
         else f"lanes are {access.stride} bytes apart"
     )
-    remedy = "Let threadIdx.x walk along the row: neighbouring lanes, neighbouring elements"
+    remedy = "Let threadIdx.x run along the row, so that neighbouring lanes access neighbouring elements"
     if access.operation == "load":
-        remedy += "; where columns are needed, load rows into a shared tile and read that transposed"
+        remedy += "; where columns are needed, load rows into a shared tile and read the tile transposed"
     else:
         remedy += "; transpose in a shared tile before storing"
     if access.bytes < 16 and access.stride is not None and abs(access.stride) >= 16:
@@ -139,8 +139,8 @@ def _atomics(accesses: Iterable[AccessEvent], named: Named) -> Iterator[str]:
         waiting = access.excess / access.requests
         if waiting >= _SAME_ADDRESS:
             yield (
-                f"{named(access.file)}:{access.line}: at this shared atomic {_number(waiting)} lanes of a warp wait "
-                "for others with the same address. Combine within the warp first (__shfl_down_sync, "
+                f"{named(access.file)}:{access.line}: at this atomic on shared memory, {_number(waiting)} lanes of a "
+                "warp wait for others with the same address. Combine within the warp first (__shfl_down_sync, "
                 "__reduce_add_sync), or give each warp its own counters."
             )
 

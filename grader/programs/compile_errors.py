@@ -67,7 +67,7 @@ def failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> s
                 f"It calls {function} from {library}, which this assignment forbids: write that computation yourself."
             )
     if undefined == ["main"]:
-        return "It has no function main: a program's work begins there."
+        return "It has no function main, in which every program begins: write one."
     if undefined:
         return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
     if "was stopped after" in log:

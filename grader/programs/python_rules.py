@@ -172,7 +172,7 @@ def _judged(
         case ast.Name(id=name) if name in _BUILT_INS or _is_dunder(name):
             yield node.lineno, f"uses {name}", _OWN_CODE
         case ast.FunctionDef(name=name) if name in kernels and _LIBRARY_KERNEL.match(name):
-            yield node.lineno, f"defines {name}", "kernels of libraries have such names: give it another name"
+            yield node.lineno, f"defines {name}", "libraries' kernels have such names; give it another name"
         case ast.BinOp(op=ast.MatMult()):
             yield node.lineno, "multiplies matrices", _ON_THE_GPU
         case ast.Attribute(value=value, attr=name):

@@ -112,7 +112,9 @@ def _copy(program: Path, to: Path) -> Path:
     try:
         shutil.copyfile(program, to)
     except OSError as error:
-        raise MachineFault(f"{to.parent} has no room for a copy of the program: {error.strerror}.") from error
+        raise MachineFault(
+            f"{to.parent} has no room for a copy of the program: {error.strerror}; free some."
+        ) from error
     to.chmod(0o555)
     return to
 
@@ -147,7 +149,9 @@ def _lent(input_file: Path, folder: Path) -> Iterator[Path]:
         try:
             shutil.copyfile(original, other)
         except OSError as error:
-            raise MachineFault(f"{folder} has no room for a copy of {input_file}: {error.strerror}.") from error
+            raise MachineFault(
+                f"{folder} has no room for a copy of {input_file}: {error.strerror}; free some."
+            ) from error
     try:
         yield other
     finally:

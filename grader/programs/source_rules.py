@@ -263,7 +263,7 @@ def judge_file(
         lines = list(itertools.islice(own_lines(text, source), _MAX_LINES))
     found = list(judge(lines, rules, known, computed))
     if len(lines) == _MAX_LINES:
-        what = f"comes to more than {_MAX_LINES:,} lines when preprocessed: the rest was not examined"
+        what = f"has more than {_MAX_LINES:,} lines after preprocessing: the rest was not examined"
         refuses = any(rule.action == "refuse" for rule in rules)
         found.append(Violation(lines[0].file, 1, what, "no honest program is that long", refuses, True))
     return found

@@ -65,9 +65,9 @@ def start(package: str, arguments: Sequence[str]) -> int:
 _ADVICE = (
     (
         "'function' object is not subscriptable",
-        "a function that is launched as kernel[grid](...) needs @triton.jit above",
+        "a function that is launched as kernel[grid](...) needs @triton.jit above its def",
     ),
-    ("ndarray", "kernels take arrays in device memory: copy values there with from_numpy, make room with empty"),
+    ("ndarray", "kernels take arrays in device memory: copy values there with from_numpy, or make an array with empty"),
 )
 """Parts of Python's and Triton's error messages, each with advice on the program."""
 

@@ -196,7 +196,7 @@ def test_advice_on_conflicts_names_line_stride_and_padding(tmp_path: Path) -> No
 def test_advice_on_strided_global_loads_says_what_would_do(tmp_path: Path) -> None:
     (sentence,) = advised("global_stride8", tmp_path)
     assert f":{line_of('// strided global load')}: global loads of 4 bytes touch 32 sectors" in sentence
-    assert "where 4 would do" in sentence
+    assert "where 4 are enough" in sentence
     assert "lanes are 32 bytes apart" in sentence
 
 

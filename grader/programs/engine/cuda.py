@@ -95,14 +95,14 @@ def no_gpu_reason() -> str:
         if not there:
             return "there is no NVIDIA driver"
         if (count := pynvml.nvmlDeviceGetCount()) == 0:
-            return "the driver sees none"
+            return "the driver reports none"
         wanted = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         if "MIG-" in wanted:
             return f"CUDA_VISIBLE_DEVICES={wanted} names a MIG instance, and only whole GPUs can be used"
         if not (visible := _visible(count)):
-            return f"CUDA_VISIBLE_DEVICES={wanted} leaves none of {count}"
+            return f"CUDA_VISIBLE_DEVICES={wanted} selects none (the driver reports {count})"
         if any(_is_sliced(pynvml.nvmlDeviceGetHandleByIndex(index)) for index in visible):
-            return "MIG divides it, and only whole GPUs can be used"
+            return "MIG divides the GPU, and only whole GPUs can be used"
         return "none answers (see nvidia-smi)"
 
 
