@@ -90,7 +90,7 @@ def generate_testcases(tests: str, *, assignment: str | None, force: bool, oracl
 
 
 def verify_testcases(tests: str | None, *, assignment: str | None, full: bool) -> tuple[str, bool]:
-    """Check files on disk. Return a report, and whether all files are right."""
+    """Check files on disk. Return a report, and whether all files are correct."""
     rules = chosen_assignment(assignment)
     suite = suite_of(rules)
     files = TestcaseFiles.beside(suite)

@@ -163,13 +163,13 @@ def _run_probe(engine: CudaEngine | EmulatorEngine) -> str:
         began = time.monotonic()
         built = compile_own(engine, _PROBE, folder, ["-O1"])
         if not built.ok:
-            raise GraderFault(f"a three-line kernel does not compile: {built.log.strip()[:400]}")
+            raise GraderFault(f"a small test program does not compile: {built.log.strip()[:400]}")
         launch = engine.launch(folder / OWN_PROGRAM, [], str(folder / "trace.jsonl"))
         job = sandbox.Job(launch.command, folder, launch.environment, readable=launch.readable, devices=launch.devices)
         outcome = sandbox.run(job, sandbox.Limits(wall_s=60))
         if outcome.stdout.strip() != _PROBE_SAYS:
             said = (outcome.stdout + outcome.stderr).strip()[:300] or "nothing"
-            raise GraderFault(f"a three-line kernel ended with {outcome.ending} and printed: {said}")
+            raise GraderFault(f"a small test program ended with {outcome.ending} and printed: {said}")
         return f"{engine.device}: compiled and ran a kernel in {time.monotonic() - began:.1f} s"
 
 

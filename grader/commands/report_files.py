@@ -21,7 +21,7 @@ def write_reports(records: Sequence[Record], html: Path | None, junit: Path | No
 
 
 def write(path: Path, text: str, what: str) -> None:
-    """Write `text` to `path`. Raises MachineFault, in whose message `what` names the kind of file."""
+    """Write `text` to `path`. Raises MachineFault, whose message calls the file `what`."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

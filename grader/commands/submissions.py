@@ -69,7 +69,7 @@ def grade_paths(
 
 
 def enter_points(path: Path, given: Sequence[str], note: str) -> Record:
-    """Enter points, given as `PART=POINTS`, into the record at `path`. Raises UsageError for another form."""
+    """Enter points, given as `PART=POINTS`, into the record at `path`. Raises UsageError if one has another form."""
     wanted: dict[str, float] = {}
     for word in given:
         part, _, number = word.partition("=")

@@ -1,4 +1,4 @@
-"""Content that is the same for all clients, prepared once: the board after each change, and the files of the pages."""
+"""Content that is the same for all clients, prepared once: the board after each change, and the static files."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class Screen(Log):
 
 @contextlib.contextmanager
 def shown() -> Iterator[View]:
-    """Show a view on stderr while the block runs."""
+    """Show the progress of a run on stderr while the block runs."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield Log(console)
