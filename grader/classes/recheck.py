@@ -91,7 +91,7 @@ def recheck(record: Record, tests: Sequence[str], draw: str, grade: Grade) -> Re
 
 
 def _better(before: TestRecord | None, now: TestRecord) -> TestRecord:
-    """Of two runs on the second draw, the one that counts: a run without a GPU time if there is one, else the faster."""
+    """Of two runs on the second draw, the one that counts: a run without a GPU time, else the faster one."""
     if before is None or now.gpu_ms is None:
         return now
     return now if before.gpu_ms is not None and now.gpu_ms < before.gpu_ms else before

@@ -65,7 +65,7 @@ def export_store(store: Store, target: Path) -> tuple[dict[str, int], list[str]]
 
 
 def _rows(store: Store, kind: str, lost: list[str]) -> Iterator[dict[str, Any]]:
-    """The rows of one kind. If the file is damaged, these are the rows before the damage, and a phrase is added to `lost`."""
+    """The rows of one kind. If the file is damaged, these are the rows before the damage, and `lost` names the rest."""
     try:
         cursor = store.execute(_QUERIES[kind])
         names = [column[0] for column in cursor.description]
