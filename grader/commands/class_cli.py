@@ -11,7 +11,7 @@ from grader.commands.options import BestOption, StoreOption
 
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="The store, an SQLite file.", show_default=False)]
 AssignmentOption = Annotated[
-    str | None, typer.Option("--assignment", metavar="NAME", help="The assignment, where the store holds several.")
+    str | None, typer.Option("--assignment", metavar="NAME", help="The assignment, if the store has several.")
 ]
 MetricOption = Annotated[
     str, typer.Option("--metric", metavar="NAME", help="speedup, gpu_ms, wall_s, occupancy, total or a rubric part.")
@@ -28,7 +28,7 @@ MixOption = Annotated[
 
 points = typer.Typer(no_args_is_help=True, help="Points that assistants enter by hand.")
 gradescope = typer.Typer(no_args_is_help=True, help="An autograder for Gradescope.")
-store = typer.Typer(no_args_is_help=True, help="Look after the store that holds a class's results.")
+store = typer.Typer(no_args_is_help=True, help="Maintain the store with a class's results.")
 
 
 @store.command("export")

@@ -47,8 +47,8 @@ sh grader/setup.sh               # once: installs the grader into .venv, with nv
 
 """
 _BEGIN_IN_PYTHON = """\
-For `{main}`, whose kernels are written in Triton, the first command is `sh grader/setup.sh triton`: it installs Triton,
-too. Then
+For `{main}`, whose kernels are written in Triton, the first command is `sh grader/setup.sh triton`, which also installs
+Triton. Then
 
 ```sh
 .venv/bin/grader check {main}

@@ -161,10 +161,10 @@ class Judge:
 
     # ---- reading ----
 
-    def line_of(self, ledger: Ledger, holds: int | None = None) -> dict[int, tuple[int, float | None]]:
+    def line_of(self, ledger: Ledger, including: int | None = None) -> dict[int, tuple[int, float | None]]:
         """The place in the queue and the predicted wait in seconds of every waiting upload, by number. The answer can
-        be half a second old; it always contains the upload `holds` if that waits."""
-        if time.monotonic() - self._line_at < _LINE_S and (holds is None or holds in self._line):
+        be half a second old, but not if upload number `including` is missing from it."""
+        if time.monotonic() - self._line_at < _LINE_S and (including is None or including in self._line):
             return self._line
         found: dict[int, tuple[int, float | None]] = {}
         for stage in Stage:

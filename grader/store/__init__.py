@@ -1,6 +1,6 @@
 """The store: one SQLite file that keeps a class's submissions, records and points. `database` explains how it works.
 
-Imports only `records` and `base`; it knows neither how a class is graded nor how results are reported.
+May import `records` and `base`; it knows neither how a class is graded nor how results are reported.
 """
 
 from grader.store.database import Store, default_store, open_store

@@ -54,7 +54,7 @@ def test_verdicts_then_times_then_the_board_and_what_changed(served: Served) -> 
 
     def unchanged() -> bool:
         etag = served.client.get("/board/part").headers["etag"]
-        return served.client.get("/board/part", headers={"if-none-match": etag}).status_code == 304
+        return bool(served.client.get("/board/part", headers={"if-none-match": etag}).status_code == 304)
 
     assert eventually(unchanged)  # the board may change once more between two requests
     assert served.client.get("/beamer").status_code == 200
