@@ -37,9 +37,7 @@ def has_result(instr: Instr) -> bool:
     if op in _NO_RESULT:
         # bar.red and barrier.red have a result
         return op in ("bar", "barrier") and "red" in instr.mods
-    if op == "cp":
-        return False
-    if op == "wmma" and instr.mods.action == "store":
+    if op == "cp" or (op == "wmma" and instr.mods.action == "store"):
         return False
     if op == "mbarrier":
         return instr.mods.action in ("arrive", "test_wait", "try_wait", "pending_count", "arrive_drop")

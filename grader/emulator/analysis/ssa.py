@@ -80,15 +80,6 @@ class Ssa:
                     if runner == idom[runner]:
                         break
                     runner = idom[runner]
-        if 0 in {s for b in blocks for s in b.successors}:  # the entry is a loop header
-            for b in blocks:
-                if 0 in b.successors:
-                    runner = b.number
-                    while True:
-                        frontier[runner].add(0)
-                        if runner == idom[runner]:
-                            break
-                        runner = idom[runner]
         sites: dict[str, list[int]] = {}
         for b in blocks:
             for name in sorted(self.kill[b.number]):  # sorted, so that builds are reproducible

@@ -169,9 +169,7 @@ class Operands:
         if stored == "pred":
             raise self.refuse()
         form = FORMS[t]
-        if stored == "f32" and t == "f32":
-            return text
-        if stored == "f64" and t == "f64":
+        if stored == t and t in ("f32", "f64"):
             return text
         if stored == "f32":
             text = f"f2u({text})"

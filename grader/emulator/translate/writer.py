@@ -121,28 +121,20 @@ class Writer(Operands):
         web = self.result_web(operand)
         assert self.web_shape(web).kind is Kind.VECTOR, (self.instr, str(self.web_shape(web)))
         stored = self.stored_type(self.values.register[web])
-        if FORMS[stored].wide != FORMS[t].wide:
-            if FORMS[stored].wide:  # a narrow value into a 64-bit register: ld, cvt
-                signed = t[0] == "s"
-                temps = [self.fresh() for _ in self.pieces(t)]
-                for i, name in enumerate(temps):
-                    self.line(f"{FORMS[t].vector} {name} = {piece(i)};")
-                widen = "widen_i" if signed else "widen_u"
-                for i in self.pieces(stored):
-                    self._put_piece(web, stored, i, f"(VQ){widen}_{half_of(i)}({temps[i // 2]})")
-                return
+        widens = FORMS[stored].wide and not FORMS[t].wide  # a narrow value into a 64-bit register: ld, cvt
+        if FORMS[t].wide and not FORMS[stored].wide:
             raise self.refuse()
-        if self.blend is not None:
-            temps = [self.fresh() for _ in self.pieces(t)]
-            for i, name in enumerate(temps):
-                self.line(f"{FORMS[t].vector} {name} = {piece(i)};")
-            for i, name in enumerate(temps):
-                self._put_piece(web, stored, i, _trimmed(name, t))
-            return
-        # A piece's text may read the register that it replaces (add r, r, 1). It reads only the same piece, so writing
-        # in place is safe; handlers of instructions that mix pieces use temporaries.
-        for i in self.pieces(t):
-            self._put_piece(web, stored, i, _trimmed(piece(i), t))
+        pieces = [piece(i) for i in self.pieces(t)]
+        if widens or self.blend is not None:
+            for i, text in enumerate(pieces):
+                pieces[i] = self.fresh()
+                self.line(f"{FORMS[t].vector} {pieces[i]} = {text};")
+        widen = "widen_i" if t[0] == "s" else "widen_u"
+        # Without these temporaries, a piece's text may read the register that it replaces (add r, r, 1). It reads only
+        # the same piece, so writing in place is safe; handlers of instructions that mix pieces use temporaries.
+        for i in self.pieces(stored):
+            text = f"(VQ){widen}_{half_of(i)}({pieces[i // 2]})" if widens else _trimmed(pieces[i], t)
+            self._put_piece(web, stored, i, text)
 
     def _put_piece(self, web: int, stored: str, i: int, text: str) -> None:
         name = self.cell(web, f"_{i}")
