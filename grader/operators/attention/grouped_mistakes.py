@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.attention.grouped import PACKED, Problem, problem_of
+from grader.operators.attention.grouped import PACKED, PACKED_KV, Problem, problem_of
 from grader.operators.attention.pass_mistakes import (
     Unless,
     changed,
@@ -135,6 +135,14 @@ def _packed_by_head(shape: Shape, unit: int) -> tuple[tuple[int, int], ...]:
     return tuple((batch * p.key_heads + other, number) for number, other in slots)
 
 
+def _kv_packed_by_head(shape: Shape, unit: int) -> tuple[tuple[int, int], ...]:
+    """The places that a program reads as K and V of a head if it takes [B, N, 2, H, d] for [B, N, H, 2, d]."""
+    p = problem_of(shape)
+    batch, head = divmod(unit, p.key_heads)
+    slots = (divmod(2 * head + number, p.key_heads) for number in range(2))
+    return tuple((batch * p.key_heads + other, 1 + number) for number, other in slots)
+
+
 def _as_float16(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
     mistaken = [F16.decode(BF16.encode(tensor).view(np.float16)) for tensor in tensors[:3]]
     o = F16.encode(forward(problem_of(shape), mistaken, rows))
@@ -171,6 +179,15 @@ def _places() -> list[Alternate]:
             lambda shape: problem_of(shape).layout != PACKED or one_key_head(shape),
             steps=("load_q", "load_k"),
             others=_packed_by_head,
+        ),
+        Alternate(
+            "kv_packed_by_head",
+            "It matches packed tensors that are read as [B, N, H, 2, d]: layout 2 has K and V as [B, N, 2, H, d], all "
+            "heads of K, then all of V.",
+            lambda shape, tensors, rows: np.asarray(forward(problem_of(shape), (tensors[0], *tensors[-2:]), rows)),
+            lambda shape: problem_of(shape).layout != PACKED_KV or one_key_head(shape),
+            steps=("load_k",),
+            others=_kv_packed_by_head,
         ),
         Alternate(
             "k_v_swapped",
