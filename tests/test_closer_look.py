@@ -231,6 +231,8 @@ def test_a_write_past_the_end_is_said_in_one_sentence_with_the_pointer_s_name() 
         "(4096 bytes, allocated at hw4.cu:107)."
     )
     assert sentence(found).endswith(f"of block (0,0,0) {message}.")
+    two = "    cudaMalloc(&d_q, bytes); cudaMalloc(&d_out, bytes);"
+    assert "past the end of `d_q` or `d_out` (4096 bytes" in sentence(found, lambda file, line: two * (line == 107))
 
 
 @pytest.mark.parametrize(

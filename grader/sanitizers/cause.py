@@ -102,9 +102,12 @@ def _allocated(said: re.Match[str], source_line: SourceLine) -> str:
 
 
 def _pointer(file: str, line: int, source_line: SourceLine) -> str:
-    """The pointer or array that the allocation at `line` sets, '' if it is not found. The call may span a few lines."""
-    found = _POINTER.search(" ".join(source_line(file, number) for number in range(line, line + _CALL_LINES)))
-    return found["pointer"] or found["array"] if found else ""
+    """The pointer or array that the allocation at `line` sets, or all of them if the line has several allocations; '' if
+    none is found. The call may span a few lines."""
+    calls = list(_POINTER.finditer(source_line(file, line)))
+    if not calls:
+        calls = list(_POINTER.finditer(" ".join(source_line(file, line + more) for more in range(_CALL_LINES))))[:1]
+    return "` or `".join(call["pointer"] or call["array"] for call in calls)
 
 
 def place(found: Diagnostic) -> str:
