@@ -45,7 +45,8 @@ def test_flags_that_change_the_program_are_kept(command: str, kept: tuple[str, .
 
 def test_dropped_flags_are_named_with_the_reason() -> None:
     assert notes_of("nvcc -lineinfo -lm a.cu") == ""
-    notes = notes_of("nvcc -lcublas -I/etc -I../peer --made-up -Xcompiler=-fplugin=evil.so hw4.cu")
+    notes = notes_of("nvcc -G -lcublas -I/etc -I../peer --made-up -Xcompiler=-fplugin=evil.so hw4.cu")
+    assert "-G is left out: kernels are built with optimization" in notes
     assert "-lcublas is left out: libraries are not linked" in notes
     assert "-I/etc is left out: it is outside the submission" in notes
     assert "-I../peer is left out" in notes

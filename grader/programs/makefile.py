@@ -34,7 +34,7 @@ _SEPARATE_VALUE = {
 _OURS = re.compile(
     r"-(arch|-gpu-architecture|code|-gpu-code|gencode|-generate-code|o|-output-file|ccbin|-compiler-bindir"
     r"|x|-x|m|-machine|t|-threads|c|-compile|dc|-device-c|dlink|-device-link|link|-link|MD|MMD|MP|M|MM|MF|MT"
-    r"|m32|m64|Xcudafe|Xnvlink|Xarchive|cudart|-cudart|run|-run|v|-verbose|keep|-keep|G|-device-debug|lib|-lib|shared|-shared|ptx|-ptx|cubin|-cubin)\b(=|$)"
+    r"|m32|m64|Xcudafe|Xnvlink|Xarchive|cudart|-cudart|run|-run|v|-verbose|keep|-keep|lib|-lib|shared|-shared|ptx|-ptx|cubin|-cubin)\b(=|$)"
 )
 _KEPT = re.compile(
     r"(-D|-U|--define-macro=|--undefine-macro=)[A-Za-z_][^,]*(,[A-Za-z_][^,]*)*|-O[0-3]?|--optimize=\d|-{1,2}std=[\w+]+"
@@ -153,6 +153,8 @@ def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
         return [(None, None if library in _SYSTEM_LIBRARIES else f"-l{library} is left out: libraries are not linked")]
     if flag.startswith(("-L", "--library-path=", "-Xlinker", "--linker-options")) or _OURS.match(flag):
         return [(None, None)]
+    if flag in {"-G", "--device-debug"}:
+        return [(None, f"{flag} is left out: kernels are built with optimization")]
     if _KEPT.fullmatch(flag):
         return [(flag, None)]
     return [(None, f"{_shortened(flag)} is left out: it is not one of the flags that the grader accepts")]

@@ -102,7 +102,7 @@ def _allocated(said: re.Match[str], source_line: SourceLine) -> str:
 
 
 def _pointer(file: str, line: int, source_line: SourceLine) -> str:
-    """The pointer or array that the allocation at `line` sets, or all of them if the line has several allocations; '' if
+    """The pointer or array that the allocation at `line` sets; all of them if the line has several allocations, '' if
     none is found. The call may span a few lines."""
     calls = list(_POINTER.finditer(source_line(file, line)))
     if not calls:
