@@ -65,9 +65,7 @@ def with_origin(found: Diagnostic, message: str, source_line: Callable[[str, int
     return f"{message}, launched at {file}:{begin + launch}{computed}"
 
 
-def _lines_near(
-    file: str, number: int, source_line: Callable[[str, int], str]
-) -> tuple[str, int, tuple[Line, ...]]:
+def _lines_near(file: str, number: int, source_line: Callable[[str, int], str]) -> tuple[str, int, tuple[Line, ...]]:
     """(the file's submitted name, the number of the first line, the lines) near line `number`."""
     name, begin = handed_in_name(file), max(1, number - _NEARBY_LINES)
     text = "\n".join(source_line(name, each) for each in range(begin, number + _NEARBY_LINES))
