@@ -11,11 +11,11 @@ from grader.operators.base import Step
 from grader.operators.returned import mistaken_rows
 
 EXPLAINED = 0.7
-"""Lost precision is recognised if the errors that it causes and the errors found have at least this correlation. It
-then explains half of the squared errors. By chance, sampled errors correlate by less than 0.1."""
+"""Lost precision counts as found if the errors that it would cause correlate at least this much with the errors in the
+output. A correlation of 0.7 explains half of the squared errors; unrelated errors correlate by less than 0.1."""
 
 Explanation = tuple[str, tuple[Step, ...]]
-"""A cause in words, and the steps of the computation that it makes suspect."""
+"""A cause in words, and the steps of the computation in which it may be, the likeliest first."""
 NOTHING: Explanation = "", ()
 LOST_PRECISION: Explanation = (
     "The values are close to the right ones: it looks like lost precision, such as a sum or a score kept in a smaller "
@@ -46,7 +46,7 @@ def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[S
             got = sample.got[sample.rows][:, columns]
             worst = max(worst, distance(got, values[:, columns], sample.near))
             if _energy(sample, values) > _energy(sample, sample.expected[sample.rows]) / 4:
-                worst = np.inf  # if rounding errors matter, the mistake must be clearly nearer than the right values
+                worst = np.inf  # else rounding errors alone could match the mistake
             if worst > best:
                 break
         if worst < best:  # among equals, the first one is the likeliest
@@ -86,7 +86,7 @@ def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sam
 
 
 def misplaced(operator: Operator, samples: list[Sample]) -> Explanation:
-    """Explain rows that hold right numbers in a wrong place, or times a factor."""
+    """Explain rows that hold the right values of another place, or the right values times a factor."""
     if (
         len(written := [s for s in samples if np.ptp(s.got[s.rows]) > 0]) == 1
         and written[0].unit == 0 < len(samples) - 1

@@ -1,11 +1,11 @@
 """Compares an output file with the expected one: the size first, then every value, in chunks.
 
-The program that wrote the output may be hostile. So the grader follows no link to it, accepts only a regular file with
-one name, reads no more than the expected size, and rejects a file that changes while it is read.
+The program that wrote the output may be hostile. So the grader follows no symbolic link, accepts only a regular file
+without further hard links, reads no more than the expected size, and rejects a file that changes while it is read.
 
 Expected files hold the float64 oracle's result, rounded to float32. The relative rounding error is at most 2^-24 (2e-7
 absolute for attention with values up to 3). The tolerance limits |got − expected| in float64, and for some assignments
-its root mean square, too.
+also its root mean square.
 """
 
 from __future__ import annotations

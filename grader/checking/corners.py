@@ -18,8 +18,8 @@ _WIDTH = 11
 
 
 def read_corners(operator: Operator, shape: Shape, expected: Path, got: Path, size: int) -> tuple[CornerRecord, ...]:
-    """Read the first `size` rows and columns of each output tensor of the first unit. Rows that are missing from the
-    program's output, or all rows if that is not a regular file, are also missing from the corner's `got`."""
+    """Read the first `size` rows and columns of each output tensor of the first unit. The corner's `got` lacks the rows
+    that the program's output lacks, and all rows if the output is not a regular file."""
     corners = []
     layouts = zip(operator.output_layouts(shape), operator.expected_layouts(shape), strict=True)
     with expected.open("rb", buffering=0) as reference:

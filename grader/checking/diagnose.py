@@ -5,9 +5,9 @@ It combines three kinds of evidence into a few sentences:
 - whether wrong rows equal right values in a wrong place (another batch or row, a transpose) or times a factor;
 - whether wrong rows equal one of the operator's alternates, that is, a known wrong way to compute it.
 
-A match counts only if every sampled wrong row agrees to about a tenth of the tolerance (or, if the tolerance is a
-multiple of rounding errors, to within these errors), or if lost precision explains most of the errors. So a diagnosis
-is a statement about the numbers, not a guess. Evidence that explains nothing is left out.
+A match counts only if every sampled wrong row agrees to about a tenth of the tolerance, or to within the rounding
+errors if the tolerance is a multiple of them. Lost precision counts only if it explains most of the errors. So a
+diagnosis is a statement about the numbers, not a guess. Evidence that explains nothing is left out.
 """
 
 from __future__ import annotations
@@ -41,11 +41,13 @@ COMPARED_VALUES = 32
 @dataclass(frozen=True)
 class Diagnosis:
     """The diagnosis of a wrong output. `where` says which values are wrong, and `cause` why; each is '' if unknown.
-    `steps` are the suspect steps of the computation, the likeliest first."""
+    `steps` are the suspect steps of the computation, the likeliest first. `matched`: the values equal those of a known
+    mistake."""
 
     where: str = ""
     cause: str = ""
     steps: tuple[Step, ...] = ()
+    matched: bool = False
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.where, self.cause)))
@@ -84,7 +86,7 @@ def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expect
             operator, shape, number, check.errors[number], input, expected, got, PRECISION_ROWS, only_wrong=False
         )
         cause, steps = by_rounding(operator, shape, number, samples)
-        return Diagnosis("", *((cause, steps) if cause else LOST_PRECISION))
+        return Diagnosis("", *((cause, steps, True) if cause else LOST_PRECISION))
     number, errors = next((i, e) for i, e in enumerate(check.errors) if e.wrong)
     tensors = which_tensors(check.errors)
     if check.nan == check.values:
@@ -117,8 +119,8 @@ def _cause(
     input: Path,
     expected: Path,
     got: Path,
-) -> tuple[str, tuple[Step, ...]]:
-    """Return (the cause, suspect steps), both empty if nothing explains the values."""
+) -> tuple[str, tuple[Step, ...]] | tuple[str, tuple[Step, ...], bool]:
+    """Return (the cause, suspect steps), both empty if nothing explains the values; whether they match a mistake."""
     if check.nan:
         return where_nan(check, operator, errors), ("weight",)
     if errors.zeros == errors.wrong and (copied := _begins_right(check, operator, shape, number)):
@@ -129,7 +131,7 @@ def _cause(
             "(cudaGetLastError after it), the grid size, and the copy back to the host."
         )
         some_columns, some_rows = (not (each > 0).all() for each in (errors.by_column, errors.by_row))
-        return cause, ("store",) if some_columns else ("row", "launch") if some_rows else ("launch",)
+        return cause, ("store",) if some_columns else ("grid", "row") if some_rows else ("launch",)
     if _begins_with_the_input(operator, shape, input, got):
         cause = (
             "The output begins with the input's own values: the results never reached the array that was written. "
@@ -147,10 +149,11 @@ def _cause(
         more = draw_samples(operator, shape, number, errors, input, expected, got, PRECISION_ROWS, only_wrong=False)
         return by_rounding(operator, shape, number, more)
 
-    for explain in (constant, partial(by_alternates, operator, shape, number), rounding, partial(misplaced, operator)):
+    last = partial(misplaced, operator)
+    for explain in (constant, partial(by_alternates, operator, shape, number), rounding, last):
         cause, steps = explain(samples)
         if cause:
-            return cause, steps
+            return cause, steps, explain not in (constant, last)
     if finite is not None and finite < 20 * errors.limit.largest:
         sentence, steps = LOST_PRECISION
         return f"The largest error is {finite:.2g}. {sentence}", steps

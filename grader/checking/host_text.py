@@ -1,4 +1,4 @@
-"""Reads the host's part of a program: launches, copies, reads and writes of files, and the loops around them."""
+"""Finds the host's part in a program: launches, copies, reads and writes of files, and the loops around them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class HostText(KernelText):
     """The source of a submission, with what its host code does."""
 
     def launch_for_another(self, wanted: str, other: str) -> Line | None:
-        """The launch of a kernel<other> where `wanted` is asked for just before; None if a kernel<wanted> is launched
-        as well, or no kernel<other>."""
+        """The launch of a kernel<other> just after a test for `wanted`, as in `if (d == 64) kernel<32><<<…>>>(…);`.
+        None if no kernel<other> is launched like this, or if a kernel<wanted> is launched anywhere."""
         launches = [(line, found[1]) for line in self.lines if (found := _INSTANCE.search(line.code))]
         if any(number == wanted for _, number in launches):
             return None
@@ -52,8 +52,17 @@ class HostText(KernelText):
 
     @property
     def out_of_order(self) -> list[Line]:
-        """The first line that breaks the order Q, K, V of reading the matrices."""
+        """The first line that breaks the order Q, K, V of reading the matrices, in one list or line after line."""
         order = []
+        for line in self.lines:
+            words = [
+                word
+                for word in WORD.findall(line.code.partition("}")[0])
+                if len(re.findall("[qkv]", word.lower())) == 1
+            ]
+            letters = [each for word in words if len(word) < 6 for each in word.lower() if each in "qkv"]
+            if ("{" in line.code or "<<<" in line.code) and sorted(letters) == sorted("qkv") and letters != list("qkv"):
+                return [line]
         for line in self.matching(READ):
             target = re.search(r"\(\s*(?:\([^()]*\)\s*)?&?(\w+)", line.code[line.code.index("read") :])
             letters = [each for each in "qkv" if target and each in target[1].lower()]
@@ -63,7 +72,8 @@ class HostText(KernelText):
 
     @property
     def written_counts(self) -> list[Line]:
-        """The line from which a variable in the size of a write to the file has its value by way of copies."""
+        """The copies, such as `count = CHUNK;`, through which the size of a write to the file gets its value, the first
+        copy first."""
         found = []
         for write in self.matching(WORDS["write"]):
             for name in WORD.findall(write.code):

@@ -1,4 +1,4 @@
-"""Reads a kernel's source for the parts of attention: the names of its maxima and weights, its sums, loops and results.
+"""Finds the parts of attention in a kernel's source: the names of maxima and weights, the sums, loops and results.
 
 It searches text and does not parse C++. A line with the exponential of a score and a maximum is a weight, a name that
 is set to −INFINITY or by fmaxf is a maximum, and a sum of products with weights is O.
@@ -17,6 +17,7 @@ from grader.checking.source_lines import (
     added,
     assigned_value,
     assignment,
+    body,
     for_loops,
     is_around,
     parenthesised,
@@ -28,6 +29,11 @@ MAX = re.compile(r"\b(?:f?max|fmaxf)\s*\(")
 _MAXIMUM = re.compile(r"\b(\w+)(?:\s*\[[^\]]*\])*\s*=\s*(?:-\s*(?:INFINITY|FLT_MAX|HUGE_VALF)|(?:f?max|fmaxf)\s*\()")
 _LARGER = re.compile(r"\bif\s*\([^;]*[<>][^;]*\)\s*(\w+)(?:\s*\[[^\]]*\])*\s*=\s*\w+(?:\s*\[[^\]]*\])*\s*;")
 """if (s > m) m = s;"""
+_OPERAND = r"\*?[A-Za-z_][\w.]*(?:\s*\[[^\]]*\])*"
+LARGER_OF = re.compile(
+    rf"\b(\w+)\s*=\s*({_OPERAND})\s*[<>]=?\s*({_OPERAND})\s*\?\s*(?:\2\s*:\s*\3|\3\s*:\s*\2)(?![\w\[])"
+)
+"""top = s > m ? s : m;"""
 _COPIED = re.compile(r"\b(\w+)(?:\s*\[[^\]]*\])*\s*=\s*(\w+)(?:\s*\[[^\]]*\])*\s*[,;]")
 
 
@@ -59,6 +65,7 @@ class KernelText:
         """Names that hold a maximum, and names that they are copied to or from."""
         names = {found[1] for line in self.lines for found in _MAXIMUM.finditer(line.code)}
         names |= {found[1] for line in self.lines if (found := _LARGER.search(line.code))}
+        names |= {found[1] for line in self.lines if (found := LARGER_OF.search(line.code))}
         copies = [
             found.groups()
             for line in self.lines
@@ -66,8 +73,10 @@ class KernelText:
             for found in _COPIED.finditer(line.code)
             if found[2] not in self._multiplied
         ]
+        exponentials = {said[1] for line in self.exponentials if (said := assignment(line))} - names
         for _ in range(3):
             names |= {name for pair in copies for name in pair if names & set(pair) and not name.isdigit()}
+            names -= exponentials
         return frozenset(names)
 
     @cached_property
@@ -85,11 +94,16 @@ class KernelText:
 
     @cached_property
     def weights(self) -> frozenset[str]:
-        return frozenset(
+        """Names of exponentials of scores, and names that they are copied to."""
+        names = {
             found[1]
             for line in self.exponentials
             if not self.is_rescale(line) and (found := assignment(line)) is not None and found[3] == "="
-        )
+        }
+        for line in self.statements:
+            if (said := _COPIED.search(line.code)) and said[2] in names and said[1] not in self.maxima:
+                names.add(said[1])
+        return frozenset(names)
 
     @cached_property
     def sums(self) -> tuple[Line, ...]:
@@ -160,7 +174,7 @@ class KernelText:
 
     @property
     def _plain_statements(self) -> list[Line]:
-        """Lines that compute one value and neither store a result nor divide, the last first."""
+        """Lines with one assignment that neither stores a result nor divides nor only copies, the last line first."""
         others = re.compile(r",\s*\w+\s*=|/|=\s*\w+\s*;")  # a second assignment, a division, a copy
         return [line for line in reversed(self.statements) if line not in self.stores and not others.search(line.code)]
 
@@ -169,7 +183,24 @@ class KernelText:
         """Lines that accumulate l, the weights' sum: first those that merge a tile's sum, then the sums themselves."""
         plain = [line for line in self.sums if self.weighs(line) and line not in self.products]
         merged = self._merges(plain, self.sums) or self._merges(plain, self._plain_statements)
-        return [*merged, *plain]
+        return list(dict.fromkeys((*merged, *self._set_to_divide_by, *plain)))
+
+    @property
+    def _set_to_divide_by(self) -> list[Line]:
+        """Lines that set a number by which another is divided, in a loop that has an exponential, too."""
+        divisors = {name for line in self.statements for name in re.findall(r"/\s*\(?\s*([A-Za-z_]\w*)", body(line))}
+        loops = [loop for loop in self.loops if any(is_around(*loop, line) for line in self.exponentials)]
+        return [
+            line
+            for line in self.statements
+            if (said := assignment(line)) and said[1] in divisors and any(is_around(*loop, line) for loop in loops)
+        ]
+
+    @property
+    def first_maxima(self) -> list[Line]:
+        """Lines that give a running maximum its first value."""
+        first = re.compile(rf"\b(?:{'|'.join(map(re.escape, self.maxima)) or '(?!)'})\b(?:\s*\[[^\]]*\])*\s*=\s*-")
+        return list(self.matching(first))
 
     @property
     def kept_maxima(self) -> list[Line]:
@@ -201,7 +232,7 @@ class KernelText:
 
     @cached_property
     def stores(self) -> list[Line]:
-        """Lines that write to an array that is a parameter of a kernel, the last first, because results are written
+        """Lines that write to an array parameter of a kernel. The last line comes first, since results are written
         last."""
         heads = re.findall(r"__global__[^;{]*\(([^;{]*)\)\s*\{", "\n".join(line.code for line in self.lines))
         given = {
@@ -220,3 +251,11 @@ class KernelText:
     @cached_property
     def loops(self) -> list[tuple[Line, int]]:
         return for_loops(self.lines)
+
+    def extent(self, line: Line) -> tuple[int, int]:
+        """The numbers of the lines that close the function before the one around `line`, and this one."""
+        ends = [each.number for each in self.lines if each.file == line.file and each.code.startswith("}")]
+        return (
+            max((end for end in ends if end < line.number), default=0),
+            min((end for end in ends if end >= line.number), default=1 << 30),
+        )

@@ -1,4 +1,4 @@
-"""The lines of a submission and the statements in them, by text patterns rather than a parser of C++."""
+"""Splits a submission into lines and finds their statements, with text patterns rather than a C++ parser."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 SOURCES = {".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc"}
 MAX_LINES = 4000
-"""Lines of all files together; a longer submission is not searched."""
+"""The most lines in all files together; a longer submission is not searched."""
 _NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)([-+*/]?=)(?!=)(.*)", re.DOTALL)
 _FUSED = re.compile(r"\bfmaf?\s*\(")

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from grader.checking.host_text import BATCH, READ, WORDS, HostText
 from grader.checking.kernel_text import MAX
-from grader.checking.source_lines import WORD, Line, added, assigned_value, assignment, body, is_around
+from grader.checking.source_lines import WORD, Line, added, assigned_value, assignment, body, is_around, parenthesised
 from grader.operators.base import Step
 from grader.sandbox.bounded import Bounded, Exceeded
 
@@ -25,9 +26,11 @@ _EXP2 = re.compile(r"\b(?:__)?exp2f?\s*\(")
 _MIN = re.compile(r"\b(?:f?min|fminf)\s*\(")
 _WHOLE_DIVISION = re.compile(r"=\s*\(?\s*1\s*/")
 """scale = 1 / …, which is 0 in integer arithmetic"""
-_ROOT, _SCALE = re.compile(r"\br?sqrtf?\s*\("), re.compile(r"\bscale\w*\s*=", re.IGNORECASE)
+ROOT, _SCALE = re.compile(r"\b(?:r?sqrt|pow)f?\s*\("), re.compile(r"\b\w*(?:scale|sqrt)\w*\s*=", re.IGNORECASE)
+_ROW = re.compile(r"=[^=;]*\bblockIdx\s*\.\s*[xyz]\b[^;]*\bthreadIdx\b")
 _FUNCTION = re.compile(r"\b__(?:device|global)__\b[^()]*?\b(\w+)\s*\(")
 _FALLBACKS: dict[Step, tuple[Step, ...]] = {
+    "columns": ("scores",),
     "scale": ("store_scores", "scores"),
     "store_scores": ("scores",),
     "tile": ("keys",),
@@ -60,6 +63,17 @@ _FALLBACKS: dict[Step, tuple[Step, ...]] = {
     "copy_back": ("write",),
     "read": ("launch",),
 }
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A mistake that the source alone shows, and its line."""
+
+    sentence: str
+    line: Line
+
+    def __str__(self) -> str:
+        return f"{self.sentence} Look at {self.line.quoted}."
 
 
 def suspect(files: Sequence[tuple[str, bytes]], steps: Sequence[Step]) -> Line | None:
@@ -119,8 +133,12 @@ class Suspects(HostText):
                 return self.matching(_WHOLE_DIVISION)
             case "header":
                 return self.matching(READ)
+            case "state_start":
+                return self.first_maxima
             case "next_maximum":
                 return self.kept_maxima
+            case "columns":
+                return self.column_loops
             case "scores":
                 return (line for line in self.products_of_elements if self.is_score(line))
             case "output_sum":
@@ -131,7 +149,7 @@ class Suspects(HostText):
                 return self._loops(step)
             case "division":
                 candidates = (*self.stores, *reversed(self.statements))
-                return (line for line in candidates if "/" in body(line) and not _ROOT.search(line.code))
+                return (line for line in candidates if "/" in body(line) and not ROOT.search(line.code))
             case "bound":
                 return self._bounds
             case "score_start":
@@ -145,7 +163,7 @@ class Suspects(HostText):
             case "store":
                 return self.stores
             case "scale":
-                return (*self.matching(_ROOT), *self.matching(_SCALE))
+                return [line for pattern in (ROOT, _SCALE) for line in self.matching(pattern) if self._is_used(line)]
             case "store_scores":
                 first = [assignment(line) for line in self._lines_of("scores")][:1]
                 scores = {said[1] for said in first if said is not None}
@@ -160,12 +178,27 @@ class Suspects(HostText):
                 return self._batch_offsets
             case "batch_of_o":
                 return [*self.repeated_copies_back, *self.stores]
-            case "order":
+            case "row":
+                return (*self.matching(_ROW), *self.matching(WORDS["row"]))
+            case "tile_launch":
+                around = [loop for loop in self.loops if loop[0] in self.loops_around_launches]
+                return [
+                    line for line in self.matching(WORDS["launch"]) if any(is_around(*loop, line) for loop in around)
+                ]
+            case "value_by_row":
+                return self._values_by_row
+            case "order" | "read_order":
                 return self.out_of_order
             case "read_file":
                 return list(self.matching(READ))[-1:]
             case _:
                 return self.matching(WORDS[step])
+
+    def _is_used(self, line: Line) -> bool:
+        """Whether the number that `line` sets is a factor or a divisor anywhere; true if it sets none."""
+        said = assignment(line)
+        factor = re.compile(rf"[*/]=?\s*\(?\s*{said[1]}\b|\b{said[1]}\s*\)?\s*[*/]") if said else None
+        return factor is None or "<<<" in line.code or any(factor.search(each.code) for each in self.lines)
 
     def _odd_one_out(self, pattern: re.Pattern[str]) -> list[Line]:
         """The line that matches, if there is only one."""
@@ -188,6 +221,7 @@ class Suspects(HostText):
     def _pointers(self, letter: str) -> list[Line]:
         """The line that sets the pointer to Q, K or V (by its `letter`), or the line that reads the matrix."""
         loads = self._loads("load_v" if letter == "v" else "load_k" if letter == "k" else "load_q")
+        others = "qkv".replace(letter, "")
         for line in (*loads, *self.output_sums, *self._lines_of("scores")):
             names = re.findall(r"\b([A-Za-z_]\w*)\s*\[", assigned_value(line))
             if line in loads and names and letter not in "".join(names).lower():
@@ -195,13 +229,22 @@ class Suspects(HostText):
             for name in names:
                 if letter in name.lower():
                     sets = re.compile(rf"\*\s*(?:(?:const|__restrict__)\s+)*{name}\s*=|(?:^|;)\s*{name}\s*\+?=")
-                    others = "qkv".replace(letter, "")
                     sources = (
                         rf"(?:[^,]*\+|[^,{letter}]*[{others}][^,{letter}]*,)"  # at an offset, or of another matrix
                     )
                     copies = re.compile(rf"\bcudaMemcpy\w*\s*\(\s*\w*{letter}\w*\s*,{sources}", re.IGNORECASE)
-                    return [*self.matching(copies), *(s for s in self.statements if sets.search(s.code)), line]
+                    moved = re.compile(rf"(?:^|;)\s*\w*[{others}]\w*\s*\+=", re.IGNORECASE)
+                    set_at = [s for s in self.statements if sets.search(s.code)]
+                    return [*self.matching(copies), *set_at, *self.matching(moved), line]
         return []
+
+    @property
+    def _values_by_row(self) -> list[Line]:
+        """Lines with V at an address that contains the row's number."""
+        found = (re.search(r"\b(\w+)\s*=", line.code) for line in self._lines_of("row"))
+        rows = "|".join({name[1] for name in found if name}) or "(?!)"
+        indexed = re.compile(rf"\b\w*[vV]\w*\s*[+\[][^,;\]]*\b(?:{rows})\b")
+        return [line for line in self.matching(indexed) if "__global__" not in line.code]
 
     @property
     def _batch_offsets(self) -> list[Line]:
@@ -238,15 +281,25 @@ class Suspects(HostText):
         return all_around[::-1]
 
     @property
+    def column_loops(self) -> list[Line]:
+        """The innermost loops around the scores, the loads of Q and K and the results, unlike ones first: those that
+        end at a number, then those with the rarest ends."""
+        inside = (*self._lines_of("scores"), *self._loads("load_q"), *self._loads("load_k"), *self.stores)
+        around = [[loop for loop, last in self.loops if is_around(loop, last, line)] for line in inside]
+        headers = [_header(loop) for loop, _ in self.loops]
+        loops = dict.fromkeys(each[-1] for each in around if each)
+        return sorted(loops, key=lambda loop: (not re.search(r"<=?\s*\d", _header(loop)), headers.count(_header(loop))))
+
+    @property
     def _bounds(self) -> list[Line]:
-        """Lines that compute, with a division, the number at which a loop over the keys ends."""
+        """Lines such as `tiles = n / 32;` that compute the end of a loop over the keys."""
         ends = (re.search(r";[^;<]*<=?\s*([A-Za-z_]\w*)\s*;", loop.code) for loop in self._loops("keys"))
         sets = [re.compile(rf"\b{end[1]}\s*=[^=;]*/") for end in ends if end]
         return [line for each in sets for line in self.matching(each)]
 
     @property
     def _score_starts(self) -> list[Line]:
-        """Lines that declare the sums of the scores, with a first value."""
+        """Lines that declare the sum of a score with its first value, such as `float s = 0;`."""
         said = next((assignment(line) for line in self._lines_of("scores")), None)
         if said is None:
             return []
@@ -264,6 +317,14 @@ class Suspects(HostText):
         call = re.compile(rf"\b{name[1]}\s*(?:<[^<>()]*>)?\s*\(")
         calls = (line for line in self.matching(call) if not _FUNCTION.search(line.code))
         return next((line for line in calls if any(is_around(*loop, line) for loop in self.loops)), inside)
+
+
+def _header(loop: Line) -> str:
+    """The header of a loop in a form that does not depend on the name of its variable."""
+    code = loop.code[loop.code.index("for") :]
+    text = parenthesised(code[code.index("(") :])
+    found = re.search(r"(\w+)\s*=", text)
+    return re.sub(rf"\b{found[1]}\b", "@", text) if found else text
 
 
 def _holds_queries(filled: Sequence[Line]) -> bool:

@@ -19,10 +19,12 @@ from types import TracebackType
 
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.verdict import Fault, Verdict
+from grader.checking.slips import find_slip
 from grader.checking.suspects import suspect
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.testcase import Case
+from grader.operators.base import Step
 from grader.programs.build import Build, build
 from grader.programs.engine import Engine
 from grader.programs.engine.emulator import EmulatorEngine
@@ -143,8 +145,10 @@ class CloserLook:
         ) as run:
             found = run.trace.diagnostics if run.trace is not None else ()
             cause = name_it(found, self.submission.line)
-            if _NEVER_WRITTEN in cause:
-                cause += self._where_results_are_written()
+            if cause and (slip := find_slip(self.submission.files, "host")):
+                cause = str(slip)
+            elif cause and cause == name_it([each for each in found if each.tool == "init"], self.submission.line):
+                cause = self._unwritten(cause)
             if cause or (run.outcome.timed_out and verdict is Verdict.TIME_LIMIT):
                 return cause, ""
             if run.outcome.timed_out:
@@ -153,9 +157,20 @@ class CloserLook:
                 return "", f"with checks it was stopped for its {run.outcome.broke}"
             return "", ""
 
+    def _unwritten(self, cause: str) -> str:
+        """The `cause`, which speaks of memory that was never written, with the line of the mistake if it is found."""
+        if slip := find_slip(self.submission.files, "all"):
+            return str(slip)
+        return f"{cause}{self._where_results_are_written()}" if _NEVER_WRITTEN in cause else cause
+
     def _where_results_are_written(self) -> str:
         """A sentence such as " Look at kernel.cu:36: `o[i] = sum / l;`, launched at kernel.cu:67.", without lines that
         are not found."""
-        store, launch = (suspect(self.submission.files, (step,)) for step in ("store", "launch"))
+        steps: tuple[Step, ...] = ("store", "launch", "grid", "row")
+        store, launch, grid, row = (suspect(self.submission.files, (step,)) for step in steps)
         launched = f", launched at {launch.file}:{launch.number}" if launch is not None else ""
+        if grid is not None and launch is not None and grid != launch:
+            launched += f" with the grid of line {grid.number}"
+        if row is not None and row not in (launch, store):
+            launched += f"; line {row.number} computes the row"
         return f" Look at {store.quoted}{launched}." if store is not None else ""

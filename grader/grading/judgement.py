@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.checking.diagnose import Diagnosis
+from grader.checking.slips import find_slip
 from grader.checking.suspects import suspect
 from grader.profiling.kernel_profile import short_name
 from grader.programs.run import Run
@@ -95,13 +96,18 @@ def _broken_limit(run: Run, check: Check) -> tuple[Verdict, str]:
 
 
 def _explained(diagnosis: Diagnosis | None, submission: Submission | None) -> str:
-    """The diagnosis's cause, with the line that it refers to if that can be found."""
+    """The diagnosis's cause, with the line that it refers to if that can be found. A mistake that the source alone
+    shows comes before a cause that no known mistake matches."""
+    if submission is None:
+        return diagnosis.cause if diagnosis is not None else ""
+    if slip := find_slip(submission.files, "sure" if diagnosis is not None and diagnosis.matched else "all"):
+        return str(slip)
     if diagnosis is None or not diagnosis.cause:
         return ""
-    if submission is None:
-        return diagnosis.cause
     cause = in_triton(diagnosis.cause) if submission.is_python else diagnosis.cause
     line = suspect(submission.files, diagnosis.steps)
+    if "shuffle" in diagnosis.steps and not diagnosis.matched and (line is None or "__shfl" not in line.code):
+        return ""
     return f"{cause} Look at {line.quoted}." if line is not None else cause
 
 

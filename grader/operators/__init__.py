@@ -33,7 +33,7 @@ def line_at_fault(error: Exception) -> str:
 
 
 def load_operator(name: str) -> Operator:
-    """The operator called `name`. Raises UsageError with the known operators, or if its module defines another."""
+    """Load the operator `name`. Raises UsageError if there is none, or if its module defines one of another name."""
     known = known_operators()
     if name not in known:
         raise UsageError(

@@ -6,7 +6,7 @@
 //   one batch. It walks over the keys in tiles of 32 and keeps, in float64, the running sum l and the output O of
 //   its rows.
 //
-//   It subtracts no maximum. As in the numpy oracle (grader/operators/attention_forward.py), the host checks that no
+//   It subtracts no maximum. As in the numpy oracle (grader/operators/attention/softmax.py), the host checks that no
 //   score can exceed 300 in magnitude (the testcase's largest value squared, times sqrt(d)). Then exp() and sums of any
 //   legal length stay far inside float64's range, and subtracting would only cost time. Otherwise the host falls back
 //   to numpy.

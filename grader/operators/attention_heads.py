@@ -1,8 +1,8 @@
 """Attention with several heads, with or without a causal mask: O = softmax(scale · Q Kᵀ) V for each batch and head.
 
 The header is B H N d causal scale; scale is a float32. For each batch and head, the input has Q, K and V, and the
-output O, each (N, d). With causal = 1, row i sees keys 0 to i. Each pair of a row and a key that it sees costs 4·d
-floating-point operations and one exponential; there are N² pairs, or N(N + 1)/2 with the mask.
+output O, each (N, d). With causal = 1, row i sees keys 0 to i. Each key that a row sees costs 4·d
+floating-point operations and one exponential. A head has N² such pairs, or N(N + 1)/2 with the mask.
 
 A unit is one head of one batch. Units are numbered across batches; sentences name batch and head.
 """

@@ -36,14 +36,14 @@ Tensors = Sequence[NDArray[np.float32]]
 """The input tensors of one unit, in file order, each (rows, columns), with values that their types can hold."""
 
 Draw = Callable[[int], NDArray[np.float32]]
-"""Draws so many values of a testcase's distribution."""
+"""Draws this many values from a testcase's distribution."""
 
 Step = Literal[
-    "scale", "scores", "keys", "tile", "weight", "rescale", "output_sum", "total", "maximum", "next_maximum",
+    "scale", "scores", "columns", "keys", "tile", "weight", "rescale", "output_sum", "total", "maximum", "next_maximum",
     "division", "store", "store_scores", "load_q", "load_k", "load_v", "row", "batch", "launch", "copy_back", "write",
-    "read", "batch_of_q", "batch_of_k", "batch_of_v", "batch_of_o", "read_file", "order", "shuffle", "exponential",
-    "zero_scale", "header", "base_two", "overwritten_maximum", "total_of_one", "reset",
-    "bound", "score_start", "shuffle_down", "write_count", "grid", "shuffled_maximum",
+    "read", "batch_of_q", "batch_of_k", "batch_of_v", "batch_of_o", "read_file", "order", "read_order", "shuffle",
+    "exponential", "zero_scale", "header", "base_two", "overwritten_maximum", "total_of_one", "reset", "state_start",
+    "value_by_row", "tile_launch", "bound", "score_start", "shuffle_down", "write_count", "grid", "shuffled_maximum",
 ]  # fmt: skip
 """A step of the computation, or of the program around it."""
 
@@ -81,7 +81,7 @@ class Alternate:
     `compute(shape, tensors, rows)` returns the rows `rows` that output tensor number `tensor` of a unit would have, in
     float64. `sentence` explains the mistake to a student and says where to look. `unless` is true for shapes for which
     this alternate is impossible, costs too much, or does not differ from the right answer. `steps` are the steps of the
-    computation that the mistake makes suspect, the likeliest first. A mistake that mixes up units needs tensors of
+    computation in which the mistake may be, the likeliest first. A mistake that mixes up units needs tensors of
     other units: `others(shape, unit)` lists them as (unit, number), and `tensors` has them after the unit's own.
 
     `rounding` marks a loss of precision, whose result is near the right one. It is recognised if the errors of a wrong
@@ -115,7 +115,7 @@ class GpuOracle:
 
     The `kernels` in the file `source` are compiled with `defines` and run one after the other. Their parameters are the
     input tensors of some units, space for the output tensors, `scratch_bytes` per unit (unless that is 0) for results
-    that one kernel leaves to the next, and then `arguments` (numpy scalars). Here tensors are float32, unit after unit,
+    that one kernel passes to the next, and then `arguments` (numpy scalars). Here tensors are float32, unit after unit,
     whatever their types and order in the files. The kernels must compute in float64 and round once, to float32. With
     `plain`, the results of the plain implementation (`Operator.plain`) for all units follow the right ones.
     """
@@ -172,13 +172,15 @@ class Operator(ABC):
     def with_other_rows(
         self, shape: Shape, tensors: Tensors, outputs: Tensors, rows: NDArray[np.intp], draw: Draw
     ) -> tuple[Tensors, Tensors] | None:
-        """A unit's `tensors` with other values in the rows `rows` of the first one and of all that belong to these, and
-        its right `outputs` then. None if that is no quicker than the oracle for all rows."""
+        """Change some rows of a unit's input without computing its whole output again. The rows `rows` of the first
+        tensor, and of the tensors that have a row for each of its rows (dO for Q), get new values from `draw`. Returns
+        the changed tensors and their right outputs; `outputs` are those of the old ones. None if the oracle is as quick
+        for all rows."""
         return None
 
     differentiable: bool = False
     """Whether the first output O is a `function` of the inputs, and every further output dX the gradient of Σ dO ∘ O
-    with respect to the input X, where dO is an input too."""
+    with respect to the input X. dO is then an input, too."""
 
     def function(self, shape: Shape, tensors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         """O of one unit in float64, if the operator is `differentiable`."""

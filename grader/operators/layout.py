@@ -26,8 +26,8 @@ Dims = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Strides:
-    """A tensor's place in a block of the file, counted in values: its first value, and the dimensions over which units,
-    and the rows of a unit, are numbered."""
+    """A tensor's place in a block of the file, in values: where it begins, and the dimensions that number its units and
+    the rows of a unit."""
 
     block: str
     first: int
@@ -139,14 +139,14 @@ class Layout:
         return self.type.decode(stored).reshape(self.tensor.rows, self.tensor.columns)
 
     def write(self, descriptor: int, unit: int, values: NDArray[Any], first_row: int = 0) -> None:
-        """Write adjacent rows of one unit, the first being number `first_row`."""
+        """Write consecutive rows of one unit, from row `first_row` on."""
         stored = np.ascontiguousarray(self.type.encode(values)).reshape(-1, self.tensor.columns)
         for first, count in self._adjacent(first_row, len(stored)):
             data = stored[first - first_row : first - first_row + count]
             write_exactly(descriptor, data.data.cast("B"), self.offset(unit, first))
 
     def _adjacent(self, first: int, count: int) -> Iterator[tuple[int, int]]:
-        """Divide `count` rows from `first` on into (first row, number of rows) that lie next to each other."""
+        """Divide `count` rows from `first` on into groups adjacent in the file: (first row, number of rows)."""
         together = 1
         for size, stride in reversed(self.rows):
             if size > 1 and stride != together * self.tensor.columns * self.type.bytes:

@@ -77,7 +77,7 @@ def _some_terms(terms: Callable[[int], slice]) -> Compute:
 
 
 def _reshaped(which: int) -> Compute:
-    """The product with A or B read as if it lay in memory transposed, column by column."""
+    """The product with A or B read as if it were stored column by column."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         a, b = (t.astype(np.float64) for t in tensors)
@@ -99,7 +99,7 @@ def _rounded(to: Callable[[NDArray[np.uint32]], NDArray[np.uint32]]) -> Compute:
 
 
 _TF32, _BFLOAT16 = np.uint32(0xFFFFE000), np.uint32(0xFFFF0000)
-"""The bits that are left."""
+"""Masks of the bits that remain."""
 
 
 def _is_vector(shape: Shape, which: int) -> bool:

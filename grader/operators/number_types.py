@@ -1,4 +1,4 @@
-"""Types of numbers in files: float32, float16, bfloat16, and the two 8-bit floats e4m3 (the finite kind) and e5m2.
+"""Types of numbers in files: float32, float16, bfloat16, and the 8-bit floats e4m3 (which has no infinity) and e5m2.
 
 Computations use float32 or float64. A type says how its values are stored in a file, and rounds float32 values to those
 that it can represent: to the nearest, ties to even. The 8-bit formats are those of "FP8 Formats for Deep Learning"

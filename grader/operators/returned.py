@@ -14,7 +14,7 @@ from grader.operators.layout import Tensor
 
 
 def check_sizes(operator: Operator, shape: Shape) -> None:
-    """Raise UsageError if a function that describes files and costs returns something else than numbers or tensors."""
+    """Raise UsageError if a function that describes files or costs returns anything but numbers or tensors."""
     for count in (operator.units, operator.flops):
         if not isinstance(number := count(shape), int | float | np.number):
             raise _wrong(count, "a number", number)
@@ -36,7 +36,7 @@ def right_rows(operator: Operator, shape: Shape, tensors: Tensors, rows: Rows = 
 def mistaken_rows(
     alternate: Alternate, shape: Shape, tensors: Tensors, rows: Rows, columns: int
 ) -> NDArray[np.float64]:
-    """What an alternate computes. Raises UsageError if it is not an array of so many columns for the rows."""
+    """What an alternate computes. Raises UsageError if it is not an array with this number of columns."""
     computed = alternate.compute(shape, tensors, rows)
     if np.ndim(computed) != 2 or np.shape(computed)[1] != columns:
         raise _wrong(alternate.compute, f"an array of {columns} columns for the rows it is given", computed)

@@ -23,7 +23,8 @@ Factor = Annotated[float, Field(gt=0, le=1000)]
 
 FEW_VALUES = 128
 FEW_VALUES_FACTOR = 3.0
-"""With few values, the largest error varies a lot between correct programs, so it may be three times the plain one."""
+"""With few values, the largest error varies a lot between correct programs, so three times the
+plain implementation's passes."""
 
 
 class TimesPlain(StrictModel):

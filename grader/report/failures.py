@@ -13,6 +13,8 @@ from grader.records.record import TestRecord
 _DIFFERS = re.compile(r"(?<![:\w])-?(?:0x[0-9a-f]+|\d[\d,.]*)")
 """Numbers that differ between tests with the same failure: sizes, threads. A number after a colon is a line number."""
 _DISTANCE = re.compile(r"\b(?:just|[\d,]+ bytes) (?=past )")
+_RACE = "Race: "
+"""The beginning of a race's sentence (sanitizers/cause.py)."""
 _WHOSE = {Fault.GRADER: "not your fault: the grader's", Fault.MACHINE: "not your fault: the machine's"}
 
 
@@ -49,18 +51,21 @@ def alike(text: str) -> str:
 
 
 def causes(tests: Iterable[TestRecord]) -> list[Cause]:
-    """The causes of failed tests, the known ones first. A wrong answer without an explanation of its own is attributed
-    to the first known cause."""
+    """The causes of failed tests, the known ones first and a race before others. A wrong answer without an explanation
+    of its own is attributed to the first known cause, and every wrong answer to a race, which makes values random."""
     groups: dict[tuple[object, ...], list[TestRecord]] = {}
     for test in tests:
         if test.verdict is not Verdict.PASSED:
             said = alike(test.cause or test.reason)
             groups.setdefault((test.fault, bool(test.cause), said), []).append(test)
-    ordered = sorted(groups.items(), key=lambda group: (group[0][0] is not Fault.STUDENT, not group[0][1]))
+    ordered = sorted(
+        groups.items(),
+        key=lambda group: (group[0][0] is not Fault.STUDENT, not group[0][1], not group[1][0].cause.startswith(_RACE)),
+    )
     found: list[Cause] = []
     for (fault, known, _), members in ordered:
-        unexplained = not known and fault is Fault.STUDENT and members[0].verdict is Verdict.WRONG_ANSWER
-        if unexplained and found and found[0].known:
+        wrong = fault is Fault.STUDENT and members[0].verdict is Verdict.WRONG_ANSWER
+        if wrong and found and found[0].known and (not known or found[0].sentence.startswith(_RACE)):
             found[0] = Cause(found[0].sentence, (*found[0].tests, *members), known=True)
         else:
             sentence = members[0].cause or members[0].reason

@@ -23,6 +23,8 @@ from grader.report.failures import alike, causes, consequence, split_by_shape
 WIDTH = 100
 MAX_CAUSES = 3
 """The number of causes that a report lists without --verbose. A student fixes one cause at a time."""
+LONG_CAUSE = 2
+"""A cause with more line breaks follows its quoted source line, so that the line is among the first that are read."""
 MAX_LAST_WORDS = 12
 MAX_LINE = 200
 """Limits on the text shown from a program that wrote no output file: lines, and characters of a line."""
@@ -114,6 +116,8 @@ def _causes(record: Record, verbose: bool) -> Iterator[str]:
         label = f"{cause.names}: " if len(found) > 1 or not cause.known or whose else ""
         seen = _looked_at(look) if look is not None and look.cause and look.cause == cause.first.cause else ""
         lines = [textwrap.fill(part, WIDTH) for part in _LINE.split(f"{label}{whose}{cause.sentence}{seen}")]
+        if lines[0].count("\n") >= LONG_CAUSE:
+            lines = [*lines[1:], lines[0]]
         if cause.known and record.build.ok and (came := consequence(cause.first)):
             lines.append(textwrap.fill(f"{cause.first.name}: {came}", WIDTH))
         yield "\n".join(lines)

@@ -20,12 +20,14 @@ _FUNCTION = re.compile(r"\b__(?:global|device)__\b")
 @dataclass(frozen=True)
 class Gap:
     """The place for a missing barrier between two lines: after line `after`. If a loop around them already has a
-    barrier between them, at line `present`, the missing one belongs before the loop's last line `closes`. All None if
-    unknown. `looped`: a loop is around both lines."""
+    barrier between them, at line `present`, the missing one belongs before the loop's last line `closes`. If the
+    barrier `present` is in the block of an `if` that ends before the second line, `branch` is the line of this `if`.
+    All None if unknown. `looped`: a loop is around both lines."""
 
     after: int | None = None
     closes: int | None = None
     present: int | None = None
+    branch: int | None = None
     looped: bool = True
 
 
@@ -45,10 +47,35 @@ def find_gap(source_line: Callable[[str, int], str], file: str, one: int, other:
         later = "\n".join(line.code for line in lines[last - begin : last - begin + _READ_LINES])
         looped = any(start <= first and last <= end for start, end in around)
         return Gap(after=begin - 1 + _last_end(between, later), looped=looped)
+    if (branch := _branch_around(lines, present - begin, last - begin)) is not None:
+        return Gap(present=present, branch=branch + begin)
     loop = max(((start, end) for start, end in around if start <= first and last < end), default=None)
     if loop is None or any(loop[0] <= number <= first or last <= number <= loop[1] for number in barriers):
         return Gap()
     return Gap(closes=loop[1], present=present)
+
+
+def _branch_around(lines: Sequence[Line], barrier: int, last: int) -> int | None:
+    """The place of the `if` whose block is around line `barrier` and ends before line `last`, both as places in
+    `lines`; None if there is none."""
+    depth = 0
+    for place in range(barrier, -1, -1):
+        depth += lines[place].code.count("}") - lines[place].code.count("{")
+        if depth < 0:
+            closes = _last_of_block(lines[place:])
+            is_branch = re.search(r"\bif\s*\(", lines[place].code)
+            return place if is_branch and closes is not None and place + closes < last else None
+    return None
+
+
+def _last_of_block(lines: Sequence[Line]) -> int | None:
+    """The place of the line that closes the block which the first of `lines` opens."""
+    depth = 0
+    for place, line in enumerate(lines):
+        depth += line.code.count("{") - line.code.count("}")
+        if depth <= 0:
+            return place
+    return None
 
 
 def _last_end(lines: Sequence[Line], later: str) -> int:

@@ -14,7 +14,7 @@ from grader.profiling.kernel_profile import short_name
 from grader.programs.build import handed_in_name
 from grader.programs.trace import Diagnostic, Race
 from grader.sanitizers.barriers import Gap, find_gap
-from grader.sanitizers.origins import NO_SIZEOF, with_origin
+from grader.sanitizers.origins import NO_SIZEOF, calls_of_helper, origin_of_index, with_origin
 from grader.sanitizers.triton_words import in_triton, is_python
 
 SourceLine = Callable[[str, int], str]
@@ -142,8 +142,8 @@ def _pair(found: Diagnostic, race: Race) -> frozenset[tuple[str | None, int | No
 
 
 def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
-    here = f"{handed_in_name(found.file or '')}:{found.line}"
-    there = f"{handed_in_name(race.file)}:{race.line}"
+    places = ((found.file or "", found.line or 0), (race.file, race.line))
+    here, there = (f"{handed_in_name(file)}:{line}{calls_of_helper(file, line, source_line)}" for file, line in places)
     variable, does, other = (
         _variable(found, race, source_line),
         _VERBS.get(race.does, race.does),
@@ -161,14 +161,21 @@ def _race(found: Diagnostic, race: Race, source_line: SourceLine) -> str:
             f"be the same; if threads use values of others, put {_BARRIERS[race.between]} between the two lines."
         )
     if here == there:
-        return f"Race: {here} {does} {variable} while another {whom} {other} it {at}. {found.advice} {LUCK}"
+        origin = origin_of_index(found, source_line) if race.between == "blocks" and found.line else ""
+        return f"Race: {here} {does} {variable} while another {whom} {other} it {at}{origin}. {found.advice} {LUCK}"
     said = f"{here} {does} {variable} while another {whom} still {other} it {at}"
     if race.between == "blocks":
-        return f"Race: {said}, and no block waits for another. {found.advice} {LUCK}"
+        origin = origin_of_index(found, source_line) if found.line else ""
+        return f"Race: {said}, and no block waits for another{origin}. {found.advice} {LUCK}"
     same_file = found.file == race.file
     wait = "wait for the copy (__pipeline_wait_prior(0)), then " if race.other == "asynchronous write" else ""
     barrier = _BARRIERS[race.between]
     gap = find_gap(source_line, handed_in_name(race.file), found.line or 0, race.line) if same_file else Gap()
+    if gap.branch is not None:
+        return (
+            f"Race: {said}. The barrier at {handed_in_name(race.file)}:{gap.present} does not separate them: it is in "
+            f"the `if` of line {gap.branch}, which some threads do not enter. Move it behind the `if`. {LUCK}"
+        )
     if gap.closes is not None:
         return (
             f"Race: {said.replace(' still ', ' ')} in another pass of the loop. The barrier at line {gap.present} "

@@ -117,7 +117,17 @@ def other_rows(tiles: tuple[int, ...]) -> Iterator[Alternate]:
                 lambda shape, tile=tile: shape[1] <= tile,  # type: ignore[misc]
                 steps=(which,),
             )
-    for d, other in ((32, 64), (64, 32)):
+        for number, step in ((2, "load_v"), (1, "load_k")):
+            which = step  # type: ignore[assignment]
+            yield Alternate(
+                f"{_NAMES[number]}_tile_of_{tile}_at_offset_without_d",
+                f"It matches attention in which tile t of {_NAMES[number]} begins at value {tile}·t instead of value "
+                f"{tile}·t·d: multiply the key's number by d.",
+                _tile_without_d(tile, number),
+                lambda shape, tile=tile: shape[1] <= tile,  # type: ignore[misc]
+                steps=(which,),
+            )
+    for d, other in ((32, 64), (64, 32), (32, 1), (64, 1)):
         for number, step in ((1, "scores"), (2, "output_sum"), (0, "scores")):
             which = step  # type: ignore[assignment]
             yield _rows_apart(d, other, (number,), which)
@@ -145,6 +155,16 @@ def _tile_of_the_queries(tile: int, number: int) -> Compute:
     return compute
 
 
+def _tile_without_d(tile: int, number: int) -> Compute:
+    def change(matrix: F32) -> F32:
+        rows, d = matrix.shape
+        keys = np.arange(rows)
+        begins = keys - keys % tile + keys % tile * d
+        return np.asarray(matrix.ravel()[begins[:, None] + np.arange(d)])
+
+    return attention(lambda q, k, v: (q, change(k), v) if number == 1 else (q, k, change(v)))
+
+
 def _rows_apart(d: int, other: int, wrong: tuple[int, ...], step: Step) -> Alternate:
     """The matrices `wrong` are read with rows `other` values apart instead of `d`, so that the last rows run into the
     next matrix."""
@@ -159,8 +179,8 @@ def _rows_apart(d: int, other: int, wrong: tuple[int, ...], step: Step) -> Alter
 
     return Alternate(
         f"rows_of_{names.replace(', ', '').replace(' and ', '')}_{other}_apart",
-        f"It matches attention in which the rows of {names} are {other} values apart for every d: they are d = {d} "
-        "apart here.",
+        f"It matches attention in which the rows of {names} are {other} value{'s' * (other > 1)} apart: they are "
+        f"d = {d} values apart.",
         compute,
         lambda shape: shape[2] != d,
         steps=(step,),
@@ -192,10 +212,10 @@ def too_few_columns() -> Iterator[Alternate]:
 
         yield Alternate(
             name,
-            f"It matches scores summed over {words} of Q and K only: sum over all d.",
+            f"It matches scores summed over {words} of Q and K only: load all d columns and sum over them.",
             attention(some),
             unless,
-            steps=("scores",),
+            steps=("columns",),
         )
 
 

@@ -45,7 +45,7 @@ class Problem:
 
     @property
     def ahead(self) -> int:
-        """The number of the key at the place of query 0: queries are aligned with the last keys."""
+        """The number of the key with which query 0 is aligned: the last query is aligned with the last key."""
         return self.keys - self.queries
 
     @property
@@ -127,7 +127,7 @@ def seen(p: Problem, queries: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArr
 
 
 def query_tensor(p: Problem, name: str, type: NumberType) -> Tensor:
-    """O, dO, or Q or dQ unless these are packed with K and V: [B, Hq, Nq, d], or [B, Nq, Hq, d] in packed layouts."""
+    """O or dO, or Q or dQ if they are not packed with K and V: [B, Hq, Nq, d], or [B, Nq, Hq, d] in packed layouts."""
     return Tensor(name, p.group * p.queries, p.d, type=type, strides=_queries(p, name, p.layout != SEPARATE))
 
 

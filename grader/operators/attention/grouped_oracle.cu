@@ -4,7 +4,7 @@
 // Theory of operation
 //
 //   Both results are computed side by side. The exact one uses float64 throughout. The plain one uses float32 sums and
-//   rounds to the tensors' type after every operation, as grader/operators/attention/grouped.py does with numpy.
+//   rounds to the tensors' type after every operation, as grader/operators/attention/passes.py does with numpy.
 //
 //   A unit is a key head with the queries of its group, one query head after the other: group * queries rows. A block of
 //   half_attention has 32 of these rows, each shared by four threads. It goes through the keys twice, in tiles of 16:

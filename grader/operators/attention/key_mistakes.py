@@ -1,4 +1,4 @@
-"""Likely mistakes in the loops over keys and over tiles of keys, so that some keys do not count."""
+"""Likely mistakes in the loops over keys and over tiles of keys: some keys are left out, or count twice."""
 
 from __future__ import annotations
 
@@ -62,6 +62,12 @@ def keys_of_tiles(tile: int) -> Iterator[Alternate]:
         step="output_sum",
     )
     yield _ignoring(
+        f"all_but_every_fourth_tile_of_{tile}",
+        f"all tiles of {tile} keys except every fourth: {loop} advances by {4 * tile} keys instead of {tile}",
+        lambda n: np.flatnonzero(np.arange(n) // tile % 4),
+        fewest=tile,
+    )
+    yield _ignoring(
         f"every_second_tile_of_{tile}",
         f"every second tile of {tile} keys: {loop} advances by {2 * tile} keys instead of {tile}",
         lambda n: np.flatnonzero(np.arange(n) // tile % 2),
@@ -104,6 +110,13 @@ def keys_one_at_a_time() -> Iterator[Alternate]:
     )
     second = "every second key: the loop over the keys advances by 2"
     yield _ignoring("every_second_key", second, lambda n: np.arange(1, n, 2))
+    for which, end in (("first", slice(0, 1)), ("last", slice(-1, None))):
+        yield _over(
+            f"{which}_key_twice",
+            f"all keys with the {which} one counted twice: it is in the loop over the keys and in what comes before or "
+            "after it",
+            lambda matrix, end=end: np.concatenate((matrix, matrix[end])),  # type: ignore[misc]
+        )
     last, first = "the last key: a loop over the keys ends", "the first key: a loop over the keys starts"
     yield _ignoring("last_key_dropped", f"{last} one too early", lambda n: np.array([n - 1]))
     yield _ignoring("first_key_dropped", f"{first} one too late", lambda n: np.array([0]))

@@ -36,6 +36,7 @@ from grader.operators.attention.wrong_ways import (
     scores_of_tile_transposed,
     softmax_over_queries,
     some_keys,
+    state_carried_over,
     taken_for_its_transpose,
     tiles_transposed,
     weighted,
@@ -45,7 +46,7 @@ from grader.operators.base import Alternate, Step
 TILES = (32, 64, 16, 128)
 """The numbers of rows in a tile, the likeliest first."""
 ODD_TILES = (48, 24, 96)
-"""Others, most of which do not divide N."""
+"""Less usual numbers, most of which do not divide N."""
 
 MOST_KEYS = 8192
 """Mistakes that do not depend on the length are tried only up to this number of keys: shorter tests reveal them as
@@ -60,7 +61,7 @@ def _scores_transposed(tile: int) -> Alternate:
         f"It matches attention in which each tile of {tile} x {tile} scores is written with rows and columns "
         "exchanged: look at how the scores are stored and how they are read.",
         scores_of_tile_transposed(tile),
-        lambda shape: shape[1] % tile != 0,
+        lambda shape: shape[1] % tile != 0 or shape[1] == tile,  # a single tile is Q and K exchanged
         steps=("store_scores",),
     )
 
@@ -88,7 +89,7 @@ def _tile_in_shared_memory(tile: int, name: str, load: Step, use: Step) -> list[
             f"the offset from which the tile of {name} is loaded.",
             seen_as(first_tile_again),
             at_most(tile),
-            steps=(load,),
+            steps=("tile_launch", load),
         ),
     ]
 
@@ -195,7 +196,7 @@ ALTERNATES: tuple[Alternate, ...] = (
         "It matches attention with Q and K exchanged: look at which is indexed by the output's row, and at the "
         "order Q, K, V in the input file.",
         attention(lambda q, k, v: (k, q, v)),
-        steps=("scores",),
+        steps=("read_order", "scores"),
     ),
     Alternate(
         "k_v_swapped",
@@ -252,9 +253,9 @@ ALTERNATES: tuple[Alternate, ...] = (
     *divisions(),
     Alternate(
         "v_returned",
-        "It equals V: the output is a copy of an input, without the softmax.",
+        "It equals V: V is indexed by the output's row instead of by the key, or the output is a copy of V.",
         lambda shape, tensors, rows: tensors[2][rows].astype(np.float64),
-        steps=("store",),
+        steps=("value_by_row", "load_v", "output_sum", "store"),
     ),
     Alternate(
         "q_returned",
@@ -286,6 +287,7 @@ ALTERNATES: tuple[Alternate, ...] = (
     *_up_to(MOST_KEYS, (mistake for parts in (4, 8, 32) for mistake in mistakes_in_parts(parts))),
     *_up_to(MOST_KEYS, (mistake for tile in (32, 48, 64) for mistake in maxima_not_shared(tile))),
     *keys_one_at_a_time(),
+    *_up_to(MOST_KEYS, (state_carried_over(rows) for rows in (32, 64, 128, 256, 512, 1024, 16, 8, 1))),
     *(mistake for tile in (*TILES, 8) for mistake in key_of_each_tile(tile)),
     *one_key_in((100, 10, 1000)),
     *(

@@ -35,7 +35,8 @@ _SUMS = (
 
 @dataclass(frozen=True)
 class _Mistake:
-    """A wrong online softmax: its sums, the maximum that it keeps, and whether it divides O by l. `steps` are suspect.
+    """A wrong online softmax: its sums, the maximum that it keeps, and whether it divides O by l. `steps`
+    are those in which it may be, the likeliest first.
     `tiles_only`: it changes nothing in a loop over single keys."""
 
     name: str
@@ -54,12 +55,12 @@ def _of_either_sum(
     """A mistake in both sums, in O alone and in l alone; "{}" in the sentence stands for the wrong sums."""
     for (suffix, sums, step), of_o, of_l in zip(_SUMS, (wrong, wrong, RIGHT), (wrong, RIGHT, wrong), strict=True):
         own: Step = step  # type: ignore[assignment]
-        of_o_or_l = (*steps, own)
+        of_o_or_l = (own, *steps) if suffix else (*steps, own)  # a wrong weight alone would spoil both sums
         yield _Mistake(name + suffix, sentence.format(sums), of_o_or_l, of_o, of_l, tiles_only=tiles_only)
 
 
 def _below(name: Callable[[Merges], F64]) -> Callable[[Merges], F64]:
-    """Weights relative to the maximum `name` of the tile."""
+    """Exponents of weights relative to the maxima that `name` returns for each tile."""
     return lambda merge: merge.scores - merge.of_keys(name(merge))
 
 
@@ -138,6 +139,14 @@ _CORRECTION_MISTAKES = (
         "{} is multiplied by exp(m_old − m_new) after the new terms were added, which then shrink too: multiply "
         "first, then add.",
         Sum(late=True),
+    ),
+    *_of_either_sum(
+        "new_terms_corrected",
+        "the new terms of {} are multiplied by exp(m_old − m_new) instead of the old sum.",
+        Sum(
+            lambda merge: right_weight(merge) + merge.of_keys(right_correction(merge)),
+            lambda merge: np.zeros_like(merge.new),
+        ),
     ),
     *_of_either_sum(
         "corrected_for_each_key",
@@ -281,7 +290,7 @@ def online_mistakes(tile: int) -> list[Alternate]:
 
 
 def mistakes_in_parts(parts: int) -> list[Alternate]:
-    """The commonest mistakes if every `parts`-th key is one thread's or warp's, which takes one at a time."""
+    """The commonest mistakes in programs whose threads or warps each take every `parts`-th key, one at a time."""
     over = f"over keys that are {parts} apart for each warp or thread"
     return [
         _alternate(mistake, f"parts_{parts}", over, "key", 1, parts)
@@ -301,7 +310,7 @@ def _alternate(mistake: _Mistake, name: str, over: str, each: str, tile: int, pa
 
 
 def maxima_not_shared(tile: int) -> Iterator[Alternate]:
-    """Threads of a row that exchange its maximum with some of their number only, or with none."""
+    """Mistakes in which the threads of a row share its maximum with only some of the others, or with none."""
     for threads, shared_by in ((4, 2), (2, 1), (4, 1), (8, 4), (16, 8), (32, 16)):
         if tile % threads == 0:
             yield Alternate(

@@ -1,4 +1,4 @@
-"""Builds mistakes from ways to compute attention. Has those that several operators share: scales, tails, gradients."""
+"""Builds mistakes from ways to compute attention, and those that several operators share: scales, tails, gradients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ Unless = Callable[[Problem], bool]
 ProblemOf = Callable[[Shape], Problem]
 
 MAX_PAIRS_EXPLAINED = 1 << 21
-"""The gradient of a whole unit is computed for each of its mistakes, which takes too long beyond this."""
+"""The most pairs of queries and keys with which mistakes in gradients are tried. Each one computes the gradient of a
+whole unit."""
 
 _NUMBER = {"O": 0, "dQ": 1, "dK": 2, "dV": 3}
 

@@ -37,10 +37,11 @@ class Way:
 
     Rounding: `products` rounds QKᵀ, `scores` rounds scale · QKᵀ, `weights` the softmax, `slopes` dP and dS, and
     `results` every output. `sees` returns the keys that each query sees. The backward pass computes the exponentials
-    again and divides by the forward pass's sum; with `backward_sees`, it sees more keys. `padding` is the number of
-    keys beyond the last that count with score 0. `factor` multiplies the scores, and also the gradients unless there is
-    a `gradient_factor`. `stale` = (tile, what): keys are merged a tile at a time, and "O", "l" or "both" are not
-    rescaled when the maximum grows. `adds` selects the heads, or (heads, queries), of a group that add to dK and dV.
+    again and divides them by the forward pass's sum; with `backward_sees`, it sees those keys instead. `padding` is the
+    number of keys beyond the last that count with score 0. `factor` multiplies the scores, and also the gradients
+    unless there is a `gradient_factor`. `stale` = (tile, what): keys are merged a tile at a time, and "O", "l" or
+    "both" are not rescaled when the maximum grows. `adds` selects the heads, or (heads, queries), of a group that add
+    to dK and dV.
     """
 
     number: Any = np.float64
@@ -155,8 +156,9 @@ def gradients(p: Problem, tensors: Sequence[Real], way: Way = RIGHT, rows: Rows 
 def with_other_queries(
     p: Problem, tensors: Tensors, outputs: Tensors, rows: NDArray[np.intp], fresh: NDArray[np.float32]
 ) -> tuple[Tensors, Tensors]:
-    """(Q, K, V, dO) with `fresh` in the rows `rows` of Q and dO, and (O, dQ, dK, dV) then, from the `outputs` before. O
-    and dQ have a row for each query, and dK and dV are sums over queries, so only these queries are computed."""
+    """Return (Q, K, V, dO) with the values `fresh` in the rows `rows` of Q and dO, and the outputs (O, dQ, dK, dV) for
+    them; `outputs` are those for the old values. O and dQ have a row for each query, and dK and dV are sums over
+    queries, so only these queries are computed."""
     q, k, v, do = tensors
     changed = (_with_rows(q, rows, fresh[0]), k, v, _with_rows(do, rows, fresh[1]))
     before, after = (gradients(p, each, rows=rows) for each in (tensors, changed))

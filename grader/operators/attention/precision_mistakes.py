@@ -15,7 +15,7 @@ from grader.operators.base import Alternate, Rows, Shape, Tensors
 from grader.operators.number_types import BF16, E4M3, F16
 
 MAX_KEYS_ONE_BY_ONE = 2048
-"""Sums that are rounded after every term are computed term by term, which takes too long beyond this."""
+"""The most keys with which sums that are rounded after every term are tried. They are computed term by term."""
 
 
 def _summed(terms: Sequence[F64] | NDArray[np.float64], rounded: Round) -> F64:

@@ -27,7 +27,7 @@ def _summed(offsets: tuple[int, ...], down: bool) -> F64:
 
 
 def _scores_by_lane(parts: F64, contiguous: bool) -> Compute:
-    """Attention in which column x of O has the scores that its lane has. Lane i holds the columns x with x mod 32 = i
+    """Attention in which column x of O uses the scores of the lane that holds it. Lane i holds the columns x mod 32 = i
     or, if `contiguous`, a block of adjacent columns."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:

@@ -1,0 +1,49 @@
+"""`grader check` names the cause of a failure and the mistake's own line in the first five lines that it prints.
+
+Each program in fixtures/first_lines has one mistake, with its line and words of its cause in EXPECTED. With
+GRADER_TEST_EVERYTHING=1 all of them are checked: two minutes of CPU, nearly all of it compiling.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+
+from tests.support.command_line import grader
+from tests.support.course import ROOT
+
+PROGRAMS = ROOT / "tests/fixtures/first_lines"
+FIRST_LINES, MOST_LINES = 5, 25
+CHECKED = {
+    "one_key_copy_without_sizeof",
+    "one_key_state_carried_over_rows",
+    "tiled_barrier_in_a_branch",
+    "tiled_reduction_begins_late",
+}
+"""What is checked unless GRADER_TEST_EVERYTHING=1."""
+EXPECTED = {
+    name.strip(): (int(line), words.strip())
+    for name, line, words in (
+        row.split("|") for row in (PROGRAMS / "EXPECTED").read_text(encoding="utf-8").splitlines()
+    )
+}
+
+
+def test_every_program_is_expected_to_say_something() -> None:
+    assert {path.stem for path in PROGRAMS.glob("*.cu")} == set(EXPECTED)
+    assert set(EXPECTED) >= CHECKED
+
+
+@pytest.mark.parametrize("name", EXPECTED if os.environ.get("GRADER_TEST_EVERYTHING") == "1" else sorted(CHECKED))
+def test_cause_and_line_are_in_the_first_five_lines(name: str) -> None:
+    line, words = EXPECTED[name]
+    said = grader("check", PROGRAMS / f"{name}.cu", "--engine", "emulator", "--tests", "s01,s02,s04")
+    assert said.code == 1
+    lines = said.out.splitlines()
+    first = " ".join(" ".join(lines[:FIRST_LINES]).split())
+    assert words in first
+    named = {int(number) for number in re.findall(r"(?:\.cu:|\blines? |\band )(\d+)", first)}
+    assert named & {line - 1, line, line + 1}, first
+    assert len(lines) <= MOST_LINES
