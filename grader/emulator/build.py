@@ -120,7 +120,7 @@ def compile_program(
             modules = [_parse(unit, i * FILES_PER_UNIT) for i, unit in enumerate(units)]
         except Unsupported:
             for info in infos:
-                info.result()  # if ptxas refuses it too, report that instead
+                info.result()  # if ptxas refuses the PTX too, its CompileFailed is the better report
             raise
 
         def registers() -> dict[str, int]:
@@ -194,8 +194,8 @@ def runtime_identity() -> str:
 
 
 def _parse(unit: Unit, first_file: int) -> Module:
-    """Parse a unit's PTX, and make the names of the project's files, which nvcc makes absolute, relative to its folder
-    again. Parsing takes about 20 bytes of memory per byte of text in the grader's own process: hence MAX_PTX_BYTES."""
+    """Parse a unit's PTX, and make the file names in it relative to the project's folder again (nvcc makes them
+    absolute). The grader's own process needs about 20 bytes of memory to parse a byte of PTX: hence MAX_PTX_BYTES."""
     try:
         text = quarantine.read_text(unit.ptx.parent, unit.ptx.name, MAX_PTX_BYTES)
     except quarantine.Refused as refused:

@@ -1,9 +1,9 @@
 """The instruction set that the emulator's C is compiled for. It is part of the keys under which programs, the runtime
 and templates are cached.
 
-By default the compiler may use all instructions of this machine (-march=native). GRADER_EMULATOR_ISA allows fewer, to
-test on one machine the code that others run: `avx2` is x86-64-v3 (AVX2, FMA, F16C), `sse` the baseline of every x86-64
-processor (SSE2), `neon` the baseline of 64-bit Arm.
+By default the compiler may use all instructions of this machine (-march=native). GRADER_EMULATOR_ISA allows fewer, so
+that one machine can test the code that others run: `avx2` is x86-64-v3 (AVX2, FMA, F16C), `sse` the baseline of every
+x86-64 processor (SSE2), `neon` the baseline of 64-bit Arm.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def host_compiler_folders() -> tuple[Path, ...]:
 
 
 def binutil(name: str) -> str:
-    """The path of the C compiler's own program `name`: a cross compiler has an objcopy for the other processor."""
+    """The path of the program `name` that belongs to the C compiler: a cross compiler has its own objcopy."""
     return _output([host_compiler(), f"-print-prog-name={name}"]).strip() or name
 
 

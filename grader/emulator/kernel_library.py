@@ -19,8 +19,8 @@ from grader.emulator.translate import Finding, translate_module
 COUNT = "count"
 _INLINE_ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
 _LOC = re.compile(r"^\s*\.loc\b[^\n]*\n", re.MULTILINE)
-"""Triton loads and stores with inline assembly. LLVM writes a .loc for each line of it, with line numbers that count
-up. These are removed, because the .loc before the assembly is correct for all of it."""
+"""Triton writes loads and stores as inline assembly. LLVM adds a .loc to each line of the assembly, with line numbers
+that count up. `compile_kernel` removes them, because the .loc before the assembly is correct for all of it."""
 PREFIX = "m0"
 """The module's table in the library is called m0_module."""
 

@@ -1,8 +1,8 @@
 """Compile translated kernels with the host's C compiler, and cache the object code that builds can share.
 
 Below `native/`, the cache holds the runtime (as an object and as a shared library) and the object code of templates.
-They depend only on the grader's files, the compiler and, for a template, its text; no program's names or data go into
-them. They are compiled in a folder of the cache, which submissions cannot see, and a build gets copies of them.
+Both depend only on the grader's files, the compiler and, for a template, its text, never on a program's names or data.
+Both are compiled in a folder of the cache, which submissions cannot see, and builds get copies.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from grader.sandbox.cache import cache_entry, kept, making, mark_used, put
 
 RUNTIME_FLAGS = (*LANGUAGE, "-O2", "-g1", "-fPIC", "-Wall", "-Wextra")
 TEMPLATE_LEVEL = "-O2"
-TEMPLATE_BATCH_BYTES = 20_000  # C text of templates that justifies one more compiler process
+TEMPLATE_BATCH_BYTES = 20_000  # C text of templates for each compiler process, at least
 # Without warnings, because generated C declares labels and variables that some kernels do not use.
 KERNEL_FLAGS = (*LANGUAGE, "-fno-tree-vectorize", "-fno-semantic-interposition", "-fPIC", "-w")
 
 
 def compile_c(text: str, path: Path, level: str, run: Runner, folder: Path) -> Path:
     """Write generated C to `path` and compile it to an object in `folder`, where the compiler runs and may write. If
-    the compiler crashes, as gcc 12 does in one of its optimisations without AVX, compile again with fewer."""
+    the compiler crashes, as gcc 12 does in one of its optimisations without AVX, compile again at a lower level."""
     with path.open("x", encoding="utf-8") as file:  # never through a link that a compiler put there
         file.write(text)
     out = folder / f"{path.stem}.o"
@@ -82,7 +82,8 @@ def runtime_library(include: Path, run: Runner) -> Path:
 
     def make(folder: Path) -> Path:
         whole, library = runtime_object(include, run, folder), folder / "runtime.so"
-        # A symbol that only executables have. host_place.c looks up C++ lines with it, which an interpreter lacks.
+        # host_place.c finds lines of C++ through this symbol, which libraries lack. An interpreter reports its lines
+        # itself (emu_called_from), so any value will do.
         lines = "-Wl,--defsym=__executable_start=0"
         done = run([host_compiler("c++"), "-shared", lines, str(whole), "-o", str(library), "-lpthread", "-lm"], folder)
         if done.exit_code != 0:

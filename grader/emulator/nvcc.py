@@ -137,7 +137,7 @@ def read_registers(log: str) -> dict[str, int]:
 
 
 def checked(done: Completed) -> str:
-    """The messages of a compiler that succeeded. Raises CompileFailed."""
+    """The compiler's messages if it succeeded. Raises CompileFailed if it did not."""
     if done.exit_code != 0:
         raise CompileFailed(done.output)
     return done.output

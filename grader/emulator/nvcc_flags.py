@@ -34,7 +34,7 @@ class NvccFlags:
 
     @property
     def of_c(self) -> tuple[str, ...]:
-        """`compile` for C files: without the language standard, which is a C++ standard."""
+        """`compile` for C files: without -std, which names a C++ standard."""
         return tuple(flag for flag in self.compile if not re.match(r"--?std=", flag))
 
     @staticmethod

@@ -3,8 +3,8 @@
 The execution model (see runtime/warp.h) rests on two properties of the numbering:
 
 * a block has a higher number than all its predecessors except along back edges, and the blocks of a loop are numbered
-  without gaps, with its only latch last. Running the lowest-numbered pending block first then makes lanes that diverged
-  at a branch reconverge no later than the branch's immediate post-dominator;
+  without gaps, the only latch of the loop last. Running the lowest-numbered pending block first then makes lanes that
+  diverged at a branch reconverge no later than the branch's immediate post-dominator;
 * a barrier ends its block, so that lanes of a divided warp can wait at it block by block.
 
 A loop with several back edges gets one new latch that they all lead to. A graph that is not reducible (gotos into
@@ -42,7 +42,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """A ret or exit. `exits`: it ends the thread, not only the function."""
+    """A ret or exit. `exits`: whether it ends the thread, not only the function."""
 
     exits: bool
 
@@ -79,9 +79,9 @@ class Block:
 class Graph:
     blocks: list[Block]
     reducible: bool
-    dominator: list[int]  # immediate dominator; block 0 has itself
-    postdominator: list[int]  # immediate post-dominator; len(blocks) stands for the exit
-    loops: dict[int, set[int]]  # header → its blocks
+    dominator: list[int]  # immediate dominators; block 0 is its own
+    postdominator: list[int]  # immediate post-dominators; len(blocks) stands for the exit
+    loops: dict[int, set[int]]  # header → the loop's blocks
 
     @property
     def exit(self) -> int:

@@ -1,8 +1,9 @@
 """Finds registers of a wgmma that other instructions use at the wrong time.
 
-Until wgmma.wait_group has waited for a product, no instruction may read or write its sums, or write its matrix A in
-registers. And a wgmma.fence must come between a write of a product's registers and the product (PTX ISA, "Asynchronous
-Warpgroup Level Matrix Instructions"). Both kinds of misuse are found on all paths through the function. Marks in its
+wgmma.mma_async adds a matrix product to registers, its sums, while the thread continues. Until wgmma.wait_group has
+waited for the product, no instruction may read or write the sums, or write registers that hold the product's matrix A.
+And a wgmma.fence must come between a write of a product's registers and the product (PTX ISA, "Asynchronous Warpgroup
+Level Matrix Instructions"). Both kinds of misuse are found on all paths through the function. Marks in the function's
 body, `wgmma.touched` and `wgmma.unfenced`, make the runtime report a misuse when it is executed.
 
 Moves are exempt from both rules, because compilers copy registers and move the copies across fences without any effect
@@ -37,7 +38,7 @@ class _State:
     """The facts that hold before an instruction, on some path to it.
 
     `flying`: the index of each product in flight, with the number of groups committed since. `copies`: registers into
-    which sums were moved. `written`: registers written since the last fence, with the index of the instruction.
+    which sums were moved. `written`: registers written since the last fence, with the index of the write.
     `is_fenced`: whether a fence came after the last product; later writes are then not recorded, because a compiler can
     move arithmetic from before a fence to after it."""
 

@@ -1,7 +1,7 @@
 """Registers that change while their thread waits: the sums of wgmma.mma_async, when wgmma.wait_group returns.
 
-In PTX, the sums are operands of mma_async only. For the analyses they become results of every wait_group too; the sums
-of an incomplete product keep their old values.
+In PTX, the sums are operands of mma_async only. Here they also become results of every wait_group, so that the analyses
+know where they change; at a wait_group, the sums of a product that is still incomplete keep their old values.
 """
 
 from __future__ import annotations

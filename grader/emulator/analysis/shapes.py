@@ -5,14 +5,14 @@ fixed step from one lane to the next. Knowing this at translation time turns vec
 into plain loads and per-lane bounds checks into one comparison.
 
 Each value of the function (ssa.py) gets a shape by a fixed point over the lattice UNIFORM < AFFINE < VECTOR. Control
-flow makes values differ too, by the usual rules of divergence analysis (Karrenberg and Hack, "Whole-Function
+flow can make lanes' values differ too, by the usual rules of divergence analysis (Karrenberg and Hack, "Whole-Function
 Vectorization"; Rosemann, Moll and Hack, "An Abstract Interpretation for SPMD Divergence"): a phi where divergent paths
 reconverge is a VECTOR. So is a value that is computed in a loop and used after it, if lanes leave the loop at different
 times.
 
-This holds as long as diverged lanes reconverge before any of them continues. Where they may run apart for longer
-(analysis/waiting.py), lanes at different places share the values that are stored once for all lanes. There a value can
-be UNIFORM or AFFINE only if a single instruction computes it.
+These rules hold as long as diverged lanes reconverge before any of them continues. In functions whose lanes may run
+apart for longer (analysis/waiting.py), lanes at different places share the variables that are stored once for all
+lanes. So in these functions a value can be UNIFORM or AFFINE only if a single instruction computes it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Kind(IntEnum):
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
     """`stride` of an AFFINE shape is a number known at translation time, or None for a value known only at run time.
-    Equal shapes are the same object (`affine`), so that they compare quickly."""
+    `affine` returns the same object for equal shapes, so that they compare quickly."""
 
     kind: Kind
     stride: int | None = 0
@@ -74,7 +74,8 @@ def join(a: Shape | None, b: Shape | None) -> Shape | None:
 
 
 ShapeRule = Callable[[Instr, Callable[[str], Shape | None], str], Shape | None]
-"""(instruction, shape of a register it reads, written register) → shape of the result; None while unknown."""
+"""(instruction, function that returns the shape of a register, written register) → shape of the result. Both shapes are
+None while unknown."""
 
 
 @dataclass
@@ -171,9 +172,9 @@ def _solve(ssa: Ssa, rule: ShapeRule, apart: bool) -> list[Shape | None]:
 def _give_undefined(
     undefined: set[int], shapes: list[Shape | None], update: Callable[[int, Shape | None], None]
 ) -> bool:
-    """Make values that are read before anything writes them UNIFORM if their web has no shape yet. Return whether there
-    was such a value. This happens last, so that a value undefined on one path keeps the shape that it has on the
-    other."""
+    """Give the shape UNIFORM to values that are read before anything writes them, if their web has no shape yet. Return
+    whether there was such a value. Called last, so that a value undefined on one path keeps the shape that it has on
+    the other."""
     left = [value for value in undefined if shapes[value] is None]
     for value in left:
         update(value, UNIFORM)

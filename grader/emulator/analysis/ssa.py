@@ -1,7 +1,7 @@
 """The values of a function, numbered as in SSA form without rewriting any code, and the webs that they form.
 
-A web is a set of values joined by phis. They come from one PTX register and never interfere, so each web becomes one C
-variable.
+A web is a set of values joined by phis. The values of a web come from one PTX register and never interfere, so each web
+becomes one C variable.
 """
 
 from __future__ import annotations

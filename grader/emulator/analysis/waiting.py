@@ -134,7 +134,7 @@ def _may_wait(body: list[Block], callees: Callees) -> bool:
     deciding = _sources(ends, definitions)
     decide = {i.index for i in deciding}
     if any(i.op == "ld" and _is_private(i) for i in deciding):
-        return True  # a polled value may have been stored there before
+        return True  # the private memory may hold a polled value
     return any(i.index in decide and not _expects_current_value(i, definitions) for i in polls)
 
 
@@ -157,8 +157,8 @@ def _sources(names: set[str], definitions: dict[str, list[Instr]]) -> list[Instr
 
 
 def _expects_current_value(instr: Instr, definitions: dict[str, list[Instr]]) -> bool:
-    """Whether a compare-and-swap expects a value that the loop has just read from memory. It then fails only if another
-    thread's compare-and-swap succeeded meanwhile, so no lane waits for a lane that cannot run."""
+    """Whether a compare-and-swap expects a value that the loop has just read from memory. Such a compare-and-swap fails
+    only if another thread's succeeded meanwhile, so no lane waits for a lane that cannot run."""
     if instr.op != "atom" or "cas" not in instr.mods:
         return False
     expected = instr.operands[2]

@@ -1,4 +1,4 @@
-"""Parses the modifiers of an instruction, the words after its first: in ld.global.v4.f32 global, v4 and f32."""
+"""Parses the modifiers of an instruction, the words after the first: global, v4 and f32 in ld.global.v4.f32."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Modifiers(tuple[str, ...]):
     """The modifiers as words, with `__` for `::`, and their meanings.
 
     `types`: the types of results and operands, in the order written; `type` is the last one, "" if there is none.
-    `action`: the first word other than `cta`: what bar, mbarrier, wmma and cp do, and what setp and testp test.
+    `action`: the first word other than `cta`, which says what bar, mbarrier, wmma and cp do or setp and testp test.
     `space`: the address space, "generic" if none is named.
     `rounding`: rn, rni, …; "" if none is named.
-    `operation`: of atom, red, redux, vote and shfl, and how setp combines its last operand; "" if there is none.
+    `operation`: what atom, red, redux, vote and shfl do, and how setp combines its last operand; "" if none is named.
     `shape`: (m, n, k) of a matrix instruction.
     `two_results`: whether the instruction has two results, as in shfl.sync d|p.
     """

@@ -97,8 +97,8 @@ def integer(text: str) -> int:
 
 
 def initial(text: str, kind: str, size: int, dims: list[int]) -> tuple[Initial, ...]:
-    """The initial values of an array of dimensions `dims` with elements of `size` bytes. A first dimension of 0 is
-    open."""
+    """The initial values of an array of dimensions `dims` with elements of `size` bytes. A first dimension of 0
+    stands for [], an array as long as its initial values."""
     found: list[Initial] = []
     text = text.strip()
     if text.startswith("{") and not dims:

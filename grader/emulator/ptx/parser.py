@@ -426,8 +426,8 @@ def _halves(mods: tuple[str, ...], operands: tuple[Operand, ...]) -> list[tuple[
 
 
 def _parts_chosen(operands: list[str]) -> tuple[list[str], list[str]]:
-    """Turn the signs and selectors of a video instruction's operands into modifiers: if its second operand is -x.b0,
-    the operand becomes x, and the modifiers are a_neg and a_b0."""
+    """Turn the signs and selectors of a video instruction's operands into modifiers: if the second operand is -x.b0,
+    it becomes x, and the modifiers are a_neg and a_b0."""
     plain, chosen = [], []
     for name, text in zip("dabc", operands, strict=False):
         found = _PART.match(text)

@@ -175,8 +175,8 @@ def from_origin(access: Access) -> None:
 
 def lanes_of_piece(access: Access, i: int, *, everywhere: bool = False) -> tuple[str, str, str]:
     """The suffix of the gather or scatter for piece `i` of an element's row, its offsets from `p`, and its lane masks.
-    `everywhere`: for all lanes, active or not. 32-bit elements can use 32-bit offsets; otherwise offsets have 64 bits,
-    in two pieces for elements of fewer bits."""
+    `everywhere`: for all lanes, active or not. Offsets have 32 bits for 32-bit elements at AFFINE or shared addresses;
+    otherwise they have 64 bits, which take two pieces unless the elements have 64 bits too."""
     w, bits = access.w, access.bits
     narrow = bits == 32 and (access.kind is Kind.AFFINE or access.space == "shared")
     pieces = [i] if narrow or bits == 64 else [2 * i, 2 * i + 1]

@@ -50,7 +50,8 @@ def barrier(w: Writer, instr: Instr) -> None:
 
 
 def sync_warp(w: Writer, members: Operand, *, always_whole: bool) -> None:
-    """bar.warp.sync. The active lanes continue immediately; the runtime records for which other lanes they wait."""
+    """bar.warp.sync. The active lanes do not stop here; the runtime only records which lanes of the mask have yet to
+    arrive."""
     w.lanes_meet()
     if always_whole and isinstance(members, Imm) and members.value & 0xFFFFFFFF == 0xFFFFFFFF:
         return

@@ -52,8 +52,8 @@ def _addresses(w: Writer, operand: Operand, name: str, space: str) -> None:
 
 
 def _completion(w: Writer, instr: Instr, rest: Sequence[Operand]) -> str:
-    """C arguments: the barrier object at which a copy completes, NULL for a copy of a bulk group; and the blocks of a
-    multicast, NULL for other copies."""
+    """C arguments: the barrier object at which a copy completes (NULL for a copy of a bulk group) and the blocks that a
+    multicast writes to (NULL for other copies)."""
     if "bulk_group" in instr.mods or not rest:
         return "NULL, NULL"
     _addresses(w, rest[0], "oa", "shared")

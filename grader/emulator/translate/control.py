@@ -142,9 +142,9 @@ class FormWriter(Writer):
         return f"{form.scalar} {name};" + (f" i64 {name}_s;" if shape.is_dynamic else "")
 
     def _hold(self, block: Block) -> int:
-        """Hold lanes at an instruction where lanes wait for each other, until the participants that have waited
-        elsewhere arrive. If the mask of the participants is a literal, return it for the runtime; otherwise write code
-        that does it, and return 0."""
+        """Hold lanes at an instruction where lanes wait for each other, until the participants that have waited in
+        loops arrive. If the mask of the participants is a literal, return it, and the runtime holds the lanes;
+        otherwise write code that holds them, and return 0."""
         self.instr = block.instrs[0]
         mask = meeting_lanes(self.instr, self.layout.callee_facts)
         assert mask is not None
@@ -208,7 +208,7 @@ class FormWriter(Writer):
         general, shape = self.frame.general.shape[web], self.web_shape(web)
         dynamic = shape.is_dynamic
         if stored == "pred" and shape.kind is Kind.UNIFORM and general.kind is Kind.VECTOR:
-            # Lanes that have left keep their bits, so only those of m count.
+            # Lanes that have left keep their bits, so only the bits of lanes in m count.
             self.line(f"{self.cell(web)} = -(u32)(({self.frame_cell(web)} & m) != 0);")
         elif stored == "pred" or general.kind is Kind.UNIFORM:
             self.line(f"{self.cell(web)} = {self.frame_cell(web)};")

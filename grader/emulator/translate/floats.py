@@ -67,7 +67,8 @@ def testp(w: Writer, instr: Instr) -> None:
 
 def half(w: Writer, instr: Instr, t: str) -> None:
     """fp16 and bf16 arithmetic: operands are widened to f32, and the f32 result is rounded. For add, sub and mul this
-    rounds correctly, because the 24 bits of f32 are at least 2p + 2 for p = 11 and p = 8; fma goes through f64."""
+    rounds correctly, because f32 has 24 bits, at least 2p + 2 for the p bits of fp16 (11) and bf16 (8). It would not
+    for fma, which the runtime therefore rounds in another way (math.h.inc)."""
     base = t[:-2] if t.endswith("x2") else t
     op = instr.op
     operands = list(instr.operands[1:])

@@ -19,9 +19,9 @@ from grader.emulator.translate.template import Code, Templates
 from grader.emulator.translate.types import storage
 from grader.emulator.translate.ways import ABSENT, form_text
 
-# A kernel with one-dimensional blocks rarely needs the general form, since their size is usually a multiple of 32. If it
-# has at most this many instructions in inner loops, gcc compiles them for that form too: an attention kernel with blocks
-# of 100 threads then takes half the time.
+# A kernel with one-dimensional blocks rarely needs the general form, since their size is usually a multiple of 32. If
+# the kernel has at most this many instructions in inner loops, gcc compiles them for the general form too: an attention
+# kernel with blocks of 100 threads then takes half the time.
 COMPILED_TWICE = 400
 
 
@@ -106,8 +106,8 @@ class _FunctionText:
         return chosen
 
     def _often_needs_general(self) -> bool:
-        """Whether launches often run the general form: a kernel that reads threadIdx.y, because its blockDim.x can be
-        small, and a function that is not a kernel."""
+        """Whether launches often run the general form: they do if the function is not a kernel, or if it reads
+        threadIdx.y, because blockDim.x can then be small."""
         items = self.function.body
         return not self.function.entry or any(
             isinstance(o, Reg) and o.name == "%tid.y" for i in items if isinstance(i, Instr) for o in i.operands
@@ -160,8 +160,8 @@ def _waits_alone(instr: Instr) -> bool:
 
 
 def _gathers(divided: list[Block], meet: frozenset[int]) -> frozenset[int]:
-    """Indices of the warp functions at which lanes may arrive separately: those in `meet`, and those that several of
-    the blocks call."""
+    """Indices of the warp functions at which lanes may arrive separately: those in `meet`, and those that several
+    `divided` blocks call."""
     places: dict[str, set[int]] = {}
     for block in divided:
         for instr in block.instrs:

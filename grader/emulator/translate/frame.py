@@ -1,10 +1,10 @@
 """The layout of a function's frame, the memory for registers that its forms share.
 
 The first word holds `local_base`, the second (FORMALS) the address of the function's arguments and results. Arguments
-and results of its calls follow. Every register that is live across blocks has a place large enough for its general
-shape, where the slow form reads it. In threaded forms all registers are in the frame: a register with the same shape as
-in the general form uses that place, a register with a more regular shape has a second place, and registers used in a
-single block reuse each other's places.
+and results of the function's calls follow. Every register that is live across blocks has a place large enough for its
+general shape, where the slow form reads it. In threaded forms all registers are in the frame: a register with the same
+shape as in the general form uses that place, a register with a more regular shape has a second place, and registers
+used in a single block reuse each other's places.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class _Word:
 
 
 class _Run(NamedTuple):
-    """The properties that fused words share: ld or st, the space, the base register, and the version of its value."""
+    """The properties that fused words share: ld or st, the space, the base register, and how often it was written."""
 
     op: str
     space: str
@@ -169,8 +169,8 @@ def _touched(instr: Instr) -> tuple[str, ...]:
 
 
 def used_bytes(instr: Instr, used: Collection[str]) -> int:
-    """Bytes per lane that a load or store moves. A vector load is halved while no element of its upper half is `used`
-    (the registers that the function reads)."""
+    """Bytes per lane that a load or store moves. A vector load is halved as long as the function reads no register of
+    its upper half; `used` are the registers that it reads."""
     value = instr.operands[0 if instr.op != "st" else 1]
     width = BITS[instr.type] // 8
     if not isinstance(value, Vec):

@@ -31,7 +31,7 @@ INSTRUCTIONS = {
     "tex.cube": Lacking("a cube map", "use a layered texture with six layers"),
     "tex.acube": Lacking("a cube map", "use a layered texture with six layers"),
     "tex.2dms": Lacking("a multisampled texture", "use a layered texture"),
-    "sured": Lacking("a reduction on a surface", "use atomics on memory of cudaMalloc"),
+    "sured": Lacking("a reduction on a surface", "use atomics on memory from cudaMalloc"),
     "suld.p": Lacking("a formatted surface read", "read the bytes with surf2Dread"),
     "sust.p": Lacking("a formatted surface write", "write the bytes with surf2Dwrite"),
     "istypep": Lacking("a test of a handle's type", "pass textures and surfaces in separate parameters"),

@@ -13,7 +13,7 @@ from grader.emulator.ptx.model import Loc
 
 
 class Hooks(Protocol):
-    """The points of a function at which counting.py writes code, with a Writer."""
+    """The points of a function at which counting.py writes code, through the Writer `w`."""
 
     def enter(self, w: Any, block: Block, mask: str = "m") -> None: ...
     def instruction(self, w: Any, block: Block, index: int) -> None: ...
@@ -25,7 +25,7 @@ class Hooks(Protocol):
 @dataclass
 class Layout:
     function: Function
-    symbol: str  # stem of its C names
+    symbol: str  # stem of the function's C names
     shared: dict[str, int]  # shared variable → offset in the block's shared memory
     local: dict[str, int]  # local variable → offset in the frame's local memory
     local_bytes: int
@@ -41,5 +41,5 @@ class Layout:
     callee_facts: Callees = field(default_factory=Callees)
     waiting: frozenset[int] = frozenset()  # headers of loops in which lanes may wait for others of their warp
     meetings: frozenset[int] = frozenset()  # instructions at which lanes wait for each other
-    gathers: frozenset[int] = frozenset()  # those meetings that are warp functions with separate arrivals (gather.c)
-    sums: tuple[Vec, ...] = ()  # of products of warpgroups (in_flight.py)
+    gathers: frozenset[int] = frozenset()  # meetings at which lanes may arrive separately: warp functions (gather.c)
+    sums: tuple[Vec, ...] = ()  # registers to which wgmma adds products (in_flight.py)

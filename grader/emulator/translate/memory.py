@@ -1,9 +1,8 @@
 """ld and st. The shape of an address decides how an access is translated, and so how fast it is:
 
     UNIFORM                     one scalar access, broadcast
-    AFFINE, by the element's    one plain vector access
-    size
-    AFFINE                      a gather with constant offsets, one bounds check for all lanes
+    AFFINE, adjacent elements   one plain vector access
+    AFFINE, otherwise           a gather with constant offsets, one bounds check for all lanes
     VECTOR                      a gather with a vector bounds check
 
 runtime/words.c loads 32-bit words from VECTOR addresses outside shared memory, and four words per lane from addresses

@@ -40,9 +40,10 @@ from grader.emulator.translate.refusal import Finding, Refused
 from grader.emulator.translate.tables import Sites, Tables
 from grader.emulator.translate.template import Template, Templates
 
-# The most PTX instructions of a module's inner loops that gcc compiles, block by block; the rest is threaded code. gcc
-# takes about 0.5 ms per instruction. The inner loops of the classic tiled attention kernel have 450 instructions, and
-# compiling them makes it twice as fast; those of both products in flash2.cu's three kernels have 1,700.
+# gcc compiles at most this many PTX instructions of a module's inner loops, in whole blocks; the rest is threaded code.
+# gcc takes about 0.5 ms per instruction. The inner loops of a tiled attention kernel have 450 instructions, and
+# compiling them makes the kernel twice as fast; the loops of both matrix products in flash2.cu's three kernels have
+# 1,700.
 COMPILED_INSTRUCTIONS = 2000
 _FAMILIES = (  # importing these modules registers their handlers
     arith, atomics, barriers, calls, convert, floats, logic, memory, selection, stores, tensor, textures, video, warp_ops,
@@ -116,8 +117,8 @@ class _ModuleWriter:
         return translation, self._sorted_findings()
 
     def _sorted_findings(self) -> list[Finding]:
-        """The findings by line. Dynamic parallelism is reported once, because it affects how the whole program is
-        built."""
+        """The findings, sorted by line. Dynamic parallelism is reported once, because it affects how the whole program
+        is built."""
         found = sorted(self.findings, key=lambda f: (f.file or "", f.line or 0))
         launches = [f for f in found if f.what == DYNAMIC_PARALLELISM.what]
         return [f for f in found if f not in launches[1:]]

@@ -88,7 +88,7 @@ class Operands:
         return self.number(self.layout.site(self.instr.loc, kind, size, order))
 
     def lanes_meet(self) -> None:
-        """Write code that counts a step in a watched program: the warp's lanes wait for each other here."""
+        """Count a step in programs with race or init checks, because the warp's lanes wait for each other here."""
         if self.layout.watched:
             self.line("w->step++;")
 

@@ -1,4 +1,4 @@
-"""Refusals of instructions and functions that the translator cannot translate. It never guesses."""
+"""Refusals: the translator refuses instructions and functions that it cannot translate, and never guesses."""
 
 from __future__ import annotations
 

@@ -130,7 +130,8 @@ def setp(w: Writer, instr: Instr) -> None:
 
 
 def compare_half(w: Writer, instr: Instr, t: str, i: int, high: int) -> str:
-    """C text of the lane mask of piece `i` for the comparison of the low or `high` halves of the two sources."""
+    """C text of the lane mask of piece `i` for the comparison of the low halves, or with `high` the high halves,
+    of the two sources."""
     a, b = (f"{t[:-2]}_to_f32_v({w.v(o, t, i)} >> {16 * high} & 0xffffu)" for o in instr.sources[:2])
     return f"CMPF({_FLOAT_COMPARE[instr.mods.action]}, {a}, {b})"
 

@@ -10,7 +10,7 @@ from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym
 
 ShapeOf = Callable[[str], Shape | None]
 
-# Instructions whose results depend on more than their operands: on memory that others write, other lanes or time.
+# Instructions whose results depend on more than their operands: on memory that others write, on other lanes or on time.
 _IMPURE = {
     "atom", "shfl", "vote", "match", "activemask", "redux", "mma", "ldmatrix", "movmatrix", "wmma", "call", "clock",
     "bar", "barrier", "mbarrier", "alloca", "stacksave", "elect", "tex", "tld4", "suld", "txq", "suq",
@@ -33,7 +33,7 @@ def wrapped(stride: int, bits: int) -> int:
 
 
 def special_shape(name: str, *, linear: bool) -> Shape:
-    """The shape of a special register in the linear form, or in the other forms."""
+    """The shape of a special register in the `linear` form or in the others."""
     base = name.split(".")[0]
     if base == "%laneid":
         return affine(1)
@@ -44,10 +44,10 @@ def special_shape(name: str, *, linear: bool) -> Shape:
 
 class ShapeRules:
     """The rules for one form. `linear`: blockDim.x is a multiple of 32. `per_lane_params`: names of the function's own
-    .param variables that hold values per lane. `wrap_checks`: a rule for a widening can assume that no lane wraps
-    around, because a check at run time leaves the form otherwise. `floats`: registers that hold floats; they never get
-    an affine shape, even if their bits come from an affine integer. `apart`: lanes may execute a load at different
-    times, with a store in between."""
+    .param variables that hold values per lane. `wrap_checks`: a rule for a widening instruction can assume that
+    no lane wraps around, because a check at run time leaves the form if one does. `floats`: registers that hold floats;
+    they never get an affine shape, even if their bits come from an affine integer. `apart`: lanes may execute a load at
+    different times, with a store in between."""
 
     def __init__(
         self,

@@ -29,7 +29,8 @@ class Sites:
         self._known: dict[tuple[Loc, str, int], int] = {}
 
     def add(self, loc: Loc, kind: str, size: int, order: int) -> int:
-        if kind not in ("LOAD", "STORE", "ATOMIC"):  # the runtime remembers an allocation for each of these sites
+        # Each load, store and atomic has its own site, because the runtime remembers an allocation there.
+        if kind not in ("LOAD", "STORE", "ATOMIC"):
             known = self._known.setdefault((loc, kind, size), len(self.rows))
             if known < len(self.rows):
                 return known
@@ -38,7 +39,7 @@ class Sites:
 
 
 class Tables:
-    """Write the tables. Initial values that cannot be expressed in them are added to `findings`."""
+    """The tables of one module. Initial values that they cannot express are added to `findings`."""
 
     def __init__(self, facts: Facts, sites: Sites, templates: Sequence[Template], findings: list[Finding]) -> None:
         self.facts, self.sites, self.templates, self.findings = facts, sites, templates, findings

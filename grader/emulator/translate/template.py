@@ -1,8 +1,8 @@
-"""Threaded code: C functions for instructions, each written once, and rows of numbers that name their registers.
+"""Threaded code: one C function for each distinct instruction, and for each of its uses a row of numbers.
 
 gcc would take minutes to compile all of a large kernel, although unrolled loops contain the same few instructions
 thousands of times. So everything except inner loops runs as threaded code (Bell, "Threaded Code", 1973). The C text of
-an instruction with its registers, sites and literals taken out is a template; instructions that differ in nothing else
+an instruction with holes for its registers, sites and literals is a template; instructions that differ in nothing else
 share it. A block is then a table of rows: each names a template and has the numbers for its holes.
 
 A template depends only on the instruction, not on the program, so its object code is cached between builds.
@@ -76,7 +76,7 @@ class Templates:
     facts: dict[object, int] = field(default_factory=dict)
 
     def numbered(self, fact: object) -> int:
-        """A number that stands for a fact about a register. Signatures of numbers are quick to compare."""
+        """A number that stands for a fact about a register, because signatures made of numbers compare quickly."""
         return self.facts.setdefault(fact, len(self.facts))
 
     def row(self, text: str) -> tuple[int, list[Hole]]:
@@ -97,8 +97,8 @@ class Templates:
 def _template(body: str, operands: int) -> Template:
     name = f"template_{hashlib.sha256(body.encode()).hexdigest()[:24]}"
     before = ""
-    # Each number is read once per row, because gcc must assume that writes to registers change it: flash2.cu went from
-    # 14 to 16 GFLOP/s.
+    # Each number is read once per row, into a constant. Otherwise gcc would read it again after each write to a
+    # register, which could have changed it for all that gcc knows: the constants took flash2.cu from 14 to 16 GFLOP/s.
     numbers = ", ".join(f"k{i} = k[{i}]" for i in range(operands))
     if _SHARED.search(body):
         before += "u8 *const sh = w->shared; const u32 shn = w->shared_size;\n"
@@ -113,15 +113,15 @@ def _template(body: str, operands: int) -> Template:
 
 @dataclass(slots=True)
 class Code:
-    """The rows of one form of a function, as words of a C table. For each run of rows with the same template, they are
-    the template's number, the length of the run in words, and the numbers of its rows."""
+    """The rows of one form of a function, as words of a C table. Consecutive rows with the same template form a group:
+    the template's number, the length of the group in words, and the numbers of its rows."""
 
     templates: Templates
     templates_name: str  # C name of the table of templates
     name: str  # C name of this table
     words: list[int] = field(default_factory=list)
     start: int = 0  # of the rows added since the last `take`
-    last: int = -1  # the start of the latest run, or -1
+    last: int = -1  # the start of the latest group, or -1
 
     def add(self, number: int, operands: Sequence[int]) -> None:
         """Add a row of template `number`."""

@@ -20,7 +20,7 @@ _FLAGS = {
 
 
 def element(t: str) -> str:
-    """The name of enum element for a PTX type."""
+    """The constant of enum element for a PTX type."""
     return f"ELEMENT_{t.upper()}"
 
 
@@ -166,7 +166,7 @@ def copy_async(w: Writer, instr: Instr) -> None:
 
 def arrive_with_copies(w: Writer, instr: Instr) -> None:
     """cp.async.mbarrier.arrive: an arrival at a barrier object when the thread's copies have arrived. Without `noinc`,
-    the object also expects one more arrival; the two cancel, so nothing is written."""
+    the object also expects one more arrival; the two cancel, so no code is written for them."""
     (mem,) = instr.operands
     if not isinstance(mem, Mem):
         raise w.refuse()

@@ -39,7 +39,7 @@ def _place(w: Writer, instr: Instr, place: Operand) -> None:
 
 @handles("tex", "tld4")
 def texture(w: Writer, instr: Instr) -> None:
-    """Translate tex, tex.level and tex.grad, which read the same texels, because there are no mipmaps; and tld4."""
+    """Translate tex, tex.level and tex.grad, which read the same texels without mipmaps, and tld4."""
     mods = instr.mods
     geometry = _geometry(w, instr)
     if mods.two_results or mods.types[0] not in ("f32", "s32", "u32"):

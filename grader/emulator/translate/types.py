@@ -11,8 +11,8 @@ __all__ = ["BITS", "FORMS", "HALVES", "Form", "half_of", "is_float", "is_signed"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The C types of a PTX type: of a scalar, and of one piece of a vector. Rows of a `wide` type have twice as many
-    pieces. `broadcast` is the macro that makes a piece from a scalar."""
+    """The C types of a PTX type: of a scalar, and of a piece, the lanes of a row that fit into a vector register. Rows
+    of a `wide` type have twice as many pieces. `broadcast` is the macro that makes a piece from a scalar."""
 
     scalar: str
     vector: str

@@ -10,7 +10,7 @@ from grader.emulator.translate.writer import Writer, handles
 
 
 def check_members(w: Writer, members: Operand) -> None:
-    """Emit a check that reports lanes that a mask names but that are not active, and lanes missing in their own mask."""
+    """Emit a check that reports inactive lanes in a mask, and lanes that are missing from their own mask."""
     w.lanes_meet()
     site = w.site("OTHER")
     if w.uniform(members):

@@ -12,8 +12,8 @@ NOWHERE = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """The start of a block at which lanes gather for a warp function: its rows from `begin` to `end`, the number of the
-    function (`call`) and its site."""
+    """The start of a block at which lanes gather for a warp function: its rows from `begin` to `end`, and
+    the number (`call`) and site of the warp function."""
 
     begin: int
     end: int
@@ -58,7 +58,7 @@ ABSENT = Way(kind="ABSENT")
 
 def form_text(name: str, ways: Sequence[Way], rows: str, templates: str, targets: Sequence[int], cases: str) -> str:
     """C text of a struct form called `name`. `rows` defines its threaded code, NAME_code; `cases` are the blocks that
-    are C."""
+    contain C code."""
     lines = [rows, f"static const struct way {name}_ways[] = {{{','.join(way.text for way in ways)}}};"]
     lines.append(f"static const u16 {name}_targets[] = {{{','.join(map(str, targets)) or '0'}}};")
     if cases:

@@ -1,4 +1,4 @@
-"""Products of warpgroups: wgmma. runtime/wgmma.c executes them when their group is waited for."""
+"""wgmma: products of warpgroups. runtime/wgmma.c computes a product when wgmma.wait_group waits for its group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def wgmma(w: Writer, instr: Instr) -> None:
 
 
 def _misuse(w: Writer, instr: Instr) -> None:
-    """Report a misuse that hazards.py found. The first operand is the index of the other instruction."""
+    """Report a misuse that hazards.py found. The first operand is the index of the product whose register is touched,
+    or of the write without a fence after it."""
     place, how = (o.value for o in instr.operands if isinstance(o, Imm))
     other = w.function.body[place]
     assert isinstance(other, Instr)

@@ -130,8 +130,9 @@ class Writer(Operands):
                 pieces[i] = self.fresh()
                 self.line(f"{FORMS[t].vector} {pieces[i]} = {text};")
         widen = "widen_i" if t[0] == "s" else "widen_u"
-        # Without these temporaries, a piece's text may read the register that it replaces (add r, r, 1). It reads only
-        # the same piece, so writing in place is safe; handlers of instructions that mix pieces use temporaries.
+        # Without these temporaries, a piece's text may read the register that it replaces (add r, r, 1). That is safe,
+        # because the text reads only the same piece; handlers of instructions that mix pieces use their own
+        # temporaries.
         for i in self.pieces(stored):
             text = f"(VQ){widen}_{half_of(i)}({pieces[i // 2]})" if widens else _trimmed(pieces[i], t)
             self._put_piece(web, stored, i, text)
