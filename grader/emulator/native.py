@@ -119,7 +119,8 @@ def template_objects(
     templates: Sequence[Template], header: str, run: Runner, work: Path
 ) -> tuple[list[Path], list[Callable[[], Path]]]:
     """Return cached objects that hold some of these templates, and functions that compile the others, at most one per
-    core. An object may hold templates that were not requested, so all templates are weak symbols.
+    core. An object may hold templates that were not requested and that another object holds too, so all templates are
+    weak symbols.
 
     A cached object NAME.o comes with NAME.json, the names of its templates. Templates of unreadable entries are
     compiled again.

@@ -21,7 +21,7 @@ from grader.emulator.nvcc_flags import NvccFlags
 from grader.sandbox import quarantine
 from grader.sandbox.cache import kept
 
-HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # no tail calls: a return address leads to the line of the call
+HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # without tail calls, return addresses lead to the lines of calls
 MAX_OBJECT_BYTES = 512 << 20
 
 

@@ -20,7 +20,7 @@ from grader.emulator.ptx import Function, Imm, Instr, Operand, Reg, Sym
 
 _STRONG = {"volatile", "relaxed", "acquire"}
 _PAUSES = {"nanosleep", "membar", "fence"}
-# Atomics with which programs poll memory: not add, inc, dec and xor, because no lane waits for the value of a counter.
+# Atomics by which a lane may wait for another lane's write. add, inc, dec and xor are absent: programs count with them.
 _POLLING_ATOMICS = {"cas", "exch", "and", "or", "min", "max"}
 _EVERY_LANE = Imm(-1)
 

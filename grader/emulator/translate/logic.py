@@ -183,5 +183,5 @@ def find_nth_set(w: Writer, instr: Instr) -> None:
 
 @handles("createpolicy")
 def cache_policy(w: Writer, instr: Instr) -> None:
-    """A cache policy changes no result, so it is 0."""
+    """Every cache policy is 0, because it changes no result."""
     w.op(instr, "b64", [], lambda s: "0")

@@ -117,7 +117,7 @@ def load_param(w: Writer, mem: Mem, t: str, items: tuple[Operand, ...]) -> None:
 
 
 def param_rows(w: Writer, name: str) -> str:
-    """C expression for the rows of a function's .param variable: one of its formal parameters, or one for a call."""
+    """C expression for the rows of a .param variable: a parameter or result of the function, or of a call in it."""
     if not w.function.entry and name in w.layout.params:
         return f"(*(u32 ***)(F + {FORMALS}))[{w.number(w.layout.params[name])}]"
     return f"(F + {w.number(w.frame.arguments[name])})"
@@ -191,7 +191,7 @@ def restore_stack(w: Writer, instr: Instr) -> None:
 
 @handles("getctarank")
 def rank_of_address(w: Writer, instr: Instr) -> None:
-    """The rank in its cluster of the block that a shared memory address belongs to."""
+    """The rank, in the cluster, of the block whose shared memory contains an address."""
     address, t = instr.sources[0], "u32" if BITS[instr.type] == 32 else "u64"
     own = {"s": "w->cluster_rank", "v": f"{FORMS[t].broadcast}(w->cluster_rank)"}
     w.op(instr, "u32", [(address, t)], lambda s, a: f"rank_of_{t}_{s}({a}, {own[s]})")
@@ -199,7 +199,7 @@ def rank_of_address(w: Writer, instr: Instr) -> None:
 
 @handles("mapa")
 def map_address(w: Writer, instr: Instr) -> None:
-    """The same place in the shared memory of another block of the cluster (CLUSTER_OFFSET of runtime/warp.h)."""
+    """Map an address to the same place in another block of the cluster (CLUSTER_OFFSET of runtime/warp.h)."""
     t = "u32" if BITS[instr.type] == 32 else "u64"
     address, rank = instr.sources
     w.op(

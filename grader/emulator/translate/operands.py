@@ -222,7 +222,7 @@ class Operands:
         raise self.refuse(f"the address of {name}")
 
     def base(self, operand: Operand, t: str) -> str:
-        """The value that a uniform or affine operand has, or would have, in lane 0."""
+        """The value that a uniform or affine operand has in lane 0, or would have if the lane were active."""
         if isinstance(operand, Reg) and not is_special(operand.name):
             web = self.web(operand)
             if self.web_shape(web).kind is Kind.AFFINE:

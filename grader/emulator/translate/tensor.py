@@ -25,8 +25,8 @@ def element(t: str) -> str:
 
 
 def _multiply(w: Writer, instr: Instr, types: Sequence[str]) -> None:
-    """D = A B + C. `types` are those of D, A, B, C. A sparse A has two more operands: metadata, and which lanes hold
-    it."""
+    """D = A B + C. `types` are those of D, A, B, C. With a sparse A, two more operands follow: its metadata, and the
+    number that selects the lanes that hold the metadata."""
     shape, wide = instr.mods.shape, types[0] == "f64"
     if len(types) != 4 or shape is None or any(m.startswith(("kind", "block_scale")) for m in instr.mods):
         raise w.refuse()

@@ -1,4 +1,4 @@
-"""wgmma: products of warpgroups. runtime/wgmma.c computes a product when wgmma.wait_group waits for its group."""
+"""Products of warpgroups: wgmma. runtime/wgmma.c computes a product when wgmma.wait_group waits for its group."""
 
 from __future__ import annotations
 
