@@ -27,7 +27,7 @@ from grader.classes.final_points import days_words
 _POLL_S = 1.0
 _ANSWER_S = 60.0
 _AGAIN_FOR_S = 120.0
-"""How long a request to a judge that does not answer is repeated: the judge may be restarting."""
+"""If the judge does not answer, a request is repeated for this long: the judge may be restarting."""
 _SKIPPED = {".git", ".venv", "__pycache__"}
 
 

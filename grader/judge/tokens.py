@@ -43,8 +43,8 @@ class Person:
 
 def make_token(store: Store, student: str) -> str:
     """Make a token for a student of the store, or for the staff, and revoke the one they had."""
-    # A hexadecimal label never begins with "-". `csv_text` puts an apostrophe before a cell that does (a formula for
-    # spreadsheets), and a mail merge would send it with the token.
+    # A hexadecimal label never begins with "-". A spreadsheet takes a cell that begins with "-" for a formula, so
+    # `csv_text` puts an apostrophe before it, and a mail merge would send the apostrophe as part of the token.
     label, secret = secrets.token_hex(_LABEL_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
     token = f"{label}.{secret}"
     with translate_sqlite_errors(store.path), store.transaction():

@@ -1,8 +1,8 @@
 """Writes a store as JSON lines and reads such files, for backups and for moving results between machines.
 
 The first line is a header. Every other line is one row. A row refers to others by their natural keys (student,
-assignment, SHA-256), never by row numbers. So an import leaves rows that the store already has as they are, and
-importing twice changes nothing. A record that is new to the store counts as the newest of its attempt.
+assignment, SHA-256), never by row numbers. So an import changes no row that the store already has, and importing
+twice changes nothing. A record that is new to the store counts as the newest of its attempt.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """The first files of a submission, up to a limit: enough to recognise it."""
+    """The first files of a submission, up to a limit: enough to see whether it holds a program."""
     if path.is_file():
         yield path
         return
