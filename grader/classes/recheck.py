@@ -28,7 +28,7 @@ Grade = Callable[[Sequence[str]], Record]
 
 
 class Recheck(StrEnum):
-    """The state of a result's recheck, which decides whether it may have a place."""
+    """The state of a result's recheck, which decides whether the result may have a place."""
 
     NOT_NEEDED = "not needed"
     MISSING = "missing"

@@ -31,7 +31,7 @@ NOISE = 25
 _GUARANTEED = 30
 """Matches of this many tokens are always found."""
 _TIME_S, _MEMORY_BYTES = 30, 4 << 30
-"""Limits for each submission and for each pair."""
+"""The limits on the work for each submission and for each pair."""
 _COMMON_FROM = 8
 """In a class of at least this many submissions, code that more than half of them have is ignored."""
 SOURCES = frozenset({".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"})

@@ -84,9 +84,7 @@ def leaderboard(
     top: Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="Only the first N students.")] = None,
     best: BestOption = False,
     mix_gpus: MixOption = False,
-    recheck: Annotated[
-        bool, typer.Option("--recheck", help="First rerun candidates for a place, on a second draw.")
-    ] = False,
+    recheck: Annotated[bool, typer.Option("--recheck", help="First recheck the candidates for a place.")] = False,
     assignment: AssignmentOption = None,
 ) -> None:
     """Rank a class. Results that the measurement cannot tell apart share a rank; times get none without a recheck."""

@@ -106,7 +106,7 @@ def grade(
     engine: EngineOption = "auto",
     arch: ArchOption = None,
     json: JsonOption = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page to read here.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML page here.")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here.")] = None,
     store: StoreOption = None,
     roster: Annotated[

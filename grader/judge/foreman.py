@@ -60,7 +60,7 @@ NextDue = Callable[[set[object]], Due | None]
 
 @dataclass(eq=False)
 class Live:
-    """The progress of a running submission: its stage in words, and the results of its finished tests."""
+    """The progress of a running submission: its current step in words, and the results of its finished tests."""
 
     stage: str = ""
     total: int | None = None

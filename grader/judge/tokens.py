@@ -1,8 +1,9 @@
 """Tokens identify those who may use the judge: each student has one, and the staff has one. There are no passwords.
 
-A token is `LABEL.SECRET`: twelve characters that find its row, and 160 random bits. The store keeps only the SHA-256 of
-the whole token; a slow hash is needed for passwords that can be guessed, not for that many random bits. Digests are
-compared in constant time, even for an unknown label. A token is shown once, when it is made; a lost one is replaced.
+A token is `LABEL.SECRET`: twelve characters, by which its row is found, and 160 random bits. The store keeps only the
+SHA-256 of the whole token; a slow hash is needed for passwords that can be guessed, not for that many random bits.
+Digests are compared in constant time, even for an unknown label. A token is shown once, when it is made; a lost one is
+replaced.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The desk of a run registers submissions and stores their records, in the same way for workers on this machine and
-jobs on a cluster. In a run, only the desk writes to the store."""
+"""The desk of a class's run registers submissions and stores their records, in the same way for workers on this machine
+and jobs on a cluster. During the run, only the desk writes to the store."""
 
 from __future__ import annotations
 
