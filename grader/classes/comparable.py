@@ -93,8 +93,8 @@ def _strange_points(line: Line) -> list[str]:
 
 
 def _on_other_inputs(lines: Sequence[Line]) -> dict[str, list[str]]:
-    """For each student, the tests whose input differed from the input of most students. Only passed tests count: if a
-    test fails on values drawn for one grading, its record has the digest of those values, which differs rightly."""
+    """For each student, the tests whose input differed from the input of most students. Only passed tests count: a test
+    that failed on values drawn for one grading rightly has another digest in its record."""
     inputs: dict[str, Counter[str]] = {}
     passed = [
         (line.attempt.student.id, test.name, test.input_digest)

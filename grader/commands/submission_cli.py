@@ -119,7 +119,7 @@ def grade(
     best: BestOption = False,
     as_class: Annotated[bool, typer.Option("--class", help="Treat the folder as a class.")] = False,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: how many at once.")
+        int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: grade N at once.")
     ] = None,
     cluster: Annotated[
         str | None, typer.Option("--cluster", metavar="slurm", help="Class: grade on the cluster of assignment.yaml.")

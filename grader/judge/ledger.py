@@ -345,7 +345,8 @@ class Ledger:
         return [row[0] for row in self.store.execute(query)]
 
     def rerun(self, upload: Upload) -> None:
-        """Queue a settled submission again, even if the same files were judged before. Raises UsageError."""
+        """Queue a settled submission again, even if the same files were judged before. Raises UsageError if it is not
+        settled."""
         if not upload.settled:
             raise UsageError(f"{upload.id} is {upload.state} already: wait until it is done.")
         with self.store.transaction():

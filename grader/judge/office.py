@@ -163,7 +163,7 @@ class Judge:
 
     def line_of(self, ledger: Ledger, including: int | None = None) -> dict[int, tuple[int, float | None]]:
         """The place in the queue and the predicted wait in seconds of every waiting upload, by number. An answer
-        is used again for half a second, unless upload number `including` is missing from it."""
+        is reused for half a second, unless upload number `including` is missing from it."""
         if time.monotonic() - self._line_at < _LINE_S and (including is None or including in self._line):
             return self._line
         found: dict[int, tuple[int, float | None]] = {}

@@ -193,7 +193,7 @@ class SlurmRun:
                 task.ended_at = None
                 if silent is None:  # it has not begun
                     continue
-                if job.state in WAITING:  # left alone, Slurm would begin it again, but some minutes later
+                if job.state in WAITING:  # Slurm would begin it again, but only some minutes later
                     why = f"it had begun, and Slurm put it back into its queue ({job.reason or 'no reason given'})"
                 elif job.state == "RUNNING" and silent >= SILENT_S:
                     why = f"no heartbeat for {silent:.0f} s on {job.node}, though Slurm reports it as running"

@@ -24,7 +24,7 @@ ENDING = (signal.SIGTERM, signal.SIGUSR2)
 """The signals that every process of a job gets before Slurm kills it, even the submission's program: SIGTERM when the
 job is cancelled, preempted or out of time, SIGUSR2 some time before that (submitit asks for it)."""
 SETTLE_S = 1.0
-"""A test may fail because the signal reached its program first. If so, this process gets it within this time, too."""
+"""A test may fail because the signal reached its program first. Then this process gets the signal within this time."""
 
 
 class Ended(BaseException):
