@@ -199,7 +199,7 @@ def _a_moment_s() -> float:
 
 def _soon_s(error: urllib.error.HTTPError) -> float | None:
     """The seconds after which to repeat a refused request; None if that is useless."""
-    if error.code in (502, 504):  # a proxy, while the judge restarts
+    if error.code in (502, 504):  # a proxy answers so while the judge restarts
         return _a_moment_s()
     after = error.headers.get("Retry-After", "")
     return float(after) if error.code in (429, 503) and after.isdecimal() else None

@@ -102,7 +102,7 @@ def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
 
 def cluster_lanes(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
     """Lanes that grade in Slurm jobs, `jobs` of them at a time; the workers on this machine only wait."""
-    slurm_executor()  # fails at the start rather than with the first submission
+    slurm_executor()  # without Slurm, this fails now rather than with the first submission
     cluster = rules.cluster or Cluster()
     elsewhere, folder = engine_of_jobs(engine), Path(cluster.folder).expanduser().resolve() / "judge"
     suite = suite_of(rules)

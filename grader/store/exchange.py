@@ -89,7 +89,7 @@ def _sources(store: Store, submission: int, lost: list[str]) -> dict[str, str]:
 
 def import_files(store: Store, paths: Sequence[Path]) -> tuple[int, int]:
     """Import exports, and files that `grade --json` wrote. Return (records added, records that the store already had).
-    Raises UsageError with the file and the line that cannot be understood; the lines before it are kept."""
+    Raises UsageError with the file and the line that cannot be understood; rows imported before it stay."""
     added = known = 0
     for path in paths:
         for where, line in _lines(path):
