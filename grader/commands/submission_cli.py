@@ -124,7 +124,7 @@ def grade(
     cluster: Annotated[
         str | None, typer.Option("--cluster", metavar="slurm", help="Class: grade on the cluster of assignment.yaml.")
     ] = None,
-    timings: Annotated[bool, typer.Option("--timings", help="Show the time of each stage.")] = False,
+    timings: Annotated[bool, typer.Option("--timings", help="Show the time of each step.")] = False,
     show: ShowOption = 0,
     require_sandbox: RequireSandboxOption = False,
     verbose: VerboseOption = False,
