@@ -105,6 +105,6 @@ def test_promises_are_one_line_and_one_for_each_that_is_broken_or_not_tried(monk
         lambda course: [Promise("one", True, "how"), Promise("two", False, "how"), Promise("three", None, "how")],
     )
     found = by_name(examine())
-    assert "1 of 3 promises tried and held" in found["confinement"].found and "one" not in found
+    assert "1 of 3 promises were tried and hold" in found["confinement"].found and "one" not in found
     assert (found["two"].found, found["three"].found) == ("BROKEN (how)", "not tried (how)")
     assert (found["two"].ok, found["three"].ok) == (False, True)

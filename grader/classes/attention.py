@@ -36,8 +36,8 @@ class Concern:
 def needs_attention(
     lines: Sequence[Line], absent: Sequence[Absent] = (), unjudged: Mapping[str, str] | None = None
 ) -> list[Concern]:
-    """Concerns by urgency, then by student's id. `unjudged` has, by student, the reason why a run could not judge the
-    submission; the points then come from an earlier run."""
+    """Concerns by urgency, then by student's id. `unjudged` maps a student's id to the reason why the submission could
+    not be judged; the points then come from an earlier grading."""
     students = students_only(lines)
     rostered = any(line.attempt.student.enrolled for line in students) or any(one.student.enrolled for one in absent)
     found = [Concern(one.student, Why.NOT_GRADED) for one in absent if one.waiting]

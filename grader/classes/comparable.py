@@ -19,7 +19,7 @@ RULES_SHOWN = 12
 """The number of characters shown of the rules' SHA-256."""
 
 _MAX_NAMED = 30
-"""A note calls the largest group "all others", and lists no names, if it has more students than this."""
+"""If the largest group has more students than this, a note calls it "all others" instead of listing their names."""
 
 
 def rules_of(record: Record) -> str:
@@ -43,12 +43,10 @@ def mixed(
         notes.append(
             f"Points were given under different rules and cannot be compared{then}. Rules {'; rules '.join(told)}."
         )
-    for what, read in (("GPUs", _gpu), ("processors, on which the baseline ran", _processor)):
+    for what, read in (("Times were measured on different GPUs", _gpu), ("Baselines ran on different CPUs", _cpu)):
         if groups := _groups(students, read):
             told = [f"{name}: {who}" for name, who in groups]
-            notes.append(
-                f"Times were measured on different {what}: points for them cannot be compared. {'; '.join(told)}."
-            )
+            notes.append(f"{what}, so points for times cannot be compared: {'; '.join(told)}.")
     if strange := [words for line in students for words in _strange_points(line)]:
         notes.append(f"Points entered by hand do not fit the rules: {', '.join(strange)}.")
     if odd := _on_other_inputs(students):
@@ -82,7 +80,7 @@ def _gpu(record: Record) -> str | None:
     return record.engine.device if any(test.gpu_ms is not None for test in record.tests) else None
 
 
-def _processor(record: Record) -> str | None:
+def _cpu(record: Record) -> str | None:
     return next((test.baseline.cpu for test in record.tests if test.baseline is not None), None)
 
 
@@ -96,7 +94,7 @@ def _strange_points(line: Line) -> list[str]:
 
 def _on_other_inputs(lines: Sequence[Line]) -> dict[str, list[str]]:
     """For each student, the tests whose input differed from the input of most students. Only passed tests count: a test
-    that failed on values drawn for one grading has the digest of that input in its record."""
+    that failed on values drawn for one grading rightly has another digest in its record."""
     inputs: dict[str, Counter[str]] = {}
     passed = [
         (line.attempt.student.id, test.name, test.input_digest)

@@ -18,8 +18,8 @@ from grader.records.record import RecheckedTest, RecheckRecord, Record, TestReco
 
 SLOWER = 1.25
 """A time is reproduced if one of the new runs takes at most this many times as long as the longest graded run, warm-up
-included. This is generous, since GPU times repeat within 0.3 % (measured on an H200), and small enough that faking
-times within it gains little."""
+included. The factor is generous, since GPU times repeat within 0.3 % (measured on an H200), but small enough that
+faking times within it gains little."""
 
 RUNS = 3
 
@@ -28,7 +28,7 @@ Grade = Callable[[Sequence[str]], Record]
 
 
 class Recheck(StrEnum):
-    """The state of a result's recheck, which decides whether it may have a place."""
+    """The state of a result's recheck, which decides whether the result may have a place."""
 
     NOT_NEEDED = "not needed"
     MISSING = "missing"
@@ -91,7 +91,7 @@ def recheck(record: Record, tests: Sequence[str], draw: str, grade: Grade) -> Re
 
 
 def _better(before: TestRecord | None, now: TestRecord) -> TestRecord:
-    """Of two runs on the second draw, the one that counts: a run without a GPU time, else the faster one."""
+    """Of two runs on the second draw, the one that counts: one without a GPU time (it fails), else the faster one."""
     if before is None or now.gpu_ms is None:
         return now
     return now if before.gpu_ms is not None and now.gpu_ms < before.gpu_ms else before

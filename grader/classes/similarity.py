@@ -31,14 +31,14 @@ NOISE = 25
 _GUARANTEED = 30
 """Matches of this many tokens are always found."""
 _TIME_S, _MEMORY_BYTES = 30, 4 << 30
-"""Limits for each submission and for each pair."""
+"""The limits on the work for each submission and for each pair."""
 _COMMON_FROM = 8
 """In a class of at least this many submissions, code that more than half of them have is ignored."""
 SOURCES = frozenset({".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"})
 
 
 _ALIKE = 0.8
-"""Two submissions are alike if they share at least this part of the larger fingerprint."""
+"""Two submissions are alike if they share at least this fraction of the larger fingerprint."""
 _MIN_GROUP = 3
 """Two similar submissions are a pair; three or more are a group."""
 
@@ -140,7 +140,7 @@ class _Prints:
             self._all = self._prints(known | common)
 
     def _prints(self, known: set[int]) -> dict[str, Any]:
-        """The fingerprints of all submissions that can be read within the limits: malicious text could take hours."""
+        """The fingerprints of all submissions for which the limits suffice: malicious text could take hours."""
         found = {}
         for name, text in self._texts.items():
             if name not in self.left_out:
@@ -179,7 +179,7 @@ def _common(prints: Sequence[set[int]]) -> set[int]:
 
 
 def _clusters(marks: Mapping[Name, set[int]]) -> list[list[Name]]:
-    """Group submissions that are alike, directly or through others. Each is in one group, in the given order."""
+    """Group submissions that are alike, directly or through others. Each is in exactly one group; the order is kept."""
     names = list(marks)
     leader = {name: name for name in names}
 
@@ -198,7 +198,7 @@ def _clusters(marks: Mapping[Name, set[int]]) -> list[list[Name]]:
 
 
 def _alike(one: set[int], other: set[int]) -> float:
-    """The part that two submissions share, relative to the larger one, 0 to 1."""
+    """The share of the larger submission that is also in the other one, 0 to 1."""
     larger = max(len(one), len(other))
     return len(one & other) / larger if larger else 0.0
 
@@ -221,7 +221,7 @@ def _closest(prints: _Prints, names: Sequence[str], top: int) -> tuple[Pair, ...
 
 
 def _likeness(one: set[int], other: set[int]) -> float:
-    """The part that two submissions share, relative to the smaller one, 0 to 1: a student may copy only a part."""
+    """The share of the smaller submission that is also in the other one, 0 to 1: a student may copy only a part."""
     smaller = min(len(one), len(other))
     return len(one & other) / smaller if smaller else 0.0
 

@@ -1,4 +1,4 @@
-"""Applies --arch: the GPU that the emulator stands for."""
+"""Applies --arch, which chooses the GPU that the emulator stands for."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def store_check(path: StoreArgument) -> None:
 
 @store.command("vacuum")
 def store_vacuum(path: StoreArgument) -> None:
-    """Rewrite the file without free space."""
+    """Rewrite the store's file to remove its unused space."""
     from grader.commands import stores
 
     print(stores.shrink(path))
@@ -84,12 +84,10 @@ def leaderboard(
     top: Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="Only the first N students.")] = None,
     best: BestOption = False,
     mix_gpus: MixOption = False,
-    recheck: Annotated[
-        bool, typer.Option("--recheck", help="First rerun candidates for a place, on a second draw.")
-    ] = False,
+    recheck: Annotated[bool, typer.Option("--recheck", help="First recheck the candidates for a place.")] = False,
     assignment: AssignmentOption = None,
 ) -> None:
-    """Rank a class. Results that the measurement cannot tell apart share a rank; times need a recheck to get one."""
+    """Rank a class. Results that the measurement cannot tell apart share a rank; times get none without a recheck."""
     from grader.commands import class_results
 
     options = class_results.BoardOptions(metric, tests, names, top, mix_gpus)
@@ -216,7 +214,7 @@ def rerun(
 def similarity(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The submissions of a class.", show_default=False)],
     top: Annotated[int, typer.Option("--top", metavar="N", min=1, help="The number of pairs.")] = 20,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page that shows pairs.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with the pairs.")] = None,
     assignment: AssignmentOption = None,
 ) -> None:
     """List the submissions that resemble each other most: a hint for a person, never a score."""

@@ -172,7 +172,7 @@ def _handed_in(record: Record) -> HandIn:
 
 
 def summary(outcome: Outcome, store: Path, notes: Sequence[str], concerns: Sequence[attention.Concern]) -> str:
-    """A summary of a run, for people."""
+    """A summary of a class's run, for people."""
     tally = outcome.tally
     counts = ", ".join(f"{count} {what}" for what, count in tally.outcomes.most_common())
     graded = f"{tally.graded} graded now{f' ({counts})' if counts else ''}"

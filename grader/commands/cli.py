@@ -102,8 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _make_output_writable() -> None:
     """Open the descriptors 0 to 2 if they are closed. Otherwise a file opened later could get one of these numbers, and
-    a process that we start would not inherit it, as its own streams have them. Characters that the terminal's encoding
-    lacks are written as question marks."""
+    a process that we start would not inherit it: there, the numbers are its own streams. Characters that the
+    terminal's encoding lacks are written as question marks."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)

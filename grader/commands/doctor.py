@@ -37,7 +37,7 @@ int main() {
     std::printf("%d %s\\n", sum, cudaGetErrorName(cudaGetLastError()));
 }
 """
-_PROBE_SAYS = "1056 cudaSuccess"  # 2 blocks of sum over 32 threads of (1 + thread) = 2 * 528
+_PROBE_SAYS = "1056 cudaSuccess"  # 2 blocks, each of which sums 1 + thread over 32 threads: 2 * 528
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _confinement(course: Path | None) -> Iterator[Finding]:
     """One finding for the confinement, and one for each promise that does not hold."""
     promises = list(try_promises(course))
     held = sum(promise.held is True for promise in promises)
-    found = f"{sandbox.confinement()}; {held} of {len(promises)} promises tried and held (docs/integrity.md)"
+    found = f"{sandbox.confinement()}; {held} of {len(promises)} promises were tried and hold (docs/integrity.md)"
     yield Finding("confinement", bubblewrap.problem() is None, found, "apt install bubblewrap")
     for promise in promises:
         if not promise.held:

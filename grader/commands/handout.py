@@ -104,7 +104,7 @@ def _content(rules: Assignment, out: Path) -> dict[str, bytes]:
 
 
 def _template(template: Path, reference: Path) -> Iterator[tuple[Path, bytes]]:
-    """The template's files. Raises UsageError for a file that would give away a solution or any other file."""
+    """The template's files. Raises UsageError for copies of solutions and for links, which could lead to any file."""
     solutions = {data: path for path in files_below(reference) if (data := path.read_bytes())}
     for path in files_below(template):
         if path.is_symlink():

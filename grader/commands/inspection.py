@@ -201,7 +201,7 @@ def _profile_on_gpu(
                 limits=subject.rules.limits,
             )
         except NotProfiled as why:
-            notes.append(f"not measured: {why} The trace and the launches show the rest.")
+            notes.append(f"not measured: {why} The numbers shown come from the trace and the launches.")
         else:
             if chosen is not None:
                 notes.append(

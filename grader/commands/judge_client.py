@@ -27,7 +27,7 @@ from grader.classes.final_points import days_words
 _POLL_S = 1.0
 _ANSWER_S = 60.0
 _AGAIN_FOR_S = 120.0
-"""How long a request to a judge that does not answer is repeated: the judge may be restarting."""
+"""If the judge does not answer, a request is repeated for this long: the judge may be restarting."""
 _SKIPPED = {".git", ".venv", "__pycache__"}
 
 
@@ -199,7 +199,7 @@ def _a_moment_s() -> float:
 
 def _soon_s(error: urllib.error.HTTPError) -> float | None:
     """The seconds after which to repeat a refused request; None if that is useless."""
-    if error.code in (502, 504):  # a proxy, while the judge restarts
+    if error.code in (502, 504):  # a proxy answers so while the judge restarts
         return _a_moment_s()
     after = error.headers.get("Retry-After", "")
     return float(after) if error.code in (429, 503) and after.isdecimal() else None

@@ -13,7 +13,7 @@ from grader.site import report_page
 
 
 def write_reports(records: Sequence[Record], html: Path | None, junit: Path | None) -> None:
-    """Write records as one page that needs no other file, and as JUnit XML, where a path is given."""
+    """Write records as one self-contained page and as JUnit XML, each only if its path is given."""
     if html is not None:
         write(html, report_page(records), "page")
     if junit is not None:

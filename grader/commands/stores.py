@@ -60,7 +60,7 @@ def examine(store: Path) -> tuple[str, bool]:
 
 
 def shrink(store: Path) -> str:
-    """Rewrite a store without free space."""
+    """Rewrite a store's file to remove its unused space."""
     with open_store(store) as opened:
         before, after = vacuum_store(opened)
     return f"{shown(store)}: {before:,} bytes before, {after:,} after."

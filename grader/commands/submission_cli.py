@@ -106,7 +106,7 @@ def grade(
     engine: EngineOption = "auto",
     arch: ArchOption = None,
     json: JsonOption = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page to read here.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML page here.")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here.")] = None,
     store: StoreOption = None,
     roster: Annotated[
@@ -119,12 +119,12 @@ def grade(
     best: BestOption = False,
     as_class: Annotated[bool, typer.Option("--class", help="Treat the folder as a class.")] = False,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: submissions at a time.")
+        int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: grade N at once.")
     ] = None,
     cluster: Annotated[
         str | None, typer.Option("--cluster", metavar="slurm", help="Class: grade on the cluster of assignment.yaml.")
     ] = None,
-    timings: Annotated[bool, typer.Option("--timings", help="Show the time of each stage.")] = False,
+    timings: Annotated[bool, typer.Option("--timings", help="Show the time of each step.")] = False,
     show: ShowOption = 0,
     require_sandbox: RequireSandboxOption = False,
     verbose: VerboseOption = False,

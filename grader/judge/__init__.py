@@ -3,5 +3,5 @@
 `ledger` keeps uploads and their results in the class's store. `foreman` gives the uploads to worker processes, which
 grade with the same pipeline as `grader grade`. `server` is the web server, with the routes of `api` and `pages`.
 
-May import `site`, `report`, `classes` and the packages below them. FastAPI and uvicorn are the extra `judge`.
+May import `site`, `report`, `classes` and the packages below them. The extra `judge` installs FastAPI and uvicorn.
 """

@@ -38,9 +38,9 @@ class Status(_Answer):
     stage: Stage
     state: Step
     place: int | None
-    """The place in the queue, from 1; null if the submission does not wait, or its student is banned."""
+    """The place in the queue, counted from 1; null if the submission is not waiting, or if its student is banned."""
     predicted_wait_s: float | None
-    """The predicted time until the current stage is done; null if the submission does not wait, or if no lane serves
+    """The predicted time until the current stage is done; null if the submission is not waiting, or if no lane serves
     the queue, for example while it is paused."""
     note: str
     days_late: int

@@ -171,7 +171,7 @@ async def student(request: Request, student: str, who: Staff) -> dict[str, Any]:
 
 @router.post("/api/v1/staff/actions")
 async def action(request: Request, asked: Action, who: Staff) -> dict[str, str]:
-    """Pause, resume, drain, accept, regrade, rerun, priority, withdraw, ban, unban."""
+    """Do an action: pause, resume, drain, accept, regrade, rerun, priority, withdraw, ban or unban."""
     judge = judge_of(request)
     said = await judge.ask(act, asked, judge.outdated())
     judge.foreman.ring()

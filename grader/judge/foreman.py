@@ -60,7 +60,7 @@ NextDue = Callable[[set[object]], Due | None]
 
 @dataclass(eq=False)
 class Live:
-    """The progress of a running submission: its stage in words, and the results of its finished tests."""
+    """The progress of a running submission: its current step in words, and the results of its finished tests."""
 
     stage: str = ""
     total: int | None = None
@@ -76,8 +76,8 @@ class Opened:
 
 
 class Foreman(threading.Thread):
-    """Runs until `stop`. It calls `publish` with every change, `changed` after every new record, and `next_due`,
-    with the keys of the rechecks that it has tried already, for the next result to recheck."""
+    """Runs until `stop`. It calls `publish` with every change, and `changed` after every new record. `next_due` gets
+    the keys of the rechecks that were tried already, and returns the next result to recheck."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Foreman(threading.Thread):
         self.ring()
 
     def free_after(self, stage: Stage, typical_s: float) -> list[float]:
-        """The seconds until each lane of a stage is free, if every run takes `typical_s`."""
+        """The seconds until each lane of a stage is free, if every run takes `typical_s`; without resting lanes."""
         now, found = time.monotonic(), []
         for lane in self.lanes:
             if lane.stage is stage and lane.rests_until <= now:

@@ -26,13 +26,13 @@ _SMALL_BYTES = 64 << 10
 _FORM_BYTES = 64 << 10
 """Room for the bytes that a form adds around the files."""
 _SWALLOWED_BYTES, _SWALLOW_S = 16 << 20, 10.0
-"""Limits on reading the rest of a refused body. Closing a connection while its client still sends would reset it, and
-the client would not see the answer."""
+"""Limits on reading the rest of a refused body. The rest is read because closing a connection while the client still
+sends would reset it, and the client would not see the answer."""
 _ENDLESS = "/api/v1/events"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _SITE = "'self'"
 HEADERS = {
-    # Style attributes are allowed: our own templates set the widths of bars there. All other text is escaped.
+    # Style attributes are allowed: our own templates set the widths of bars there. Text from elsewhere is escaped.
     "content-security-policy": (
         f"default-src 'none'; script-src {_SITE}; style-src {_SITE}; style-src-attr 'unsafe-inline'; img-src {_SITE} "
         f"data:; connect-src {_SITE}; form-action {_SITE}; base-uri 'none'; frame-ancestors 'none'"
@@ -103,7 +103,7 @@ class Guard:
             await answer(scope, receive, guarded_send)
             return
         if scope["method"] == "HEAD" and scope["path"] != _ENDLESS:
-            scope = {**scope, "method": "GET"}  # uvicorn leaves out the body
+            scope = {**scope, "method": "GET"}  # uvicorn leaves the body out of the answer
         await self._app(scope, _bounded(receive, most), guarded_send)
 
 

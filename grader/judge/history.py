@@ -26,7 +26,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Entry:
-    """An upload and its result; None if it has none yet."""
+    """An upload and its result (None if it has none yet)."""
 
     upload: Upload
     result: Result | None

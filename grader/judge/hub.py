@@ -78,7 +78,7 @@ class Hub:
                 watcher.queue.put_nowait("")
 
     def _deliver(self, event: Event) -> None:
-        # All watchers get the same text. The student decides who may see the event, and is not sent.
+        # All watchers get the same text. `student`, which decides who may see the event, is not part of it.
         text = f"data: {json.dumps({name: value for name, value in event.items() if name != 'student'})}\n\n"
         for watcher in self._watchers:
             if not may_see(watcher.person, event):

@@ -68,7 +68,7 @@ class Lane:
 
 
 _JOBS = 8
-"""The number of cluster jobs at a time without --jobs. A process on this machine waits for each job."""
+"""The number of cluster jobs that run at once without --jobs. A process on this machine waits for each job."""
 
 
 def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
@@ -102,7 +102,7 @@ def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
 
 def cluster_lanes(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
     """Lanes that grade in Slurm jobs, `jobs` of them at a time; the workers on this machine only wait."""
-    slurm_executor()  # fails at the start rather than with the first submission
+    slurm_executor()  # without Slurm, this fails now rather than with the first submission
     cluster = rules.cluster or Cluster()
     elsewhere, folder = engine_of_jobs(engine), Path(cluster.folder).expanduser().resolve() / "judge"
     suite = suite_of(rules)
@@ -127,7 +127,7 @@ def prepare(rules: Assignment, lanes: Sequence[Lane], progress: Progress) -> Non
     for setup in {lane.stage: lane.setup for lane in lanes}.values():
         ensure(setup.cases, setup.suite, setup.files, progress)
     timing = next((lane.setup for lane in lanes if lane.stage is Stage.TIMING), None)
-    if timing is not None and not isinstance(timing.engine, Elsewhere):  # a job times it on its own node
+    if timing is not None and not isinstance(timing.engine, Elsewhere):  # a cluster's job times its baseline itself
         with open_grading(timing) as grading:
             if grading.baseline is not None:
                 progress.stage("Timing the sequential program, where this machine has not timed it yet")

@@ -25,9 +25,9 @@ from grader.store import HandIn, Store
 MAX_TRIES = 2
 """The number of times that a stage is run before a fault of the grader or the machine is final."""
 _MEASURED = 40
-"""The mean duration of this many recent runs predicts the next one."""
+"""The duration of a stage is predicted from the mean of this many recent ones."""
 _GUESS_S = {"verdict": 10.0, "timing": 60.0}
-"""The predicted duration of a run when none was measured yet."""
+"""The predicted duration of a stage when none was measured yet."""
 
 
 Files = tuple[tuple[str, bytes], ...]
@@ -258,9 +258,9 @@ class Ledger:
         then_timing: bool = False,
         note: str = "",
     ) -> None:
-        """End the stage of a running submission, which took `seconds`. Store the attempt and `result` (the conditions
-        and the record), and with `then_timing` queue the next stage, in one transaction. Do nothing if the submission
-        is not running."""
+        """End the current stage of a running submission; the stage took `seconds`. In one transaction, store the
+        attempt and `result` (the conditions and the record) and, with `then_timing`, queue the timing stage. Do nothing
+        if the submission is not running."""
         with self.store.transaction():
             if not self._rows("number = ? AND state = 'running'", upload.number):
                 return
@@ -320,7 +320,7 @@ class Ledger:
         return {(row[0], row[1]): row[2] for row in self.store.execute(query, (self.assignment,))}
 
     def typical_s(self, stage: Stage) -> float:
-        """The typical duration of a run of a stage: the mean of the latest runs, or a guess if there are none."""
+        """The typical duration of a stage: the mean of the latest ones, or a guess if there are none."""
         query = f"SELECT {stage}_s FROM judge_uploads WHERE {stage}_s > 0 ORDER BY number DESC LIMIT {_MEASURED}"
         measured = [row[0] for row in self.store.execute(query)]
         return fmean(measured) if measured else _GUESS_S[stage]
@@ -345,7 +345,8 @@ class Ledger:
         return [row[0] for row in self.store.execute(query)]
 
     def rerun(self, upload: Upload) -> None:
-        """Queue a settled submission again, even if the same files were judged before. Raises UsageError."""
+        """Queue a settled submission again, even if the same files were judged before. Raises UsageError if it is not
+        settled."""
         if not upload.settled:
             raise UsageError(f"{upload.id} is {upload.state} already: wait until it is done.")
         with self.store.transaction():

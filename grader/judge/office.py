@@ -1,4 +1,4 @@
-"""What the judge's routes call: one object that owns the store's thread, the foreman, the standings and the hub."""
+"""The object that the judge's routes call: it owns the store's thread, the foreman, the standings and the hub."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ class Judge:
         self._books = StoreThread(store, rules.name)
         self.ask = self._books.ask
         self._known: dict[bytes, tuple[Person, float]] = {}
-        """The person of each valid token, by the token's digest, and until when the store need not be asked again."""
+        """By the digest of each valid token: its person, and the time until which the store need not be asked again."""
         self._uploading: dict[str, int] = {}
         self.said: dict[str, str] = {}
-        """The results of the staff's last actions, by key. A page's address holds only the key, so that no link can put
-        a sentence on a page."""
+        """The results of the staff's last actions, by key. A page's address holds only the key, so that a forged
+        link cannot put a sentence on a page."""
         self._line: dict[int, tuple[int, float | None]] = {}
         self._line_at = -_LINE_S
         sites = environment()
@@ -100,8 +100,8 @@ class Judge:
         self._books.close()
 
     async def person(self, token: str) -> Person | None:
-        """The person to whom this token belongs, or None. A person is remembered for a second, since most requests
-        closely follow another one of the same person."""
+        """The person to whom this token belongs, or None. A person is remembered for a second, since requests of
+        one person often follow each other closely."""
         digest, now = hashlib.sha256(token.encode(errors="replace")).digest(), time.monotonic()
         person, until = self._known.get(digest, (None, 0.0))
         if now < until:
@@ -162,8 +162,8 @@ class Judge:
     # ---- reading ----
 
     def line_of(self, ledger: Ledger, including: int | None = None) -> dict[int, tuple[int, float | None]]:
-        """The place in the queue and the predicted wait in seconds of every waiting upload, by number. The answer can
-        be half a second old, but not if upload number `including` is missing from it."""
+        """The place in the queue and the predicted wait in seconds of every waiting upload, by number. An answer
+        is reused for half a second, unless upload number `including` is missing from it."""
         if time.monotonic() - self._line_at < _LINE_S and (including is None or including in self._line):
             return self._line
         found: dict[int, tuple[int, float | None]] = {}

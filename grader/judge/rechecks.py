@@ -29,12 +29,12 @@ class Due:
 
     @property
     def key(self) -> tuple[int, tuple[str, ...]]:
-        """Identifies the recheck: the submission and the tests. (Its record would not: a recheck stores a new one.)"""
+        """Identifies the recheck: the submission and the tests. (The record would not do: a recheck replaces it.)"""
         return self.attempt.submission, self.tests
 
 
 def next_due(board: Board | None, lines: Mapping[str, Line], tried: Container[object]) -> Due | None:
-    """The result to recheck next: the best on the board without a recheck, except for those with a key in `tried`."""
+    """The best result on the board that needs a recheck and whose key is not in `tried`; None if there is none."""
     if board is None:
         return None
     waiting = (row for row in board.rows if row.recheck is Recheck.MISSING and not row.mark and row.id in lines)

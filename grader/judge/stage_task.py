@@ -102,7 +102,7 @@ def _named(files: Files) -> str:
 
 
 class _Reports(Progress):
-    """Sends what a student's page shows: the current stage, and each test when it ends."""
+    """Sends what a student's page shows: the current step, and each test when it ends."""
 
     def __init__(self, upload: str, to: socket.socket) -> None:
         self._upload, self._to = upload, to

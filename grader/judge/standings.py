@@ -21,7 +21,7 @@ from grader.report.leaderboard import Board, Names, leaderboard, render
 log = logging.getLogger(__name__)
 _AT_MOST_EVERY_S = 2.0
 _AT_LEAST_EVERY_S = 20.0
-"""The board is updated this often even without notice, since other commands can change the store, too."""
+"""The board is updated at least this often, even without notice, since other commands can change the store, too."""
 
 
 @dataclass(frozen=True)

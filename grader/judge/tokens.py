@@ -1,8 +1,9 @@
 """Tokens identify those who may use the judge: each student has one, and the staff has one. There are no passwords.
 
-A token is `LABEL.SECRET`: twelve characters that find its row, and 160 random bits. The store keeps only the SHA-256 of
-the whole token; a slow hash is needed for passwords that can be guessed, not for that many random bits. Digests are
-compared in constant time, even for an unknown label. A token is shown once, when it is made; a lost one is replaced.
+A token is `LABEL.SECRET`: twelve characters, by which its row is found, and 160 random bits. The store keeps only the
+SHA-256 of the whole token; a slow hash is needed for passwords that can be guessed, not for that many random bits.
+Digests are compared in constant time, even for an unknown label. A token is shown once, when it is made; a lost one is
+replaced.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Person:
 
 def make_token(store: Store, student: str) -> str:
     """Make a token for a student of the store, or for the staff, and revoke the one they had."""
-    # A hexadecimal label never begins with "-". `csv_text` puts an apostrophe before a cell that does (a formula for
-    # spreadsheets), and a mail merge would send it with the token.
+    # A hexadecimal label never begins with "-". A spreadsheet takes a cell that begins with "-" for a formula, so
+    # `csv_text` puts an apostrophe before it, and a mail merge would send the apostrophe as part of the token.
     label, secret = secrets.token_hex(_LABEL_BYTES), secrets.token_urlsafe(_SECRET_BYTES)
     token = f"{label}.{secret}"
     with translate_sqlite_errors(store.path), store.transaction():

@@ -16,8 +16,8 @@ from grader.report.leaderboard import number
 @dataclass(frozen=True)
 class Step:
     """Advice on some tests or on a part of the points. Its `kind` is "bad" if the student has to fix something, "warn"
-    if it is not the student's fault or a person has to check it, and "tip" if it can bring more points. `detail` is the
-    consequence of a cause in its first test."""
+    if it is not the student's fault or a person has to check it, and "tip" if it can bring more points. `detail` says
+    what the cause led to in the first test that it affects."""
 
     kind: str
     about: str

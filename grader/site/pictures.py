@@ -164,7 +164,7 @@ def _beside_the_slope(found: Roofline, x: Axis, y: Axis, words: str) -> Markup:
 
 
 def _slope_degrees(x: Axis, y: Axis) -> float:
-    """The angle, in SVG's sense, of a line of slope one between two logarithmic axes."""
+    """The angle, clockwise as in SVG, of a line of slope one between two logarithmic axes."""
     across = (x.stop - x.start) / math.log10(x.high / x.low)
     up = (y.start - y.stop) / math.log10(y.high / y.low)
     return -math.degrees(math.atan2(up, across))

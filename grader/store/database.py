@@ -117,8 +117,8 @@ class Store:
         on the store itself, since closing a second descriptor of the store would drop SQLite's locks.)
 
         Raises UsageError if another process is grading into the store, and names it. Raises it also if the store has a
-        second name (a hard link): this lock and SQLite's journal are files next to one name, so a grader that uses the
-        other name would not see them."""
+        second name (a hard link): this lock and SQLite's journal are files named after one of the names, so a grader
+        that uses the other name would not see them."""
         file = self.path.resolve()
         if file.stat().st_nlink > 1:
             raise UsageError(
@@ -265,7 +265,7 @@ class Store:
 
     def bring_forward(self, submission: int, conditions: str) -> None:
         """Make the record that counts under `conditions` the newest of its attempt. A person who grades again under
-        earlier conditions wants these records to count, not later ones made under other rules or on another engine."""
+        earlier conditions wants the records made under them to count, not later ones."""
         with self._writing():
             self._db.execute(
                 "UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = (SELECT id FROM records WHERE "
@@ -426,4 +426,4 @@ _HEADER = ("application_id", "user_version")
 _STUDENT = "p.student, p.name, p.nickname, p.section, p.page, p.email, p.enrolled"
 """The columns of a `Student`."""
 _PRACTICE = "CASE WHEN json_valid(r.json) THEN json_extract(r.json, '$.practice') END"
-"""Whether a record comes from a practice run. Such a record has no total, and never replaces a record with one."""
+"""Whether a record comes from a practice run. Such a record has no total, and never replaces one that has a total."""

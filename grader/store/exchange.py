@@ -1,8 +1,8 @@
 """Writes a store as JSON lines and reads such files, for backups and for moving results between machines.
 
 The first line is a header. Every other line is one row. A row refers to others by their natural keys (student,
-assignment, SHA-256), never by row numbers. So an import leaves rows that the store already has as they are, and
-importing twice changes nothing. A record that is new to the store counts as the newest of its attempt.
+assignment, SHA-256), never by row numbers. So an import changes no row that the store already has, and importing
+twice changes nothing. A record that is new to the store counts as the newest of its attempt.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _sources(store: Store, submission: int, lost: list[str]) -> dict[str, str]:
 
 def import_files(store: Store, paths: Sequence[Path]) -> tuple[int, int]:
     """Import exports, and files that `grade --json` wrote. Return (records added, records that the store already had).
-    Raises UsageError with the file and the line that cannot be understood; the lines before it are kept."""
+    Raises UsageError with the file and the line that cannot be understood; rows imported before it stay."""
     added = known = 0
     for path in paths:
         for where, line in _lines(path):

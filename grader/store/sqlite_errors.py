@@ -11,7 +11,7 @@ from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.paths import shown
 
 BUSY_S = 60
-"""How long a connection waits for a lock that another one holds."""
+"""The seconds that a connection waits for a lock that another one holds."""
 
 
 @contextlib.contextmanager

@@ -40,7 +40,7 @@ def check_store(store: Store) -> list[str]:
 
 
 def vacuum_store(store: Store) -> tuple[int, int]:
-    """Rewrite the file without free space. Return its size in bytes before and after."""
+    """Rewrite the store's file to remove its unused space. Return its size in bytes before and after."""
     before = store.path.stat().st_size
     with translate_sqlite_errors(store.path):
         store.execute("VACUUM")

@@ -1,6 +1,6 @@
-"""Finds the submissions in a class's folder: student, path and time. It reads file names, mtimes and, to distinguish a
-class from one submission of several files, which files have a main function. Mistakes inside a submission are reported
-when it is read for grading."""
+"""Finds the submissions in a class's folder: student, path and time. It reads file names and mtimes. To
+distinguish a class from one submission of several files, it also looks for the files that have a main function.
+Mistakes inside a submission are reported when it is read for grading."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Found:
 
 
 def is_class(path: Path, assignment: Assignment) -> bool:
-    """Whether `path` is the folder of a class and not one submission; `grader grade --help` states the rule."""
+    """Whether `path` is the folder of a class rather than one submission; `grader grade --help` states the rule."""
     if not path.is_dir():
         return False
     entries = _entries(path)
@@ -42,7 +42,7 @@ def is_class(path: Path, assignment: Assignment) -> bool:
         return sum(_holds_program(entry) if entry.is_dir() else _is_packed(entry) for entry in entries) > 1
     if len(programs) == 1 or any((path / name).is_file() for name in MAKEFILES):
         return False
-    # A program that cannot be read counts as a submission, whose grading reports the problem.
+    # A program that cannot be read counts as a submission; grading it reports the problem.
     names = [entry.name for entry in programs]
     return assignment.submission.main not in names and all(is_program(path, name, unread=True) for name in names)
 
@@ -75,7 +75,7 @@ def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[
 
 def describe(path: Path, assignment: Assignment) -> Found:
     """Describe the submission at `path`: the student by its name, the time by its files."""
-    named = Path(os.path.abspath(path))  # noqa: PTH100 (resolve() would follow a link, whose own name counts)
+    named = Path(os.path.abspath(path))  # noqa: PTH100 (resolve() would follow a link, but the link's own name counts)
     if named.is_file() and named.name in assignment.submission.mains:
         named = named.parent  # alice/main.cu belongs to alice
     student = archive.without_suffix(named.stem if path.is_file() and named.suffix in (".cu", ".py") else named.name)
@@ -111,7 +111,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """The first files of a submission, up to a limit: enough to recognise it."""
+    """The first files of a submission, up to a limit: enough to see whether it holds a program."""
     if path.is_file():
         yield path
         return

@@ -1,10 +1,10 @@
 """Grades a class: worker processes read, build and grade every submission, and each result is stored at once.
 
 Theory of operation. This process is the coordinator. It runs no submitted program; it gives tasks to worker processes,
-and only it writes to the store. Helpers read and build submissions on the CPU's cores. Each lane has one engine (one
-GPU) and runs one submission at a time, so that nothing disturbs the timed runs. For the same reason, the sequential
-baselines are timed before anything else starts. Helpers work only a few submissions ahead of the lanes, so memory does
-not grow with the class.
+and only it writes to the store. There are two kinds of workers. Helpers read and build submissions on the CPU's cores.
+A lane has one engine (one GPU) and runs one submission at a time, so that nothing disturbs the timed runs. For the same
+reason, the sequential baselines are timed before anything else starts. Helpers work only a few submissions ahead of the
+lanes, so memory does not grow with the class.
 
 The store alone decides what is done: a submission whose content was judged under the same conditions (rules, testcases,
 engine) is done. So if the grader is killed at any moment, the same command continues where it stopped.
@@ -47,8 +47,8 @@ _FAULTS_TO_CLOSE_A_LANE = 3
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a run. `faulted` are students whose submission could not be judged, with the reason; `busy` is, by
-    lane, the share of the run's time in which it ran a submission."""
+    """The outcome of grading a class. `faulted` are students whose submission could not be judged, with the reason;
+    `busy` maps each lane to the share of the time in which it ran a submission."""
 
     tally: Tally
     faulted: tuple[tuple[str, str], ...]
@@ -118,7 +118,7 @@ class _Coordinator:
         return Outcome(self.desk.tally, tuple(self.desk.faulted.items()), busy, self._notes(found, elapsed))
 
     def _time_baselines(self) -> None:
-        """Time all baselines that the run needs, before other work makes the machine busy."""
+        """Time all baselines that the class needs, before other work makes the machine busy."""
         if self.grading.baseline is not None and self.to_read:
             self.view.say("Timing the sequential program on the testcases that this machine has not timed yet ...")
             for case in self.setup.cases:
@@ -153,7 +153,7 @@ class _Coordinator:
             left = self.desk.tally.total - self.desk.tally.finished
             raise MachineFault(
                 f"{_FAULTS_TO_CLOSE_A_LANE} submissions in a row failed because of the machine on every "
-                f"{self.engines[0].name} here, the last one with: {self.last_fault} Submissions left: "
+                f"lane (engine {self.engines[0].name}), the last one with: {self.last_fault} Submissions left: "
                 f"{left}. All results so far are stored, and the same command continues with the rest."
             )
         return bool(
@@ -206,7 +206,7 @@ class _Coordinator:
             self._next(job)
 
     def _next(self, job: _Job) -> None:
-        """Queue a job that was read for its next step."""
+        """Queue a job for its next step; its submission has been read already."""
         if job.built is None:
             self.to_build.append(job)
         elif job.built.ok:
@@ -288,7 +288,7 @@ def grade_class(
     helpers: int | None = None,
 ) -> Outcome:
     """Grade the submissions `found` into `store`, one at a time on each of `engines`; the testcases' files must exist.
-    Raises MachineFault when the machine or the store fails for good; all finished results are in the store then."""
+    Raises MachineFault when the machine or the store fails for good; the results finished by then are in the store."""
     desk = Desk(setup, store, policy or Policy(), roster or {}, view or View())
     coordinator = _Coordinator(
         desk=desk, setup=setup, engines=engines, view=desk.view, helpers=helpers or max(1, cores() - len(engines))

@@ -1,5 +1,5 @@
-"""The desk of a run registers submissions and stores their records, in the same way for workers on this machine and
-jobs on a cluster. In a run, only the desk writes to the store."""
+"""The desk of a class's run registers submissions and stores their records, in the same way for workers on this machine
+and jobs on a cluster. During the run, only the desk writes to the store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from grader.store import HandIn, Store
 
 @dataclass(eq=False)
 class Desk:
-    """What one run registers and counts."""
+    """The bookkeeping of one grading of a class: what it enters into the store, and what it counts."""
 
     setup: Setup
     store: Store
@@ -33,7 +33,7 @@ class Desk:
     tally: Tally = field(default_factory=Tally)
     faulted: dict[str, str] = field(default_factory=dict)
     later: list[str] = field(default_factory=list)
-    """Students whose penalty is larger than in an earlier run. Collected only in runs without a roster."""
+    """Students whose penalty is larger than in an earlier grading. Collected only if the run has no roster."""
 
     def open(self, found: Sequence[Found]) -> list[Found]:
         """Enter the roster into the store, and return the submissions that this run considers."""
@@ -63,8 +63,8 @@ class Desk:
         return self.store.add_submission(hand_in)
 
     def wants(self, number: int) -> bool:
-        """Whether this run grades an attempt. If not, its stored record under these conditions becomes the one that
-        counts."""
+        """Whether this run grades an attempt. If not, the record that the store has for it under this run's
+        conditions becomes the one that counts."""
         if self.policy.wants(self.store.state(number, self.setup.conditions)):
             return True
         self.store.bring_forward(number, self.setup.conditions)
@@ -73,8 +73,8 @@ class Desk:
         return False
 
     def keep(self, number: int, record: Record) -> None:
-        """Store a record. Raises MachineFault if the store cannot be written, with the path of a file to which the
-        record was saved instead."""
+        """Store a record. If the store cannot be written, save the record to a file, and raise MachineFault with the
+        file's path."""
         try:
             self.store.add_record(number, self.setup.conditions, record)
         except MachineFault as fault:

@@ -13,7 +13,7 @@ from grader.store import State
 
 
 class Which(StrEnum):
-    """The attempt of a student that counts."""
+    """Which of a student's attempts counts."""
 
     LATEST = "latest"
     BEST = "best"

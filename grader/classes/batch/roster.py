@@ -24,7 +24,7 @@ _FIRST_YEAR, _LAST_YEAR = 1970, 9000
 
 @dataclass(frozen=True)
 class Student:
-    """One line of the roster. A text is None if the roster has no such column."""
+    """One line of the roster. A text is None if the roster lacks its column."""
 
     id: str
     name: str | None = None

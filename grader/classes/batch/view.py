@@ -22,7 +22,7 @@ _FAILURES_SHOWN = 8
 
 @dataclass
 class Tally:
-    """The counts of one run so far."""
+    """The counts of one grading of a class so far."""
 
     total: int = 0
     kept: int = 0

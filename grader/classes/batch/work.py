@@ -41,7 +41,7 @@ class ReadTask:
             if isinstance(error.__cause__, OSError):  # not the student's fault: permissions, a failing disk
                 raise MachineFault(str(error)) from error
             return Reading(unreadable(self.student, self.path, str(error)), str(error))
-        except (OSError, ValueError, RecursionError) as error:  # a name or a tree that Python cannot read
+        except (OSError, ValueError, RecursionError) as error:  # a name or a folder tree that Python cannot read
             problem = f"{self.path.name!r} cannot be read as a submission: {error}."
             return Reading(unreadable(self.student, self.path, problem), problem)
 

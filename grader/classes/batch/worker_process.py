@@ -34,7 +34,7 @@ class Died(MachineFault):
 
 
 class Worker:
-    """One worker process. The kernel ends it when the thread that creates it ends."""
+    """One worker process. The kernel ends it when the thread that created it ends."""
 
     def __init__(self, name: str, setup: Setup) -> None:
         self.name, self.setup = name, setup
@@ -92,7 +92,7 @@ def _do(task: Task, setup: Setup, parent: int) -> object:
 
 def _open(setup: Setup, parent: int) -> Grading:
     never_drop_a_signal()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, and so kills the run in progress
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds the stack, which kills the run in progress
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:  # the coordinator has ended already
         sys.exit(143)

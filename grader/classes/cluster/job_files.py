@@ -1,4 +1,4 @@
-"""The files through which the submitting machine and the jobs communicate. One class owns every name.
+"""The files through which the submitting machine and the jobs communicate. `RunFiles` knows every file's name.
 
 A run's folder is on a file system that all nodes share. Every file is written under another name and then renamed, so
 that it appears completely or not at all.

@@ -1,5 +1,5 @@
 """Grades one submission on Slurm and waits for the result; a lane of the live judge does this. Each lane has its own
-folder. Files in it at the start are left from a process that was killed, whose jobs are cancelled first."""
+folder. Files in it at the start were left by a process that was killed; its jobs are cancelled first."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ database is needed. If there is a record, it counts, whatever Slurm reports. Wit
 cases:
 
     - It ended: it crashed, was cancelled or preempted, ran out of time, or its node is gone.
-    - Slurm reports it as running, but its last heartbeat is 40 seconds old. It is then cancelled.
+    - Slurm reports it as running, but its last heartbeat is over 40 seconds old. It is then cancelled.
     - It had begun, and Slurm put it back into the queue because its node failed. It is then cancelled, too.
 
 Lost jobs are submitted again as often as the assignment's cluster section allows, then reported as the machine's fault.
-If Slurm does not answer for a while, the next poll decides.
+If Slurm does not answer a poll, the next poll looks for lost jobs.
 
 If this process is killed, its jobs continue. The next run first stores the records that they have written, and cancels
 the jobs that are still running, since their orders may follow older rules.
@@ -59,7 +59,7 @@ POLL_S = 2.0
 SILENT_S = 40.0
 """A running job is lost if its last heartbeat is older than this, which is eight times `BEAT_S`."""
 GRACE_S = 10.0
-"""The time within which a record becomes visible here after its job has ended, since NFS caches directory listings."""
+"""After a job has ended, its record is awaited for this long: NFS caches directory listings, so it may appear late."""
 _UNANSWERED_S = 300.0
 _ARRAY = 500
 """Tasks per array; Slurm's default MaxArraySize is 1001."""
@@ -86,7 +86,7 @@ class Books(Protocol):
     def view(self) -> View: ...
 
     def keep(self, number: int, record: Record) -> None:
-        """Store a record of the submission that has this number in the store."""
+        """Store a record; `number` is the submission's number in the store."""
 
     def finish(self, student: str, record: Record, where: str, seconds: float) -> None:
         """Count a submission that is finished."""
@@ -193,7 +193,7 @@ class SlurmRun:
                 task.ended_at = None
                 if silent is None:  # it has not begun
                     continue
-                if job.state in WAITING:  # Slurm would begin it again, some minutes later
+                if job.state in WAITING:  # Slurm would begin it again, but only some minutes later
                     why = f"it had begun, and Slurm put it back into its queue ({job.reason or 'no reason given'})"
                 elif job.state == "RUNNING" and silent >= SILENT_S:
                     why = f"no heartbeat for {silent:.0f} s on {job.node}, though Slurm reports it as running"

@@ -24,7 +24,7 @@ ENDING = (signal.SIGTERM, signal.SIGUSR2)
 """The signals that every process of a job gets before Slurm kills it, even the submission's program: SIGTERM when the
 job is cancelled, preempted or out of time, SIGUSR2 some time before that (submitit asks for it)."""
 SETTLE_S = 1.0
-"""A test may fail because the signal reached its program first. This process then gets the signal within this time."""
+"""A test may fail because the signal reached its program first. Then this process gets the signal within this time."""
 
 
 class Ended(BaseException):
@@ -34,7 +34,7 @@ class Ended(BaseException):
 def grade_one(folder: str, task: int, attempt: int) -> str:
     """Grade order `task` of the run in `folder`, for the `attempt`th time. Faults are written to a file and not raised:
     for Slurm, a job that reports a fault has succeeded. If Slurm ends the job, it raises Ended and writes no record,
-    since the program may have failed only because of that."""
+    since a test may have failed only because of the signal."""
     files = RunFiles(Path(folder))
     stop = threading.Event()
     threading.Thread(target=_live, args=(files.beat(task, attempt), stop), daemon=True).start()
