@@ -13,8 +13,8 @@ could be the computation itself. The estimate for a vectorised program is 1/`VEC
 
 Work that a program hides from the tracer still shows on the outside clock (`grader.gpu.outside_clock`). `hidden_work`
 allows for what honest programs need beyond their traced kernels. On an H200 (driver 580, 2026-11-22,
-docs/benchmarks.md) this was 0.2 to 2.9 ms per run for the CUDA context, up to 6 % for long series of kernels, and the
-counters' tick.
+docs/benchmarks.md), they needed 0.2 to 2.9 ms per run for the CUDA context, up to 6 % for long series of kernels, and
+the counters' tick.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def verify(
         text = reason.get(kind, f"was made from something else ({kind})")
         return Verification(case, (f"{shown(files.input(case))} {text}; generate {case.name} again.",), 0)
     size = case.input_bytes + case.expected_bytes
-    total = 2 * size if full else size  # recomputing everything counts as reading everything again
+    total = 2 * size if full else size  # with `full`, every byte counts twice: once read, once recomputed
     problems = changed_files(case, files, lambda read: progress(read, total))
     recomputed, wrong = _recompute(
         case, files, seed, full, lambda done, units: progress(size + size * done // units, total)
