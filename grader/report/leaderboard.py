@@ -3,8 +3,8 @@
 Entries whose intervals overlap share a rank, and so do all entries linked by such overlaps: values that the measurement
 cannot distinguish get the same rank. A value without an interval overlaps any interval that contains it.
 
-Only a result that passed a recheck on a second draw gets a place (see `grader.classes.recheck`). A result without a
-recheck is listed by its value but has no rank; a result that did not pass is listed separately.
+A result with GPU times gets a place only after a recheck on a second draw (see `grader.classes.recheck`). Until then,
+it is listed by its value but has no rank; a result that did not pass its recheck is listed separately.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Names(StrEnum):
 class Row:
     """A row of the board. `mark` is '' for a student, else "model solution" or "CPU baseline".
 
-    `rank` is None for marked rows, which do not compete, and for students without a recheck. `floor` says how near the
-    time is to the GPU's floor, as a share from 0 to 1.
+    `rank` is None for marked rows, which do not compete, and for results that wait for a recheck. `floor` says how near
+    the time is to the GPU's floor, as a share from 0 to 1.
     """
 
     rank: int | None

@@ -283,7 +283,7 @@ def _looked(look: CloserLookRecord | None, tests: Sequence[TestRecord]) -> Itera
         wrong = any(test.verdict is Verdict.WRONG_ANSWER for test in tests)
         so = ": the mistake is in what the program computes" if wrong else ""
         yield (
-            f"{look.test} was run again with checks in {look.seconds:.1f} s, which found no race, bad access or "
+            f"{look.test} was run again with checks ({look.seconds:.1f} s), which found no race, bad access or "
             f"unwritten memory{so}."
         )
 

@@ -59,7 +59,7 @@ def verify(
 def _recompute(
     case: Case, files: TestcaseFiles, seed: Seed | None, full: bool, progress: Progress
 ) -> tuple[int, list[str]]:
-    """Recompute expected values, in units and rows that are spread evenly. Return (how many values, problems)."""
+    """Recompute expected values, in units and rows that are spread evenly. Return (number of values, problems)."""
     operator, shape = case.operator, case.shape
     units, layouts = operator.units(shape), operator.expected_layouts(shape)
     recomputed = 0
