@@ -43,7 +43,7 @@ class QuickOracle(Protocol):
         """The name of this oracle in a sidecar."""
 
     def can(self, case: Case) -> bool:
-        """Whether it can compute this testcase."""
+        """Whether this oracle can compute the testcase."""
 
     def compute(self, case: Case, source: Path, target: Path, done: Callable[[Made], None]) -> None:
         """Read the finished input file `source` and write the expected output into `target`, which already has its full
