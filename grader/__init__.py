@@ -4,8 +4,9 @@ import os
 
 __version__ = "0.1.0"
 
-# numpy's BLAS reads these when it is imported, so they are set before anything else of the grader is. With more than
-# one thread, OpenBLAS waits in fork() for products under way in other threads, and never wakes: grading forks for
-# every run while a thread computes the next expected output. Heavy work has processes of its own (grader.base.workers).
+# numpy's BLAS reads these variables when it is imported, so they are set before anything else of the grader is. With
+# more than one thread, OpenBLAS waits in fork() for products under way in other threads, and never wakes: grading forks
+# for every run while a thread computes the next expected output. Heavy work has processes of its own
+# (grader.base.workers).
 ONE_BLAS_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
 os.environ.update(ONE_BLAS_THREAD)

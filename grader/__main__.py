@@ -1,6 +1,7 @@
 """The command `grader`, also as `python -m grader`.
 
-Importing it takes half a second. Ctrl-C during that time ends the command quietly; then `main` takes over.
+Importing the grader takes half a second. Ctrl-C during that time ends the command quietly; afterwards, `main` handles
+it.
 """
 
 import os

@@ -242,7 +242,8 @@ class _Part(StrictModel):
 
 
 class FailedTests(_Part):
-    """`max(0, points - per_failure * failed)`, where `failed` counts tests of the whole graded group."""
+    """`max(0, points - per_failure * failed)`, where `failed` is the number of failed tests in the whole graded
+    group."""
 
     kind: Literal["failed_tests"]
     per_failure: PositiveFloat

@@ -91,7 +91,7 @@ def _check_rubric(rules: Assignment, suite: Suite) -> None:
 
 
 def _check_names(rules: Assignment, suite: Suite) -> None:
-    """Check the names of output tensors, metrics, and files in the reference folder, which students may not have."""
+    """Check the names of output tensors and metrics, and of reference files if that folder exists; students lack it."""
     by_tensor = rules.tolerance
     if isinstance(by_tensor, TimesPlain):
         if type(suite.operator).plain is Operator.plain:

@@ -33,7 +33,7 @@ from grader.base.paths import shown
 from grader.base.yaml_model import StrictModel
 
 GENERATOR = "philox4x64-u24-1"
-"""The name of the method that turns bits into values; files from another generator are regenerated."""
+"""The name of the method that turns bits into values; files made with another method are regenerated."""
 
 MIN_SECRET_CHARACTERS = 32
 """32 hexadecimal digits hold 128 bits. The grader refuses a shorter secret, which could be found by search."""

@@ -1,6 +1,6 @@
 """Adds what is needed only when grading on a GPU: the GPU's facts and state, floors, repeated timing, profiling.
 
-A Bench is opened once per grading on the cuda engine. The emulator has none, since its times mean nothing.
+A Bench is opened once per grading on the cuda engine. The emulator has no Bench, since its times mean nothing.
 """
 
 from __future__ import annotations
@@ -74,14 +74,15 @@ class Bench:
     suite: Suite
     files: TestcaseFiles
     reading: Future[GpuFacts | None]
-    """The GPU's facts. They are read while the submission compiles, because that initialises CUDA, which takes time."""
+    """The GPU's facts. They are read while the submission compiles, because reading them initialises CUDA, which takes
+    time."""
     starting: Future[float | None]
     """The processor time in seconds that a minimal CUDA program needs on this machine."""
     read: Reader | None
     clock: OutsideClock | None
     wait_until_idle: IdleWait
     use: Callable[[], Use | None] | None
-    """Reads who uses the GPU."""
+    """Reports who uses the GPU."""
     _references: dict[Case, ReferenceRecord] = field(default_factory=dict)
 
     @contextlib.contextmanager
@@ -92,7 +93,7 @@ class Bench:
             yield
 
     def worked(self, until: float) -> None:
-        """Note that the GPU may have worked until this time of `time.monotonic`."""
+        """Tell the outside clock that the GPU may have worked until this time of `time.monotonic`."""
         if self.clock is not None:
             self.clock.worked(until)
 
@@ -126,7 +127,8 @@ class Bench:
         first: TimedRun | None = None,
         since: object = None,
     ) -> Timing:
-        """Time `program` on inputs of `case` from `fresh`. `first` is the graded run, `since` the mark before it."""
+        """Time `program` on inputs of `case` from `fresh`. `first` is the graded run, `since` the outside clock's mark
+        before that run."""
         return measure_case(
             self.engine,
             program,
@@ -236,12 +238,12 @@ def open_bench(setup: Setup) -> Iterator[Bench | None]:
 
 
 def theory(engine: CudaEngine, facts: GpuFacts | None) -> Theory | None:
-    """A function for the theoretical occupancy on the engine's GPU; None if it cannot be computed."""
+    """A function that computes the theoretical occupancy on the engine's GPU; None if that is impossible."""
     return theory_of(engine.toolkit, facts.limits if facts is not None else known_limits(engine.gpu.compute_capability))
 
 
 def theory_of(toolkit: Toolkit, limits: SmLimits | None) -> Theory | None:
-    """A function for the theoretical occupancy on an SM with these limits; None if it cannot be computed."""
+    """A function that computes the theoretical occupancy on an SM with these limits; None if that is impossible."""
     if limits is None:
         return None
     try:

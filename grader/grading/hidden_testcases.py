@@ -55,8 +55,8 @@ class _GivenUp(Exception):
 
 @contextlib.contextmanager
 def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[Case, TestcaseFiles]]]:
-    """Each case with files of newly drawn values, which exist until the caller asks for the next case. A thread makes
-    the files, starting immediately; those of at most FILES_AT_ONCE cases exist at a time."""
+    """Yields each case with files of newly drawn values, which exist until the caller asks for the next case. A thread
+    makes the files, starting immediately; those of at most FILES_AT_ONCE cases exist at a time."""
     given_up = threading.Event()
 
     def go_on(done: int, total: int) -> None:

@@ -94,7 +94,8 @@ def input_of(grading: Grading, case: Case) -> Iterator[FreshInput | MachineFault
 def grade_case(
     grading: Grading, built: Build, case: Case, watch: Stopwatch, fresh: FreshInput | MachineFault | None = None
 ) -> Tested:
-    """Grade `case`, again after a machine fault. `fresh` is its input for the first try, opened ahead of time."""
+    """Grade `case`, and try again after a machine fault. `fresh` is the input for the first try, opened ahead of
+    time."""
     if built.program is None:
         verdict = Verdict.COMPILE_ERROR if built.fault is Fault.STUDENT else Verdict.GRADER_ERROR
         return Tested(
@@ -183,7 +184,7 @@ def _run_case(
             if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
                 # A student is not to blame for failing on a file that has changed since it was generated.
                 judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
-        if bench is not None:  # after a failure, the grader may have tried the GPU itself
+        if bench is not None:  # after a failure, the grader may have tested the GPU itself
             bench.worked(run.ended if judgement.verdict is Verdict.PASSED else time.monotonic())
         record = _test_record(grading, case, run, check, judgement, limit_s)
         if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):

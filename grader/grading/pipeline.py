@@ -66,7 +66,7 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
         broken = background.submit(violations, submission, grading.assignment, grading.engine)
         with watch.stage("compile"):
             built = build_to_grade(submission, grading.assignment, grading.engine)
-        with watch.stage("source rules"):  # this may take longer than a build from the cache
+        with watch.stage("source rules"):  # their check can outlast a build from the cache
             submission, built = _within_rules(submission, built, broken.result())
         return _grade_built(grading, submission, built, progress, watch, closer)
 
@@ -145,7 +145,7 @@ def _grade_built(
 
 
 def _for_one_shape(grading: Grading, submission: Submission, tested: list[Tested]) -> list[Tested]:
-    """The tests, with the cause that only a comparison of all of them shows."""
+    """The tests; those that failed get the cause that only a comparison of all tests shows, if there is one."""
     names = [dimension.name for dimension in grading.cases[0].operator.dimensions] if grading.cases else []
     cause = wrong_launch([test.record for test in tested], submission, names)
     if not cause or any(case.hidden for case in grading.cases):
@@ -174,8 +174,9 @@ def _not_run(case: Case, stopped: str) -> Tested:
 
 
 def _needs_a_look(grading: Grading, case: Case, test: Tested) -> bool:
-    """Whether the test failed and its run did not show which line is wrong. A student's own check also looks for races
-    behind what the run showed, except after a time limit."""
+    """Whether the test failed and a closer look may explain it. A look helps if the run did not show which line is
+    wrong. In a student's own check it helps even if the run did, since a race may be behind it, but not after a time
+    limit."""
     shown = shows_diagnosis(grading.assignment.hidden_inputs, case)
     leads = test.explained and not (grading.quick and test.record.verdict is not Verdict.TIME_LIMIT)
     return shown and failed_by_itself(test.record) and not leads
@@ -185,7 +186,7 @@ def _looked_at(
     grading: Grading, closer: CloserLook, tested: list[Tested], watch: Stopwatch, progress: Progress
 ) -> tuple[CloserLookRecord | None, list[Tested]]:
     """Run one test again with checks, if a test failed without a known cause or if all passed in a student's own check.
-    Return the record of the look, and the tests; the test that was run again has the finding in its reason or
+    Return the record of this closer look, and the tests; the test that was run again has the finding in its reason or
     warnings."""
     by_case = dict(zip(grading.cases, tested, strict=True))
     failed = {case: test for case, test in by_case.items() if _needs_a_look(grading, case, test)}
@@ -208,8 +209,9 @@ def _on_fresh_draws(
     watch: Stopwatch,
     progress: Progress,
 ) -> tuple[list[Case], str]:
-    """Run hidden cases that passed again, on other values. A case passes only if both runs pass. Return the cases that
-    were run again, and the reason if the machine could not run all of them, which costs no points."""
+    """Rerun, on other values, the hidden cases that passed. A case passes only if both runs pass. Return the cases that
+    were rerun, and the reason why the machine could not rerun all of them, or ''. A rerun that the machine could not
+    make costs no points."""
     done, missed = list[Case](), ""
     with watch.stage("fresh draws"):
         try:

@@ -17,7 +17,7 @@ _EXACT = ",.6g"
 
 _TIMED_DIGITS = 1
 """Decimals of points for a measured number. GPU times repeat to about 0.1 %. For a logarithm over two decades, that is
-0.004 of 20 points, so a second decimal would differ from grading to grading."""
+0.004 of 20 points, so a second decimal could differ from grading to grading."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _known(
     part: LogSpeedup | ReferenceRatio, evidence: Evidence, value: Callable[[TestRecord], float | None]
 ) -> list[float | None] | PartRecord:
     """The value for each of the part's tests that ran, None if the test failed or its time was refused. If the part
-    cannot be scored, its record instead."""
+    cannot be scored, return the part's record instead."""
 
     if evidence.untimed_reason is not None:
         return _not_measured(part, evidence.untimed_reason)

@@ -11,7 +11,8 @@ from grader.grading.shape_split import deciding_number
 from grader.records.record import TestRecord
 
 _DIFFERS = re.compile(r"(?<![:\w])-?(?:0x[0-9a-f]+|\d[\d,.]*)")
-"""Numbers that differ between tests with the same failure: sizes, threads. A number after a colon is a line number."""
+"""Numbers that differ between tests with the same failure: sizes, threads. Numbers after a colon are line numbers,
+which do not match."""
 _DISTANCE = re.compile(r"\b(?:just|[\d,]+ bytes) (?=past )")
 _RACE = "Race: "
 """The beginning of a race's sentence (sanitizers/cause.py)."""

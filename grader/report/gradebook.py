@@ -55,7 +55,7 @@ def render(
 ) -> str:
     """Render the gradebook of `lines`, and of the `absent`, who have no graded submission. `title` names the grade
     item. For Canvas and Moodle, a student without a total gets an empty cell (no grade) or, if `partial`, the points so
-    far. Both leave the grades of students who are not in the file as they are, so absent students without points are
+    far. Canvas and Moodle keep the grades of students who are not in the file, so absent students without points are
     left out."""
     if form not in FORMATS:
         raise UsageError(f"There is no gradebook format {form!r}: choose one of {', '.join(FORMATS)}.")

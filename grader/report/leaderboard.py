@@ -3,8 +3,8 @@
 Entries whose intervals overlap share a rank, and so do all entries linked by such overlaps: values that the measurement
 cannot distinguish get the same rank. A value without an interval overlaps any interval that contains it.
 
-Only a result that passed a recheck on a second draw gets a place (see `grader.classes.recheck`). A result without a
-recheck is listed by its value but has no rank; a result that did not pass is listed separately.
+A result with GPU times gets a place only after a recheck on a second draw (see `grader.classes.recheck`). Until then,
+it is listed by its value but has no rank; a result that did not pass its recheck is listed separately.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Names(StrEnum):
 class Row:
     """A row of the board. `mark` is '' for a student, else "model solution" or "CPU baseline".
 
-    `rank` is None for marked rows, which do not compete, and for students without a recheck. `floor` says how near the
-    time is to the GPU's floor, as a share from 0 to 1.
+    `rank` is None for marked rows, which do not compete, and for results that wait for a recheck. `floor` says how near
+    the time is to the GPU's floor, as a share from 0 to 1.
     """
 
     rank: int | None
@@ -203,7 +203,7 @@ def _why_refused(line: Line) -> str:
 
 
 def _common_tests(lines: Sequence[Line], metric: str) -> tuple[str, ...]:
-    """The tests, in order, that every record with any value contains. `_value` decides what a failed test counts as."""
+    """The tests that all records with any value contain, in order. `_value` decides what a failed test counts as."""
     read = _PER_TEST[metric][0]
     records = [line.attempt.record for line in lines]
     timed = [record for record in records if any(read(test) is not None for test in record.tests)]
@@ -349,7 +349,8 @@ def render(board: Board, form: str = "terminal") -> str:
 
 
 def _closing(board: Board, form: str) -> Iterator[str]:
-    """The notes below a table. Why a recheck did not pass is only for the staff, so published forms leave it out."""
+    """The notes below a table. The reason why a recheck failed is only for the staff, so published forms leave it
+    out."""
     if board.unranked:
         yield f"{board.unranked} not ranked: a test failed, was not measured or could not be judged."
     if form != "terminal":
@@ -370,7 +371,7 @@ def _closing(board: Board, form: str) -> Iterator[str]:
 
 
 def table(board: Board) -> tuple[list[str], list[list[str]]]:
-    """The headers and the cells. Leave out columns that are empty, and the language if all share it."""
+    """The headers and the cells, without empty columns, and without the language if all rows share it."""
     languages = [row.language for row in board.rows]
     columns: dict[str, list[str]] = {
         "rank": [str(row.rank) if row.rank is not None else "" for row in board.rows],
@@ -410,8 +411,8 @@ def interval(measured: Measured) -> str:
 
 
 def _escaped(cell: str, form: str) -> str:
-    """Escape a cell: students choose their nicknames, which must not become Markdown markup. For LaTeX, tabulate does
-    it."""
+    """Escape a cell: students choose their nicknames, which must not become Markdown markup. For LaTeX, tabulate
+    escapes them."""
     if form != "markdown":
         return cell
     return "".join(f"\\{char}" if char in "\\`*_[]<>|#~" else char for char in cell)

@@ -17,7 +17,7 @@ from grader.programs.trace import AccessEvent
 
 WIDTH = 110
 _SHOWN_AT_ZERO = frozenset({"shared_load_bank_conflicts", "shared_store_bank_conflicts", "divergent_branch"})
-"""Counters of the emulator that are shown even if they are zero; others are left out then."""
+"""Counters of the emulator that are shown even if they are zero; other counters are shown only if they are not."""
 
 
 def render(study: ProfileStudy) -> str:

@@ -69,7 +69,7 @@ def summary(record: Record) -> str:
 
 
 def lacks_a_cause(record: Record) -> bool:
-    """Whether the program was built, ran and failed a test through its own fault, and nothing has explained why yet."""
+    """Whether the program was built and failed a test through its own fault, and no closer look has examined it yet."""
     looked = record.closer_look is not None and not record.closer_look.problem
     return not looked and record.build.ok and any(test.fault is Fault.STUDENT for test in record.tests)
 
@@ -103,7 +103,7 @@ def _build(record: Record, verbose: bool) -> Iterator[str]:
 
 
 def _causes(record: Record, verbose: bool) -> Iterator[str]:
-    """Every cause once, with its consequence in the first test. This matters most, so it comes first."""
+    """Every cause once, with its consequence in the first test. The causes matter most, so they come first."""
     look, harmless = record.closer_look, _harmless(record)
     if harmless:
         seen = _looked_at(look) if look is not None and harmless == look.cause else ""
@@ -173,7 +173,7 @@ def _not_run(tests: Sequence[TestRecord]) -> Iterator[str]:
 
 
 def _phases(tests: Sequence[TestRecord]) -> Iterator[str]:
-    """The GPU time of each phase, if the assignment has phases and it was measured."""
+    """The GPU time of each phase, if the assignment has phases and their times were measured."""
     names = list(dict.fromkeys(name for test in tests for name in test.phases_ms))
     rows = [
         (test.name, *(_number(test.phases_ms.get(name), "{:,.4f}") for name in names), _number(test.gpu_ms, "{:,.4f}"))
@@ -260,7 +260,7 @@ def _warnings(record: Record) -> Iterator[str]:
     look, harmless = record.closer_look, alike(_harmless(record))
     for test in record.tests:
         for warning in test.warnings:
-            if not harmless or alike(warning.removeprefix(BUT)) != harmless:  # it is shown above
+            if not harmless or alike(warning.removeprefix(BUT)) != harmless:  # `_causes` shows it
                 seen.setdefault(alike(warning), (warning, []))[1].append(test.name)
     lines = [f"warning ({names[0]}{' and others' if len(names) > 1 else ''}): {text}" for text, names in seen.values()]
     lines += [f"flag, for a person to check: {flag}" for flag in record.flags]
@@ -283,7 +283,7 @@ def _looked(look: CloserLookRecord | None, tests: Sequence[TestRecord]) -> Itera
         wrong = any(test.verdict is Verdict.WRONG_ANSWER for test in tests)
         so = ": the mistake is in what the program computes" if wrong else ""
         yield (
-            f"{look.test} was run again with checks in {look.seconds:.1f} s, which found no race, bad access or "
+            f"{look.test} was run again with checks ({look.seconds:.1f} s), which found no race, bad access or "
             f"unwritten memory{so}."
         )
 

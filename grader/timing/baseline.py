@@ -47,7 +47,8 @@ from grader.sandbox.cache import cache_entry, making, mark_used, put
 from grader.sandbox.scratch import scratch_folder
 
 MAX_SAMPLE_BYTES = 128 << 20
-"""The largest input written for a measurement. If it is too small to fill the budget, less time is measured."""
+"""The largest input written for a measurement. A program that needs less than its budget for this input is measured for
+less time."""
 
 LEAST_RUNS, MAX_RUNS = 3, 5
 """Each run may take a third of the budget. Shorter runs are repeated up to five times while the budget lasts."""

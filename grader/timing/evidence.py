@@ -13,8 +13,8 @@ could be the computation itself. The estimate for a vectorised program is 1/`VEC
 
 Work that a program hides from the tracer still shows on the outside clock (`grader.gpu.outside_clock`). `hidden_work`
 allows for what honest programs need beyond their traced kernels. On an H200 (driver 580, 2026-11-22,
-docs/benchmarks.md) this was 0.2 to 2.9 ms per run for the CUDA context, up to 6 % for long series of kernels, and the
-counters' tick.
+docs/benchmarks.md), they needed 0.2 to 2.9 ms per run for the CUDA context, up to 6 % for long series of kernels, and
+the counters' tick.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def _of_times(trace: Trace, witness: Witness) -> list[str]:
     if trace.gpu_ns > wall_ns:
         found.append(f"Its trace has {trace.gpu_ns / 1e9:.3g} s of GPU time in {witness.wall_s:.3g} s of wall time.")
     if trace.clock_ns is not None and witness.during_ns and not _during_the_run(trace.clock_ns, witness):
-        found.append("By its own clock, its trace begins before or after the run: another program wrote it.")
+        found.append("By the tracer's clock, its trace begins before or after the run: another program wrote it.")
     of_each = [events for events in (trace.kernels, trace.memsets, trace.memcpys) if events]
     if trace.clock_ns and of_each:
         first = min(min(event.start_ns for event in events) for events in of_each)

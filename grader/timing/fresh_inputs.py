@@ -149,8 +149,9 @@ class _Rearranged:
 
 
 class FreshInput:
-    """An input file of a case that changes from run to run. A background thread first copies the testcase's input, and
-    then draws the next unit and its answer while the program runs. So only some units are written between two runs."""
+    """An input file of a case; its contents change from run to run. A background thread first copies the testcase's
+    input, and then draws the next unit and its answer while the program runs. Between two runs, only some units are
+    written."""
 
     def __init__(
         self,

@@ -79,7 +79,7 @@ class Timing:
 
 
 Once = Callable[[], TimedRun | str]
-"""Makes one run; returns a sentence if it cannot be timed."""
+"""Makes one run; returns a phrase that says why if the run cannot be timed."""
 
 
 def timed(run: Run, state: GpuState | None) -> TimedRun | str:
@@ -205,8 +205,8 @@ def measure_case(
     MachineFault if the disk is full.
 
     If the outside clock saw work that no trace explains, the whole series is repeated once, because another program may
-    have used the GPU meanwhile. A program that hides work does so again. Between the runs no process of a submission
-    exists, so if the GPU is in use then, the work may be another user's.
+    have used the GPU meanwhile. A program that hides work does so in the second series too. Between the runs no process
+    of a submission exists, so if the GPU is in use then, the work may be another user's.
     """
     measure = partial(_measure, engine, program, case, rules, fresh, wall_s=wall_s, read=read, clock=clock)
     timing = measure(first=first, since=since)

@@ -20,8 +20,8 @@ that fall below the true median is Binomial(n, 1/2); hence the k-th smallest and
 probability 1 - 2 P(Binomial(n, 1/2) < k). (David and Nagaraja, Order Statistics, 3rd ed., 2003, section 7.1.) No run is
 dropped: outliers are marked, and hardly affect a median.
 
-Both probabilities hold for a number of runs fixed beforehand. Stopping as soon as an interval is narrow favours runs
-that happen to agree. A simulation with normally distributed runs, 2,000 measurements for each column:
+The confidence of both intervals assumes a number of runs fixed beforehand. Stopping as soon as an interval is narrow
+favours runs that happen to agree. A simulation with normally distributed runs, 2,000 measurements for each column:
 
     scatter of one run              0.05 %   0.1 %   0.2 %   0.4 %     1 %     2 %
     runs, the warm-up among them       3.0     3.4     4.9     6.5    13.6    31.7

@@ -43,7 +43,7 @@ class QuickOracle(Protocol):
         """The name of this oracle in a sidecar."""
 
     def can(self, case: Case) -> bool:
-        """Whether it can compute this testcase."""
+        """Whether this oracle can compute the testcase."""
 
     def compute(self, case: Case, source: Path, target: Path, done: Callable[[Made], None]) -> None:
         """Read the finished input file `source` and write the expected output into `target`, which already has its full
@@ -162,7 +162,8 @@ def _draw(case: Case, seed: Seed, path: Path) -> None:
 
 
 def _write_sidecar(case: Case, seed: Seed, filled: _Filled, source: Path, target: Path, sidecar: Path) -> None:
-    """Write the origin and the SHA-256 of both files, and flush all three to the disk."""
+    """Write the sidecar, with the origin and the SHA-256 of the other two files, and flush all three files to the
+    disk."""
     with ThreadPoolExecutor(2) as pool:
         input_sha256, expected_sha256 = pool.map(_digest_and_sync, (source, target))
     content = {

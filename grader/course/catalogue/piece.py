@@ -41,7 +41,7 @@ class Piece:
     output: Path
 
     def amount(self) -> int:
-        """The bytes of output, which are proportional to the work, to show progress."""
+        """The size of the output in bytes, which is proportional to the work and so serves to show progress."""
         operator = load_operator(self.operator)
         size = operator.unit_output_bytes(self.shape) * (self.end_unit - self.first_unit)
         if self.rows is None:

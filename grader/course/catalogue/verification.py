@@ -48,7 +48,7 @@ def verify(
         text = reason.get(kind, f"was made from something else ({kind})")
         return Verification(case, (f"{shown(files.input(case))} {text}; generate {case.name} again.",), 0)
     size = case.input_bytes + case.expected_bytes
-    total = 2 * size if full else size  # recomputing everything counts as reading everything again
+    total = 2 * size if full else size  # with `full`, every byte counts twice: once read, once recomputed
     problems = changed_files(case, files, lambda read: progress(read, total))
     recomputed, wrong = _recompute(
         case, files, seed, full, lambda done, units: progress(size + size * done // units, total)
@@ -59,7 +59,7 @@ def verify(
 def _recompute(
     case: Case, files: TestcaseFiles, seed: Seed | None, full: bool, progress: Progress
 ) -> tuple[int, list[str]]:
-    """Recompute expected values, in units and rows that are spread evenly. Return (how many values, problems)."""
+    """Recompute expected values, in units and rows that are spread evenly. Return (number of values, problems)."""
     operator, shape = case.operator, case.shape
     units, layouts = operator.units(shape), operator.expected_layouts(shape)
     recomputed = 0
