@@ -60,7 +60,7 @@ BUSY_SHARE = 0.12
 """Share of the traced time: twice what long series of kernels took on an H200 (see above)."""
 SLOWER_FIRST = 2.0
 """The graded run may take this many times the median of the timed runs. GPU times repeat within 0.3 %, but clocks may
-be lower in the first run of all."""
+be lower in the very first run."""
 SLOWER_FIRST_MS = 2.0
 MORE_OCCUPANCY = 1.15
 """The largest ratio of Nsight Compute's achieved occupancy to the outside clock's that is believed. In 18 honest

@@ -74,7 +74,7 @@ def read_sidecar(case: Case, files: TestcaseFiles) -> dict[str, Any] | None:
 
 def limits(case: Case, files: TestcaseFiles, tolerance: float | Mapping[str, float] | TimesPlain) -> Tolerance:
     """The limits on the errors of each output tensor of a testcase. Raises GraderFault if they depend on the errors of
-    a plain implementation and the sidecar does not have these."""
+    a plain implementation and the sidecar lacks those errors."""
     plain = (read_sidecar(case, files) or {}).get("plain", {}) if isinstance(tolerance, TimesPlain) else {}
     try:
         return case.operator.tolerances(
