@@ -29,7 +29,7 @@ Name = TypeVar("Name", bound=Hashable)
 NOISE = 25
 """Matches of fewer tokens than this are noise (copydetect's default k)."""
 _GUARANTEED = 30
-"""Matches of this many tokens are always found."""
+"""Matches of at least this many tokens are always found."""
 _TIME_S, _MEMORY_BYTES = 30, 4 << 30
 """The limits on the work for each submission and for each pair."""
 _COMMON_FROM = 8

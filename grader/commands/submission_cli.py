@@ -273,7 +273,7 @@ def explain(
     other: Annotated[Path | None, typer.Argument(metavar="[OTHER.json]", help="A record to compare it with.")] = None,
     store: StoreOption = None,
 ) -> None:
-    """Show where every number of a record comes from; with a second record, how the two compare, or why they cannot."""
+    """Show where every number of a record comes from; with a second record, compare the two."""
     if other is None and not record.is_file() and record.suffix != ".json":
         from grader.commands import complaints
 

@@ -1,10 +1,10 @@
 """The fair order of a queue, and the predicted wait of each place in it. `ledger` stores the tags and the clock.
 
-Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996): when a submission arrives, its tag is the larger of the
-queue's clock and the student's last tag plus the lane time that the last submission took. The smallest tag is served
-next, and the clock is the largest tag served so far. A student who was not served recently gets the clock as tag, and
-so goes ahead of those who were. No student is overtaken twice by the same student, so none waits longer than it takes
-to serve every other student once.
+Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996): when a submission arrives, its tag is the larger of
+two numbers: the queue's clock, and the tag of the student's last submission plus the lane time that it took. The
+smallest tag is served next, and the clock is the largest tag served so far. A student who was not served recently gets
+the clock as tag, and so goes ahead of those who were. No student is overtaken twice by the same student, so none waits
+longer than it takes to serve every other student once.
 """
 
 from __future__ import annotations

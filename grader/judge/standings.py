@@ -112,8 +112,8 @@ def _graded_since(ledger: Ledger, assignment: str, seen: tuple[int, int]) -> tup
 
 
 def _board(lines: list[Line], rules: Assignment) -> tuple[Board | None, str]:
-    """The board and ''; without a board, None and the reason. The board ranks by speedup or, if nothing was timed, by
-    the points for correct results."""
+    """Return (board, ''), or (None, the reason why there is no board). The board ranks by speedup or, if nothing was
+    timed, by the points for correct results."""
     correctness = next((part.part for part in rules.rubric if isinstance(part, FailedTests)), None)
     why = "Nobody has a result yet."
     for metric in ("speedup", correctness):

@@ -114,7 +114,7 @@ class Desk:
 
 
 def first_fault(record: Record) -> str:
-    """The reason for the first failure that is the grader's or the machine's fault."""
+    """The reason of the first test that failed through a fault of the grader or the machine."""
     return next(test.reason for test in record.tests if test.fault in (Fault.GRADER, Fault.MACHINE))
 
 

@@ -46,7 +46,7 @@ class Tally:
         self.outcomes[outcome(record)] += 1
 
     def pace(self) -> str:
-        """The rate of this run, and an estimate of the time left."""
+        """The number of submissions graded per minute, and an estimate of the time left."""
         elapsed = time.monotonic() - self.began
         if not self.graded or elapsed <= 0:
             return "time left not known yet"
@@ -55,7 +55,7 @@ class Tally:
 
 
 def outcome(record: Record) -> str:
-    """The outcome of a whole submission, in a few words."""
+    """The outcome of a submission as a whole, in a few words."""
     if record.infrastructure_failed:
         return "machine or grader fault"
     if not record.build.ok:
