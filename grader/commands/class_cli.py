@@ -111,7 +111,7 @@ def site(
 def gradebook(
     store: StoreOption = None,
     form: Annotated[
-        str, typer.Option("--format", metavar="csv|canvas|moodle", help="The program that will import it.")
+        str, typer.Option("--format", metavar="csv|canvas|moodle", help="The program that will import the gradebook.")
     ] = "csv",
     columns: Annotated[
         str, typer.Option("--columns", metavar="id,total,...", help="For csv: these columns, in this order.")
@@ -145,7 +145,7 @@ def points_import(
 def gradescope_build(
     out: Annotated[Path, typer.Argument(metavar="OUT.zip", help="The autograder to upload.", show_default=False)],
     tests: Annotated[
-        str, typer.Option("--tests", metavar="public|all|t01,...", help="The testcases that it runs.")
+        str, typer.Option("--tests", metavar="public|all|t01,...", help="The testcases that the autograder runs.")
     ] = "public",
     engine: Annotated[str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where it runs them.")] = "auto",
     secret: Annotated[
@@ -188,7 +188,7 @@ def handout(
 
 def diff(
     first: Annotated[str, typer.Argument(metavar="RECORD", help="A JSON file, an id in the store, or ID#ATTEMPT.")],
-    second: Annotated[str, typer.Argument(metavar="RECORD", help="The record to compare it with.")],
+    second: Annotated[str, typer.Argument(metavar="RECORD", help="The record to compare with the first.")],
     store: StoreOption = None,
     assignment: AssignmentOption = None,
 ) -> None:

@@ -79,7 +79,7 @@ def judge(
             show_default=False,
         ),
     ],
-    target: Annotated[str, typer.Argument(metavar="[TARGET]", help="The submission or the student.")] = "",
+    target: Annotated[str, typer.Argument(metavar="[TARGET]", help="The submission or student to act on.")] = "",
     server: Annotated[
         str, typer.Option("--server", metavar="URL", help="The judge's address.")
     ] = "http://127.0.0.1:8000",

@@ -91,7 +91,7 @@ def check(
         print(f"\nOn {sample}:\n{sanitizers.render(reports)}")
         found = sum(report.errors for report in reports)
     elif terminal.lacks_a_cause(records[0]):
-        print(f"What is wrong, line by line: grader check {shlex.quote(str(submission))} --sanitize all")
+        print(f"To see what is wrong, line by line: grader check {shlex.quote(str(submission))} --sanitize all")
     if found or any(test.verdict is not Verdict.PASSED for test in records[0].tests):
         raise typer.Exit(1)
 
@@ -189,7 +189,7 @@ def grade(
 def run(
     program: SubmissionArgument,
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGS]...", help="Passed to the program, options too.")
+        list[str] | None, typer.Argument(metavar="[ARGS]...", help="The program's arguments and options.")
     ] = None,
     engine: EngineOption = "auto",
     arch: ArchOption = None,

@@ -32,7 +32,7 @@ _UPLOAD = {
             "name": "name",
             "in": "query",
             "schema": {"type": "string"},
-            "description": "The file's name, where the body is the file itself.",
+            "description": "The file's name, if the body is the file itself.",
         }
     ],
     "requestBody": {

@@ -130,6 +130,6 @@ def prepare(rules: Assignment, lanes: Sequence[Lane], progress: Progress) -> Non
     if timing is not None and not isinstance(timing.engine, Elsewhere):  # a cluster's job times its baseline itself
         with open_grading(timing) as grading:
             if grading.baseline is not None:
-                progress.stage("Timing the sequential program, where this machine has not timed it yet")
+                progress.stage("Timing the sequential program on the testcases that this machine has not timed yet")
                 for case in timing.cases:
                     grading.baseline(case)

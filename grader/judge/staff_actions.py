@@ -37,7 +37,7 @@ def act(ledger: Ledger, asked: Action, outdated: Sequence[int] = ()) -> str:
                 for upload in again:
                     ledger.rerun(upload)
                     ledger.prioritise(upload, -1)
-            return f"Results that will be graded again, after everything that waits: {len(again)}."
+            return f"Results that will be graded again, after everything that is waiting: {len(again)}."
         case "ban" | "unban":
             student = student_id(asked.target)
             if student not in ledger.store.students():
