@@ -1,4 +1,4 @@
-"""Finds operators that compute with a Python program's data in numpy, and so on the processor.
+"""Finds operators that compute with a Python program's data in numpy, which runs on the processor.
 
 The rules of python_rules.py find numpy's functions by their names, but an operator such as `*` has no name. So this
 module follows whole arrays through the program's text: from the calls that read them (`np.fromfile`, `np.frombuffer`,

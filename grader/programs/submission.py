@@ -62,7 +62,8 @@ class Submission:
         )  # a submission that cannot be read has no sources
 
     def line(self, file: str, number: int) -> str:
-        """The text of line `number` of `file`, both as a compiler names them; '' if there is no such line."""
+        """The text of line `number`, counted from 1, of `file`, a name as in the compiler's messages; '' if there is no
+        such line."""
         lines = next((content for name, content in self.files if name == file), b"").splitlines()
         return lines[number - 1].decode(errors="replace") if 0 < number <= len(lines) else ""
 

@@ -2,11 +2,11 @@
 
 Landlock (Linux 5.13, landlock(7)) restricts which files a process and its children can open. It hides no names and
 provides no private /tmp: a program sees that a file exists, but can open only the job's paths and the system's programs
-and libraries. Newer kernels also deny it TCP (ABI 4), and signals to processes outside and their abstract sockets
-(ABI 6).
-seccomp denies sockets, new sessions and namespaces. The process drops its capabilities, which matters when the grader
-runs as root: CAP_PERFMON alone gives access to other processes' environment, even where Landlock denies tracing
-(Linux 6.18). All this is weaker than bubblewrap, and records say which of the two was used.
+and libraries. Newer kernels also deny it TCP (ABI 4), signals to processes outside the sandbox, and the abstract
+sockets of those processes (ABI 6). seccomp denies sockets, new sessions and namespaces. The process drops its
+capabilities, which matters when the grader runs as root: CAP_PERFMON alone gives access to other processes'
+environment, even where Landlock denies tracing (Linux 6.18). All this is weaker than bubblewrap, and records say which
+of the two was used.
 
 `Rules` are prepared before the fork; `Rules.apply` runs in the child and only makes system calls.
 """

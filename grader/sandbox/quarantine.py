@@ -3,7 +3,8 @@
 In a student's folder, or in a folder where make, nvcc or a program ran, a name can lead to the secret, to a pipe
 without a writer, or to a file of many terabytes. No other module of the grader opens such a file
 (tests/test_quarantine.py checks the code for that). This module follows a name component by component and through no
-link. It accepts only a regular file without a second name that is no larger than its reader can use, and reads it once.
+link. It accepts only a regular file that has no second name and is no larger than its reader can use, and reads the
+file once.
 
 The path of the folder itself is trusted: the grader made the folder, or a person named it. All programs that could
 write into it must have ended.

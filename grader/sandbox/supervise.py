@@ -67,7 +67,7 @@ def confinement() -> str:
 @dataclass(frozen=True)
 class _Ended:
     """`killed` processes were still alive at the end of a run. `cpu_s` is the processor time of the processes that the
-    grader reaped, without the one that it started."""
+    grader reaped, except the process that it started itself."""
 
     killed: int
     cpu_s: float
@@ -210,7 +210,7 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
     group = way.group
     exit_code, signal_name = _ending(process.returncode)
     if group is not None and group.ran_out_of_memory():
-        broke = "memory"  # the cause, even if the run then waited for the killed child until its time limit
+        broke = "memory"  # even if a parent then waited for its killed child until the time limit
     elif not broke and signal_name == "SIGKILL" and process_tree.memory_kills_of_the_machine() > memory_kills:
         broke = "memory"  # the machine, or a container around the grader, ran out of memory
     return Outcome(
@@ -352,7 +352,7 @@ def _become_subreaper() -> None:
 
 
 def run_attached(command: Sequence[str], environment: Mapping[str, str], called: str) -> int:
-    """Run a command of the user, unconfined, on their terminal and in their folder. Return its exit code, which is
+    """Run one of the user's own commands, unconfined, in their terminal and folder. Return its exit code, or
     128 + N if signal N killed it. `called` is its argv[0]."""
     process = subprocess.Popen([called, *command[1:]], executable=command[0], env=os.environ | environment)
     while True:
