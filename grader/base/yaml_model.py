@@ -48,8 +48,8 @@ def read_yaml_model(path: Path, model: type[Model]) -> Model:
 
 def _mistaken(value: Any, annotation: Any, location: tuple[int | str, ...] = ()) -> Iterator[tuple[Location, str, Any]]:
     """Yield (location, expected, found) of every value that pydantic would wrongly accept: a boolean as a number, a
-    number as a boolean or a time, and a whole number above the limit. Its strict mode refuses them, but it also refuses
-    values that are fine in YAML: a list for a tuple, 1e3 for a whole number, and a time in quotes."""
+    number as a boolean or a time, and a whole number above the limit. pydantic's strict mode refuses them, but also
+    refuses values that are fine in YAML: a list for a tuple, 1e3 for a whole number, and a time in quotes."""
     if isinstance(value, list):
         for number, one in enumerate(value):
             yield from _mistaken(one, annotation, (*location, number))

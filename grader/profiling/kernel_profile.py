@@ -234,7 +234,9 @@ def _weighed(working: Sequence[KernelProfile], kernels: Sequence[KernelEvent], s
     mean = sum(achieved[name] * time for name, time in times.items()) / total
     median = weighted_median([(achieved[name], time) for name, time in times.items()])
     if median < mean:
-        said.append(f"for half of that time it is {median:.3f} or less: the median counts, not the mean of {mean:.3f}")
+        said.append(
+            f"for half of the GPU time, occupancy is {median:.3f} or less: the median counts, not the mean, {mean:.3f}"
+        )
     return ScoredOccupancy(min(mean, median), "", tuple(said))
 
 

@@ -63,7 +63,7 @@ def run_program(
     correct output, `wall_s` the time limit. Raises MachineFault if the machine has no room for the run.
     """
     with scratch_folder("run", linger=True) as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
-        work = folder / "run" / "work"  # /tmp is writable in the sandbox; neither .. nor ../.. may be
+        work = folder / "run" / "work"  # /tmp is writable in the sandbox, but the job's .. and ../.. must not be
         work.mkdir(parents=True)
         output = work / "output"
         own = _copy(program, folder / program.name)

@@ -301,7 +301,7 @@ def _with_local_headers(
                         notes.append(f"{printable_name(name)} is left out: it {refused}.")
                     continue
                 a_program = PurePosixPath(name).suffix in SOURCES and _MAIN.search(content.decode(errors="replace"))
-                if name not in names and not a_program:  # another program may be another student's
+                if name not in names and not a_program:  # a file with its own `main` may be another student's program
                     names.add(name)
                     waiting.append(name)
                 break
@@ -309,8 +309,8 @@ def _with_local_headers(
 
 
 def _may_come_along(folder: Path, name: str) -> bool:
-    """Whether an included file is part of the submission: a source file, not hidden, not outside `folder`, and not in a
-    folder that is itself a submission."""
+    """Whether an included file is part of the submission: it must be a source file or header, not be hidden, and be
+    inside `folder`, but not in a subfolder that is itself a submission."""
     path = PurePosixPath(name)
     if path.is_absolute() or path.suffix not in SOURCES | _HEADERS or any(part.startswith(".") for part in path.parts):
         return False

@@ -41,7 +41,7 @@ _EXECUTE, _WRITE, _READ, _READ_FOLDER = 1, 2, 4, 8
 _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _READ_ONLY = _EXECUTE | _READ | _READ_FOLDER
 _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
-_RIGHTS_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # how many of the rights each version knows
+_RIGHTS_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # version → how many of these rights it knows
 _ANY_TCP = 3  # LANDLOCK_ACCESS_NET_BIND_TCP | CONNECT_TCP
 _ANY_SCOPE = 3  # LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | SIGNAL
 

@@ -2,7 +2,7 @@
 
 Theory of operation. The grader forks. The child enters the run's control group, sets its resource limits and becomes
 bwrap, which makes the namespaces and then starts the program. The grader drains both output streams in threads (so a
-flood costs neither memory nor time), and waits on the process's descriptor. It wakes now and then to measure what no
+flood costs neither memory nor time), and waits on the process's descriptor. It wakes regularly to measure what no
 kernel limit covers. When the program ends or reaches a limit, everything it started is killed. With bubblewrap, the
 kernel kills the processes of the namespace, and is done when process 1 of the namespace can be reaped; the grader waits
 for that before it reads any output. Without bubblewrap (see `landlock`) the grader kills the session, which no process
@@ -148,7 +148,7 @@ def _run_contained(job: Job, limits: Limits, environment: dict[str, str], group:
             cpu_s = 0.0
             if found := _INIT_PID.search(os.pread(status_fd, 1 << 16, 0)):
                 init = int(found.group(1))
-                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # after that, init is our child
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # bwrap has ended, so init is our child
                 process_tree.kill(init)
                 cpu_s = _reap(init)
             return _Ended(0, cpu_s)
@@ -200,7 +200,7 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
     try:
         broke = _wait(process.pid, began + limits.wall_s, gauge)
         wall_s = time.monotonic() - began
-        broke = broke or gauge.measure_folders()  # even a quick program may have left too much
+        broke = broke or gauge.measure_folders()  # a program can fill its folder before the first measurement
     finally:  # also on Ctrl-C: no process of the run may survive
         ended = way.end_all(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
@@ -281,7 +281,7 @@ def _resource_limits(limits: Limits, group: cgroup.Group | None) -> Iterator[tup
         yield resource.RLIMIT_FSIZE, limits.file_bytes
     if limits.processes is not None and not (group is not None and group.bounds_processes):
         ceiling = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-        # The kernel counts a user's threads across all runs.
+        # The kernel counts all threads of the user, not only those of this run.
         wanted = process_tree.threads_of(os.getuid()) + limits.processes
         yield resource.RLIMIT_NPROC, wanted if ceiling == resource.RLIM_INFINITY else min(wanted, ceiling)
 
