@@ -85,7 +85,7 @@ def pack(main: str, folder: Path, output: Path, launch: Launch, inputs: Sequence
     with scratch_folder("kernels", output.parent) as cache:
         log = _compile_kernels(output, cache, launch, inputs, limit_s)
         for name in sorted(path.relative_to(cache).as_posix() for path in files_below(cache))[:_KEPT_FILES]:
-            with contextlib.suppress(quarantine.Refused):  # the program could write here
+            with contextlib.suppress(quarantine.Refused):  # the program could leave a link or a pipe here
                 content[f"{layout.CACHE}/{name}"] = quarantine.read_bytes(cache, name, _KEPT_FILE_BYTES)
     _write_package(output, content)
     return Compiled(None, log)
@@ -115,7 +115,7 @@ def add_emulated_kernels(package: Path, on: Emulated, run: Runner) -> Compiled:
             except (emulator.Unsupported, GraderFault) as fault:
                 return Compiled(Fault.GRADER, str(fault))
             except emulator.CompileFailed:
-                continue  # the run will report this error
+                continue  # the run compiles this kernel again and reports the error
             made[kernel_name(ptx)] = quarantine.read_bytes(library.parent, library.name, _KEPT_FILE_BYTES)
     with zipfile.ZipFile(package, "a", zipfile.ZIP_STORED) as packed:
         for name, content in made.items():
