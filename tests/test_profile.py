@@ -145,7 +145,7 @@ def test_a_filler_that_reads_memory_changes_nothing_until_it_takes_as_long_as_th
     assert _filled(6.0, 0.6).achieved == pytest.approx(0.1822)
     assert _filled(6.0, 5.9).achieved == pytest.approx(0.1822)
     assert _filled(6.0, 6.1).achieved == pytest.approx((0.1822 * 6.0 + 6.1) / 12.1)
-    assert any("for half of that time it is 0.182 or less" in said for said in _filled(6.0, 5.9).kernels)
+    assert any("for half of the GPU time, occupancy is 0.182 or less" in said for said in _filled(6.0, 5.9).kernels)
 
 
 def test_a_filler_beside_the_work_counts_only_for_the_time_it_runs_alone() -> None:

@@ -13,7 +13,7 @@ _EPOCH = (2020, 1, 1, 0, 0, 0)
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """The files below `folder` in order, without those left by running, installing or editing the code."""
+    """The files below `folder`, sorted, except files that running, installing or editing the code leaves behind."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not any(part.endswith(_LEFT_OUT) for part in path.relative_to(folder).parts):
             yield path

@@ -20,7 +20,8 @@ class Progress:
         """`done` steps of the stage are finished."""
 
     def step(self, name: str, ended: str = "") -> None:
-        """Without `ended`, the step `name` begins. With it, the step has ended, as `ended` says."""
+        """Without `ended`, the step `name` begins. With `ended`, the step has ended, and `ended` is its result in a few
+        words."""
 
     def line(self, text: str) -> None:
         """Report `text` on a separate line."""

@@ -2,7 +2,8 @@
 
 Calls and answers are pickled and sent over a socket pair that only these two processes hold. The process runs this
 module (`python -m grader.base.remote`) and ends when its parent's end of the socket pair closes, so it never outlives
-its parent. (Processes of multiprocessing are forked from a parent that has threads, or import its main module again.)
+its parent. (multiprocessing is not used, because it either forks a parent that has threads or imports the parent's main
+module again.)
 """
 
 from __future__ import annotations

@@ -36,6 +36,6 @@ def _ask_again(dropped: sys.UnraisableHookArgs) -> None:
     if again is None:
         sys.__unraisablehook__(dropped)
     else:
-        timer = threading.Timer(_SOON_S, os.kill, (os.getpid(), again))  # after the callback returns
+        timer = threading.Timer(_SOON_S, os.kill, (os.getpid(), again))  # late enough that the callback has returned
         timer.daemon = True
         timer.start()

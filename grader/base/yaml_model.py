@@ -48,8 +48,8 @@ def read_yaml_model(path: Path, model: type[Model]) -> Model:
 
 def _mistaken(value: Any, annotation: Any, location: tuple[int | str, ...] = ()) -> Iterator[tuple[Location, str, Any]]:
     """Yield (location, expected, found) of every value that pydantic would wrongly accept: a boolean as a number, a
-    number as a boolean or a time, and a whole number above the limit. Its strict mode refuses them, but it also refuses
-    values that are fine in YAML: a list for a tuple, 1e3 for a whole number, and a time in quotes."""
+    number as a boolean or a time, and a whole number above the limit. pydantic's strict mode refuses them, but also
+    refuses values that are fine in YAML: a list for a tuple, 1e3 for a whole number, and a time in quotes."""
     if isinstance(value, list):
         for number, one in enumerate(value):
             yield from _mistaken(one, annotation, (*location, number))
@@ -124,7 +124,8 @@ _EXPECTED = {
     "datetime_parsing": "expected a time, like 2026-12-01T23:59:00+01:00",
     "datetime_from_date_parsing": "expected a time, like 2026-12-01T23:59:00+01:00",
 }
-"""Messages in terms of YAML for pydantic's types of errors, whose own messages use terms of Python."""
+"""The grader's message for each of pydantic's error types, in the words of YAML; pydantic's own messages name Python
+types."""
 
 
 def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tuple[Location, str]:
@@ -155,8 +156,8 @@ def _problem(error: ValidationError, content: Any, model: type[BaseModel]) -> tu
 
 
 def _place_in_file(location: Location, content: Any, model: type[BaseModel]) -> tuple[list[int | str], list[str]]:
-    """(keys, allowed): the keys and indices in pydantic's `location`, without its names for members of unions, and the
-    keys that are allowed in place of the last one."""
+    """(keys, allowed). `keys` are the keys and indices in pydantic's `location`, without pydantic's names for the
+    members of unions; `allowed` are the keys that the file could have in place of the last key."""
     keys: list[int | str] = []
     allowed: list[str] = []
     value, annotation = content, model

@@ -84,7 +84,7 @@ def _size(node: Any, known: dict[int, int]) -> int:
     if id(node) in known:
         size = known[id(node)]
     else:
-        known[id(node)] = _MAX_NODES + 1  # until its size is known: only in a cycle is a node met again before that
+        known[id(node)] = _MAX_NODES + 1  # refuses a node that is met again before its size is known: a cycle
         size = known[id(node)] = 1 + sum(_size(child, known) for child in _children(node))
     if size > _MAX_NODES:
         raise _Refused(

@@ -47,8 +47,8 @@ class Use:
 
     @property
     def others(self) -> str:
-        """A phrase that names the GPU's users; '' if there are none. Read it while no program of the grader runs, since
-        it would name those too."""
+        """A phrase that names the GPU's users; '' if there are none. Read it only while the grader runs no program on
+        the GPU, since it would name that program too."""
         if self.processes:
             return f"process {', '.join(map(str, self.processes))}"
         if self.memory_bytes is not None and self.memory_bytes >= EMPTY_BYTES:

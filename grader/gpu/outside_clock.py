@@ -34,8 +34,8 @@ SETTLE_S = 0.1
 to 1.11 times those taken 0.2 s later (232 runs). Readings taken after 0.06 s were only 0.13 times the later ones in the
 worst case."""
 TICK_S = 0.1
-"""The counters are refreshed at about this interval. So the difference of two readings may cover this much more or less
-time than passed between them."""
+"""The counters are refreshed at about this interval. So the difference of two readings can cover up to this much more
+or less time than passed between the readings."""
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Watch:
         self.ended = threading.Event()
 
     def stop(self) -> None:
-        """Stop sampling. For a process that ends before the block does."""
+        """Stop sampling before the block ends, because the watched program has ended."""
         self.ended.set()
 
     @property

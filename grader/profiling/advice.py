@@ -20,7 +20,7 @@ _MOST_LINES = 3
 _LEAST_EFFICIENCY = 0.9
 """If at least this share of a warp's lanes works on average, divergent branches cost little and get no sentence."""
 _LEAST_LOADS = 4
-"""The fewest bulk copies per block for which the advice is to overlap copies with work."""
+"""Kernels with fewer bulk copies per block get no advice to overlap copies with work."""
 _SAME_ADDRESS = 4
 """An atomic gets a sentence if on average at least this many lanes of a warp wait for others."""
 

@@ -34,7 +34,8 @@ _RATIOS = {
         100 / _WAVEFRONT_BYTES,
     ),
 }
-"""Metric → counters in the numerator, counters in the denominator, and a factor. Left out if the denominator is 0."""
+"""Metric → counters in the numerator, counters in the denominator, and a factor. A metric with denominator 0 is left
+out."""
 
 
 def counted_launches(trace: Trace) -> tuple[Launch, ...]:

@@ -1,7 +1,8 @@
 """The profile of a program: for each kernel, counters from Nsight Compute, and facts from the trace and the launch.
 
-Long programs are sampled: a few launches of each kernel are profiled, spread evenly over the run (a classic program
-makes 12,800 launches, and ncu takes 50 ms to 250 ms for each). The result says how many launches were profiled.
+Long programs are sampled: a few launches of each kernel are profiled, spread evenly over the run
+(reference/hw4/tiled.cu makes 12,800 launches on t23, and ncu takes 50 ms to 250 ms for each). The result says how many
+launches were profiled.
 
 Achieved occupancy for the score. Each kernel is weighted by its share of GPU time. Kernels with less than 1 % of that
 time, and kernels that read no global memory (fills, for example), are left out: they do none of the work and would be a
@@ -233,7 +234,9 @@ def _weighed(working: Sequence[KernelProfile], kernels: Sequence[KernelEvent], s
     mean = sum(achieved[name] * time for name, time in times.items()) / total
     median = weighted_median([(achieved[name], time) for name, time in times.items()])
     if median < mean:
-        said.append(f"for half of that time it is {median:.3f} or less: the median counts, not the mean of {mean:.3f}")
+        said.append(
+            f"for half of the GPU time, occupancy is {median:.3f} or less: the median counts, not the mean, {mean:.3f}"
+        )
     return ScoredOccupancy(min(mean, median), "", tuple(said))
 
 

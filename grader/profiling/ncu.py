@@ -1,8 +1,8 @@
 """Runs Nsight Compute on a built program and reads its measurements.
 
-ncu runs in the same confinement as the program alone. It can read a GPU's counters there (tested on an H200,
-2026-11-21; ncu 2025.3.1, driver 580), because it uses a library loaded into the program and the sandbox's loopback, not
-ptrace. The only difference is that it can also read ncu's folders.
+ncu runs in the same confinement as a program without ncu, except that ncu's folders can be read too. ncu can read a
+GPU's counters there (tested on an H200, 2026-11-21; ncu 2025.3.1, driver 580), because it uses a library loaded into
+the program and the sandbox's loopback, not ptrace.
 
 ncu writes to its stdout, a socket. The program has no descriptor of it, cannot open it through /proc, and prints
 elsewhere. (A program could find the name of a log file in /proc/PID/cmdline, and replace the file by a link.) A program

@@ -53,7 +53,7 @@ class Occupancy:
 
 
 Blocks = Callable[[Demand], tuple[int, dict[str, int]]]
-"""Returns (blocks per SM, blocks that each resource alone allows) of a demand, for the SM of one architecture."""
+"""Takes a demand and returns (blocks per SM, blocks that each resource alone allows), for one architecture's SM."""
 
 
 def occupancy(demand: Demand, limits: SmLimits, blocks: Blocks) -> Occupancy:
@@ -92,8 +92,8 @@ def _sentence(demand: Demand, limits: SmLimits, blocks: Blocks, count: int, limi
 
 
 def _fewer_registers(demand: Demand, blocks: Blocks, count: int) -> list[str]:
-    """Phrases on the effect of fewer registers: a number that does not help yet, if there is one, and one that
-    helps."""
+    """Phrases on the effect of fewer registers: a register count that still allows no more blocks, and the highest
+    count that does. Either can be missing."""
     better = next(
         (
             registers

@@ -68,8 +68,8 @@ def roofline_of(record: Record) -> Roofline | None:
 
     A record does not contain the device's rates, but they follow from each floor's terms. A term's time is the time
     that the same work takes at the device's full rate. So the full rate is the achieved rate, times the measured time
-    divided by the term's time. The arithmetic term is that of the fastest unit that the assignment allows; FP32's rate
-    follows from it by the architecture.
+    divided by the term's time. The arithmetic term is that of the fastest unit that the assignment allows; from this
+    unit's rate and the architecture follows the rate of FP32.
     """
     marks, peaks, bandwidths = [], [], []
     for test in record.tests:

@@ -122,7 +122,7 @@ def _compile(
         fault = Fault.MACHINE if machine else made.fault
         reason = machine or failure_sentence(log, fault, assignment)
         return Build(None, fault, reason, log, seconds, cached=False, key=key)
-    kept = Path(tempfile.mkdtemp(dir=scratch))  # a folder that no compiler could write to
+    kept = Path(tempfile.mkdtemp(dir=scratch))  # compilers could not write to this new folder
     kept.chmod(0o755)
     if not quarantine.claim(product, name, kept / name, program=True):
         reason = "It does not compile: the compiler ended without an error but wrote no program."
@@ -154,7 +154,7 @@ def _pack(submission: Submission, assignment: Assignment, engine: Engine, source
     made = python_program.pack(submission.sources[0], sources, output, launch, inputs, limit_s=limit_s)
     if not made.ok:
         return made
-    work = output.parent / python_program.KERNEL_FOLDER  # compilers of its kernels cannot write to the package
+    work = output.parent / python_program.KERNEL_FOLDER  # the compilers may write here, but not to the package
     work.mkdir()
     run = sandbox.runner(limit_s, readable=(*engine.build_paths, sources.parent), writable=(work,))
     finished = engine.finish(output, run)
@@ -224,8 +224,8 @@ def _read_cached(folder: Path, key: str) -> Build | None:
 
 
 def _flags(submission: Submission, assignment: Assignment) -> tuple[str, ...]:
-    """nvcc's flags: the submission's and, if the assignment forbids launching kernels from kernels, one that leaves out
-    the library for it."""
+    """nvcc's flags: the submission's and, if the assignment forbids kernels that launch kernels, the flag that leaves
+    out the library for such launches."""
     return submission.flags if assignment.build.dynamic_parallelism else (*submission.flags, "--cudadevrt=none")
 
 

@@ -17,7 +17,7 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SCOPES = {"PUBLIC", "PRIVATE", "INTERFACE", "SYSTEM", "BEFORE", "AFTER", "WIN32", "EXCLUDE_FROM_ALL", "STATIC"}
 _STANDARDS = {"CMAKE_CUDA_STANDARD", "CMAKE_CXX_STANDARD", "CUDA_STANDARD", "CXX_STANDARD"}
 _MAX_NESTING = 8
-"""Limit on nested variables, whose values name other variables."""
+"""Limit on how deep variables are nested: the value of a variable can name other variables."""
 _MAX_CHARACTERS = 32_000
 """Limit on the file and on each word, against hostile files. The files of cuda-samples have 2,000 characters."""
 _MAX_WORDS = 10_000
@@ -46,7 +46,7 @@ def read_cmakelists(text: str, wanted: str) -> list[str]:
 
 
 def _commands(text: str, reading: _Reading) -> Iterator[tuple[str, list[str]]]:
-    """Each command's name and words, with the values that variables have at that point."""
+    """Each command's name and words, with variables replaced by their values at that point."""
     name, depth, seen = "", 0, 0
     words: list[str] = []
     for quoted, bracket, bare in _TOKEN.findall(text):

@@ -39,7 +39,7 @@ _REFUSALS = (
         "include.",
     ),
 )
-"""Compiler messages, each with a sentence on the remedy."""
+"""Compiler messages, each with a sentence for the student on the cause and the remedy."""
 
 
 def failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> str:

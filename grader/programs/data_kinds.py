@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import reduce
 
 NONE, BITS, DATA = range(3)
-"""What a value may contain, in rising order: no data; integers, which become data when viewed as another type; data."""
+"""What a value may contain, in rising order: no data; integers, which `view` can turn into data; data."""
 Kind = int | tuple["Kind", ...]
 """A container's kind is a tuple: one kind for each element, or a single kind for all elements."""
 _DEEPEST = 4

@@ -1,4 +1,4 @@
-"""Finds operators that compute with a Python program's data in numpy, and so on the processor.
+"""Finds operators that compute with a Python program's data in numpy, which runs on the processor.
 
 The rules of python_rules.py find numpy's functions by their names, but an operator such as `*` has no name. So this
 module follows whole arrays through the program's text: from the calls that read them (`np.fromfile`, `np.frombuffer`,
@@ -20,7 +20,7 @@ from grader.programs.data_kinds import BITS, DATA, NONE, Kind, element, joined, 
 
 _INTEGERS = re.compile(r"(?:np\.|numpy\.)?u?int\d*|np\.byte|'[<>=|]?(?:u?int\d+|[biuBHIhl]\d?)'")
 _MOST_ROUNDS = 20
-"""Each round follows values through at least one more call."""
+"""Limit on the passes over the program; each follows values through at least one more call."""
 _FEW = 64
 """A read of at most this many numbers is taken for a header."""
 _READS = frozenset({"frombuffer", "fromfile", "fromstring", "memmap", "to_numpy"})
@@ -313,7 +313,7 @@ def _path(node: ast.expr) -> list[str]:
 
 
 def _read(call: ast.Call) -> Kind:
-    """The kind of what np.fromfile or np.frombuffer returns: NONE for what is taken for a header."""
+    """The kind of the array that np.fromfile or np.frombuffer returns; NONE if it is taken for a header."""
     named = {each.arg: each.value for each in call.keywords}
     type_ = named.get("dtype", call.args[1] if len(call.args) > 1 else None)
     count = named.get("count", call.args[2] if len(call.args) > 2 else None)

@@ -1,4 +1,4 @@
-"""Finds what a Python submission may not contain, in its syntax tree.
+"""Finds forbidden code in the syntax tree of a Python submission.
 
 A CUDA program is compiled before it runs, and can reach only what it was linked with. A Python program reaches
 everything in its process: Triton's driver and caches, the frames above it, every clock. So only listed modules may be
@@ -36,8 +36,8 @@ _PARTS_OF_MODULES = frozenset(
     {"ast", "atexit", "codecs", "json", "linecache", "logging", "np", "pkgutil", "platform", "re", "signal",
      "sysconfig", "traceback", "types", "uuid", "weakref", "zipimport"}
 )  # fmt: skip
-"""More modules of that kind. A program's own objects may have these names too, so the names are refused only as
-attributes of a module."""
+"""More modules that can be reached through allowed modules. A program's own objects may have these names too, so the
+names are refused only as attributes of a module."""
 _LEAVES_TRITON = frozenset(
     {"knobs", "launcher_cls", "load_binary", "nvsmi", "set_active", "reset_active", "compile", "cublas", "extern",
      "extern_elementwise", "_unsafe_update_src"}
@@ -59,7 +59,8 @@ _ATTRIBUTES = {
     ),
 }
 _RENAMED: dict[str, tuple[str, ...]] = {"sys": (), "numpy": ("np",)}
-"""The other names under which these modules may be imported. There are rules that recognise these modules by name."""
+"""The other names under which these modules may be imported. Any further name is refused, because some rules recognise
+these modules by name."""
 _MOST_STEPS = 8
 """The longest chain of assignments, as in `a = triton.runtime; b = a`, that is followed."""
 _ALLOWED_DUNDERS = frozenset(

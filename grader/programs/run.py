@@ -28,8 +28,8 @@ _CLOCKS = (time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, time.CLOCK_MONOTONIC_RAW, 
 """The clocks that a tracer may use: CUPTI uses CLOCK_REALTIME (seen with CUDA 13.0), the emulator CLOCK_MONOTONIC."""
 
 _EARLIER = 0.9
-"""An engine that stops kernels itself stops them after this part of the time limit. It needs the rest to report where
-they were."""
+"""An engine that stops kernels on its own does so after this fraction of the time limit. It needs the rest to report
+where the kernels were."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def run_program(
     correct output, `wall_s` the time limit. Raises MachineFault if the machine has no room for the run.
     """
     with scratch_folder("run", linger=True) as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
-        work = folder / "run" / "work"  # /tmp is writable in the sandbox; neither .. nor ../.. may be
+        work = folder / "run" / "work"  # /tmp is writable in the sandbox, but the job's .. and ../.. must not be
         work.mkdir(parents=True)
         output = work / "output"
         own = _copy(program, folder / program.name)
@@ -124,7 +124,7 @@ def pass_through(engine: Engine, program: Path, arguments: Sequence[str], called
     exit code, or 128 + the signal."""
     with scratch_folder("run") as folder:
         launch = engine.launch(program, arguments, str(folder / "trace.jsonl"))
-        own = launch.command[0] == str(program)  # and not an interpreter, which finds its files by its name
+        own = launch.command[0] == str(program)  # false for an interpreter, which finds its files by its argv[0]
         return sandbox.run_attached(launch.command, launch.environment, called if own else launch.command[0])
 
 

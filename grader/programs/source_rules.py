@@ -79,7 +79,7 @@ _PASSES = ((), ("-U__CUDA_ARCH__",))
 
 @dataclass(frozen=True)
 class Violation:
-    """A line that breaks a rule. `refused`: because of this line, the submission is not graded."""
+    """A line that breaks a rule. `refused`: the submission is not graded because of this line."""
 
     file: str
     line: int

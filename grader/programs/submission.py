@@ -62,7 +62,8 @@ class Submission:
         )  # a submission that cannot be read has no sources
 
     def line(self, file: str, number: int) -> str:
-        """The text of line `number` of `file`, both as a compiler names them; '' if there is no such line."""
+        """The text of line `number`, counted from 1, of `file`, a name as in the compiler's messages; '' if there is no
+        such line."""
         lines = next((content for name, content in self.files if name == file), b"").splitlines()
         return lines[number - 1].decode(errors="replace") if 0 < number <= len(lines) else ""
 
@@ -300,7 +301,7 @@ def _with_local_headers(
                         notes.append(f"{printable_name(name)} is left out: it {refused}.")
                     continue
                 a_program = PurePosixPath(name).suffix in SOURCES and _MAIN.search(content.decode(errors="replace"))
-                if name not in names and not a_program:  # another program may be another student's
+                if name not in names and not a_program:  # a file with its own `main` may be another student's program
                     names.add(name)
                     waiting.append(name)
                 break
@@ -308,8 +309,8 @@ def _with_local_headers(
 
 
 def _may_come_along(folder: Path, name: str) -> bool:
-    """Whether an included file is part of the submission: a source file, not hidden, not outside `folder`, and not in a
-    folder that is itself a submission."""
+    """Whether an included file is part of the submission: it must be a source file or header, not be hidden, and be
+    inside `folder`, but not in a subfolder that is itself a submission."""
     path = PurePosixPath(name)
     if path.is_absolute() or path.suffix not in SOURCES | _HEADERS or any(part.startswith(".") for part in path.parts):
         return False

@@ -1,7 +1,8 @@
 """Arrays in device memory for programs without PyTorch: the attributes that Triton expects of a tensor, and copies from
 and to numpy.
 
-numpy has no bfloat16, so values of this type are returned as float32. Storing rounds to nearest, ties to even.
+numpy has no bfloat16, so values of this type are returned as float32. Storing float32 as bfloat16 rounds to nearest,
+ties to even.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def start(package: str, arguments: Sequence[str]) -> int:
         for pair in zip(arguments[::2], arguments[1::2], strict=True):
             codes.append(_run(main, pair))
             with contextlib.suppress(OSError):
-                Path(pair[1]).unlink()  # all outputs together may fill a disk
+                Path(pair[1]).unlink()  # all outputs together could fill the disk
         return max(codes, default=0)
 
 
@@ -98,7 +98,7 @@ def _relocate(cache: Path) -> None:
 
 def _take_over(engine: str) -> None:
     """Replace Triton's driver for NVIDIA GPUs, and on the emulator its compiler too, by ours."""
-    cache.triton_key = lambda: triton.__version__  # Triton's key is a hash of its files: longer to make than most runs
+    cache.triton_key = lambda: triton.__version__  # Triton would hash all its files, longer than most runs
     kind, _, architecture = engine.partition(":")
     if kind != "cuda" and not architecture:
         backends["nvidia"] = Backend(EmulatorBackend, EmulatorDriver)

@@ -87,7 +87,7 @@ def _pointer(array: Any) -> ctypes.c_void_p:
 
 
 def _arguments(types: Sequence[Any], values: Sequence[Any]) -> Iterator[Any]:
-    """The values of the kernel's parameters, as ctypes values: without constants, and with tuples flattened."""
+    """The values of the kernel's parameters as ctypes values. Constants are left out, and tuples are flattened."""
     for kind, value in zip(types, values, strict=True):
         if isinstance(kind, tuple):
             yield from _arguments(kind, value)
@@ -126,7 +126,7 @@ def _tensors(values: Sequence[Any]) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _lent(tensors: Iterator[Any]) -> Iterator[None]:
-    """For one launch, let kernels use the tensors' storages, and no memory around them."""
+    """For one launch, let kernels use the memory of the tensors' storages, but no other memory of the host."""
     storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
     storages.pop(0, None)
     for address, size_bytes in storages.items():

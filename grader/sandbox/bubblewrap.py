@@ -109,7 +109,8 @@ def command_line(
 
 
 def _parents_first(paths: Iterable[Path]) -> Iterator[Path]:
-    """Absolute paths, folders before their contents, so that no mount hides one inside it."""
+    """The paths made absolute, folders before their contents: a folder that is mounted later would hide the mounts
+    inside it."""
     return iter(sorted({_mountable(path.absolute()) for path in paths}, key=lambda path: len(path.parts)))
 
 

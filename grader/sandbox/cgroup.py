@@ -97,7 +97,7 @@ def make(memory_bytes: int | None, processes: int | None) -> Group | None:
 
 
 def usable() -> str | None:
-    """The cgroup version that can be used, in words; None if there is none."""
+    """The usable version of control groups, in words; None if this user can use neither."""
     group = make(1 << 30, 64)
     if group is None:
         return None

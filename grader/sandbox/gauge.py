@@ -38,8 +38,8 @@ thousand threads in about 50 ms, so between full measurements the gauge also com
 that at the start."""
 _MOST_ENTRIES = 20_000
 _DEEPEST = 40
-"""The limits on entries and depth in the writable folders, which keep a scan short. A run leaves one output file, a
-compiler about a dozen."""
+"""The limits on entries and depth in the writable folders, which keep a scan short. A run leaves one output file, and a
+compiler leaves about a dozen files."""
 
 
 class Gauge:

@@ -2,11 +2,11 @@
 
 Landlock (Linux 5.13, landlock(7)) restricts which files a process and its children can open. It hides no names and
 provides no private /tmp: a program sees that a file exists, but can open only the job's paths and the system's programs
-and libraries. Newer kernels also deny it TCP (ABI 4), and signals to processes outside and their abstract sockets
-(ABI 6).
-seccomp denies sockets, new sessions and namespaces. The process drops its capabilities, which matters when the grader
-runs as root: CAP_PERFMON alone gives access to other processes' environment, even where Landlock denies tracing
-(Linux 6.18). All this is weaker than bubblewrap, and records say which of the two was used.
+and libraries. Newer kernels also deny it TCP (ABI 4), signals to processes outside the sandbox, and the abstract
+sockets of those processes (ABI 6). seccomp denies sockets, new sessions and namespaces. The process drops its
+capabilities, which matters when the grader runs as root: CAP_PERFMON alone gives access to other processes'
+environment, even where Landlock denies tracing (Linux 6.18). All this is weaker than bubblewrap, and records say which
+of the two was used.
 
 `Rules` are prepared before the fork; `Rules.apply` runs in the child and only makes system calls.
 """
@@ -41,7 +41,7 @@ _EXECUTE, _WRITE, _READ, _READ_FOLDER = 1, 2, 4, 8
 _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _READ_ONLY = _EXECUTE | _READ | _READ_FOLDER
 _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
-_RIGHTS_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # how many of the rights each version knows
+_RIGHTS_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # version → how many of these rights it knows
 _ANY_TCP = 3  # LANDLOCK_ACCESS_NET_BIND_TCP | CONNECT_TCP
 _ANY_SCOPE = 3  # LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | SIGNAL
 

@@ -1,8 +1,8 @@
 """The memory that one run may take: what the assignment allows, but no more than its share of this machine.
 
 A limit above the machine's memory limits nothing: the kernel then kills a process of its choice, perhaps the grader.
-When several processes grade a class at once, the variable GRADER_AT_ONCE, which they inherit, says how many there are,
-as "lanes+helpers".
+When several processes grade a class at once, they inherit the variable GRADER_AT_ONCE. Its value "lanes+helpers" is the
+number of graded programs and the number of builds that run at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CGROUPS = Path("/sys/fs/cgroup")
 @contextlib.contextmanager
 def announced(lanes: int, helpers: int) -> Iterator[None]:
     """Announce, while the block runs, that `lanes` programs and `helpers` builds run at once. Processes that are
-    started in the block inherit this."""
+    started in the block inherit the announcement."""
     before = os.environ.get(AT_ONCE)
     os.environ[AT_ONCE] = f"{lanes}+{helpers}"
     try:
@@ -43,7 +43,7 @@ def of_a_program(wanted_bytes: int) -> int:
 
 
 def of_a_tool(wanted_bytes: int) -> int:
-    """The memory limit of a compiler that asks for `wanted_bytes`; a build may run two compilers at a time."""
+    """The memory limit of a compiler that asks for `wanted_bytes`; a build can run two compilers at once."""
     return _share(wanted_bytes, 2 * max(1, _at_once()[1]) * 2)
 
 

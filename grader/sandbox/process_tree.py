@@ -133,7 +133,7 @@ def shared_memory_of_the_machine() -> int:
 
 def memory_kills_of_the_machine() -> int:
     """The number of processes that the kernel has killed for lack of memory since it started, of all users and in all
-    control groups (`oom_kill` in /proc/vmstat, Linux 4.13); 0 if it does not say."""
+    control groups (`oom_kill` in /proc/vmstat, Linux 4.13); 0 if the kernel does not report it."""
     with contextlib.suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/vmstat").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))

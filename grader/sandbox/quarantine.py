@@ -3,7 +3,8 @@
 In a student's folder, or in a folder where make, nvcc or a program ran, a name can lead to the secret, to a pipe
 without a writer, or to a file of many terabytes. No other module of the grader opens such a file
 (tests/test_quarantine.py checks the code for that). This module follows a name component by component and through no
-link. It accepts only a regular file without a second name that is no larger than its reader can use, and reads it once.
+link. It accepts only a regular file that has no second name and is no larger than its reader can use, and reads the
+file once.
 
 The path of the folder itself is trusted: the grader made the folder, or a person named it. All programs that could
 write into it must have ended.
@@ -85,7 +86,7 @@ def open_file(folder: Path, name: str, most_bytes: int) -> IO[bytes]:
 
 
 def _unopened(folder: Path, name: str, error: OSError) -> str:
-    if error.errno in (errno.ELOOP, errno.ENOTDIR):  # so the name exists up to the link
+    if error.errno in (errno.ELOOP, errno.ENOTDIR):  # a part of the name is a link, or a file where a folder is needed
         parts = [name, *map(str, PurePosixPath(name).parents)][:-1]
         if any(os.path.islink(folder / part) for part in parts):  # noqa: PTH114 (never raises)
             return "is a link: submit the file itself"
@@ -121,8 +122,8 @@ def read_text(folder: Path, name: str, most_bytes: int) -> str:
 
 
 def claim(folder: Path, name: str, target: Path, *, program: bool = False) -> bool:
-    """Move a file that a compiler left directly in `folder` to `target`, and return whether that worked. It has to be a
-    regular file without a second name, and for a `program` executable."""
+    """Move a file that a compiler left directly in `folder` to `target`, and return whether that worked. The file has
+    to be regular and without a second name; a `program` also has to be executable."""
     try:
         descriptor = open_any(folder, name)
     except OSError:

@@ -5,7 +5,7 @@ Denied calls fail with EPERM. `clone3` fails with ENOSYS, because its flags are 
 them; the C library then falls back to `clone`, whose flags the filter checks for new namespaces. Sockets may be local,
 IP (the network namespace has an empty loopback) or netlink. Of the other families, some escape namespaces (vsock
 reaches the host of a virtual machine), and others expose a lot of kernel code that no submission needs (AF_ALG). The
-numbers are from the kernel's tables (asm/unistd_64.h, asm-generic/unistd.h).
+system call numbers come from the kernel's tables (asm/unistd_64.h, asm-generic/unistd.h).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "lookup_dcookie": (212, 18),
     "move_pages": (279, 239),
     "migrate_pages": (256, 238),
-    "shmget": (29, 194),  # a detached segment counts in no process; CUDA works without this call
+    "shmget": (29, 194),  # a detached segment escapes every limit on processes; CUDA works without this call
 }
 
 _DENIED_WITHOUT_NAMESPACES: dict[str, tuple[int | None, int | None]] = {

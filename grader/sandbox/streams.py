@@ -14,8 +14,9 @@ from typing import IO
 class Drain:
     """Reads a stream in the background and keeps its first `keep` bytes, so that a flood of output costs no memory.
 
-    The stream may never end: a writer can hide a descriptor in a socket message that refers to itself and outlives the
-    writer. So after `finish` was called, reading stops as soon as the stream is empty.
+    The stream may never end: a writer can send its descriptor of the stream through a socket to that socket itself, and
+    the unread message keeps the stream open after the writer's death. So after `finish` was called, reading stops as
+    soon as the stream is empty.
     """
 
     def __init__(self, stream: IO[bytes], keep: int) -> None:

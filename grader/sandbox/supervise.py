@@ -2,7 +2,7 @@
 
 Theory of operation. The grader forks. The child enters the run's control group, sets its resource limits and becomes
 bwrap, which makes the namespaces and then starts the program. The grader drains both output streams in threads (so a
-flood costs neither memory nor time), and waits on the process's descriptor. It wakes now and then to measure what no
+flood costs neither memory nor time), and waits on the process's descriptor. It wakes regularly to measure what no
 kernel limit covers. When the program ends or reaches a limit, everything it started is killed. With bubblewrap, the
 kernel kills the processes of the namespace, and is done when process 1 of the namespace can be reaped; the grader waits
 for that before it reads any output. Without bubblewrap (see `landlock`) the grader kills the session, which no process
@@ -67,7 +67,7 @@ def confinement() -> str:
 @dataclass(frozen=True)
 class _Ended:
     """`killed` processes were still alive at the end of a run. `cpu_s` is the processor time of the processes that the
-    grader reaped, without the one that it started."""
+    grader reaped, except the process that it started itself."""
 
     killed: int
     cpu_s: float
@@ -148,7 +148,7 @@ def _run_contained(job: Job, limits: Limits, environment: dict[str, str], group:
             cpu_s = 0.0
             if found := _INIT_PID.search(os.pread(status_fd, 1 << 16, 0)):
                 init = int(found.group(1))
-                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # after that, init is our child
+                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # bwrap has ended, so init is our child
                 process_tree.kill(init)
                 cpu_s = _reap(init)
             return _Ended(0, cpu_s)
@@ -200,7 +200,7 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
     try:
         broke = _wait(process.pid, began + limits.wall_s, gauge)
         wall_s = time.monotonic() - began
-        broke = broke or gauge.measure_folders()  # even a quick program may have left too much
+        broke = broke or gauge.measure_folders()  # a program can fill its folder before the first measurement
     finally:  # also on Ctrl-C: no process of the run may survive
         ended = way.end_all(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
@@ -210,7 +210,7 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
     group = way.group
     exit_code, signal_name = _ending(process.returncode)
     if group is not None and group.ran_out_of_memory():
-        broke = "memory"  # the cause, even if the run then waited for the killed child until its time limit
+        broke = "memory"  # even if a parent then waited for its killed child until the time limit
     elif not broke and signal_name == "SIGKILL" and process_tree.memory_kills_of_the_machine() > memory_kills:
         broke = "memory"  # the machine, or a container around the grader, ran out of memory
     return Outcome(
@@ -281,7 +281,7 @@ def _resource_limits(limits: Limits, group: cgroup.Group | None) -> Iterator[tup
         yield resource.RLIMIT_FSIZE, limits.file_bytes
     if limits.processes is not None and not (group is not None and group.bounds_processes):
         ceiling = resource.getrlimit(resource.RLIMIT_NPROC)[1]
-        # The kernel counts a user's threads across all runs.
+        # The kernel counts all threads of the user, not only those of this run.
         wanted = process_tree.threads_of(os.getuid()) + limits.processes
         yield resource.RLIMIT_NPROC, wanted if ceiling == resource.RLIM_INFINITY else min(wanted, ceiling)
 
@@ -352,7 +352,7 @@ def _become_subreaper() -> None:
 
 
 def run_attached(command: Sequence[str], environment: Mapping[str, str], called: str) -> int:
-    """Run a command of the user, unconfined, on their terminal and in their folder. Return its exit code, which is
+    """Run one of the user's own commands, unconfined, in their terminal and folder. Return its exit code, or
     128 + N if signal N killed it. `called` is its argv[0]."""
     process = subprocess.Popen([called, *command[1:]], executable=command[0], env=os.environ | environment)
     while True:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from grader.checking.source_lines import Line, assignment, for_loops, read_lines
 
 _NEARBY_LINES = 200
-"""The search for a loop around two lines covers this many lines before and after them."""
+"""A loop around two lines is searched for in this many lines before and after them."""
 _READ_LINES = 20
-"""The search for uses of arrays that are stored to between two lines covers this many lines from the second on."""
+"""The number of lines, beginning with the second of the two, that are searched for uses of an array stored to between
+the two lines."""
 _BARRIER = re.compile(r"\b__sync(?:threads|warp)\w*\s*\(|\bsync\s*\(|\bbar(?:rier)?[._]\w+")
 _FUNCTION = re.compile(r"\b__(?:global|device)__\b")
 
@@ -22,7 +23,7 @@ class Gap:
     """The place for a missing barrier between two lines: after line `after`. If a loop around them already has a
     barrier between them, at line `present`, the missing one belongs before the loop's last line `closes`. If the
     barrier `present` is in the block of an `if` that ends before the second line, `branch` is the line of this `if`.
-    All None if unknown. `looped`: a loop is around both lines."""
+    All of these are None if the place is unknown. `looped`: a loop is around both lines."""
 
     after: int | None = None
     closes: int | None = None
@@ -79,8 +80,8 @@ def _last_of_block(lines: Sequence[Line]) -> int | None:
 
 
 def _last_end(lines: Sequence[Line], later: str) -> int:
-    """The line that closes the last block among `lines` that stores to an array that `later` uses. The first line is in
-    such a block."""
+    """The line that closes the last block in `lines` that stores to an array which `later` uses. The block of the first
+    line is assumed to be one of these blocks."""
     end = _end_of_block(lines)
     depth = 0
     for place, line in enumerate(lines):

@@ -111,8 +111,8 @@ def _pointer(file: str, line: int, source_line: SourceLine) -> str:
 
 
 def place(found: Diagnostic) -> str:
-    """ "main.cu:60: kernel attention, thread (3,0,0) of block (0,0,0): ", as far as known. The last colon is left out
-    if the message continues the sentence."""
+    """ "main.cu:60: kernel attention, thread (3,0,0) of block (0,0,0): ", without the parts that are unknown. The last
+    colon is left out if the message continues the sentence."""
     where = f"{handed_in_name(found.file)}:{found.line}: " if found.file else ""
     if not found.kernel:
         return where
@@ -131,7 +131,7 @@ def _rank(found: Diagnostic) -> int | None:
     if found.race is not None:
         return 4 if found.race.between == "lanes" else 0 if found.severity == "error" else 2
     if found.severity == "error" and found.tool in ("race", "memory", "sync"):
-        return 0 if found.tool == "race" else 1  # without `race`: a race with an asynchronous operation
+        return 0 if found.tool == "race" else 1  # "race" without `race`: with an asynchronous operation
     if found.tool == "api" and found.line and "was refused" in found.message:
         return 1  # a refused allocation or launch leads to null pointers and unwritten values
     return 3 if found.tool == "init" else None

@@ -22,7 +22,8 @@ _HAZARD = re.compile(
 )
 _HAZARD_SIDE = re.compile(r"(Read|Write) Thread \((\d{1,10}),(\d{1,10}),(\d{1,10})\) (at .+)$")
 _INTRINSICS = frozenset({"sm_30_intrinsics.hpp", "sm_20_intrinsics.hpp", "device_functions.hpp"})
-"""Headers of the toolkit whose functions are inlined into kernels: the wrong line is the one that calls them."""
+"""Headers of the toolkit whose functions are inlined into kernels: the line at fault is the one that calls such a
+function."""
 _LEAK = re.compile(r"Leaked ([\d,]+) bytes at 0x[0-9a-f]+")
 _NEAREST = re.compile(r"is ([\d,]+) bytes (\w+) the nearest allocation at 0x[0-9a-f]+ of size ([\d,]+) bytes")
 _BROKEN = re.compile(
@@ -63,8 +64,8 @@ def parse_report(check: Check, text: str) -> Report:
 
 
 def _blocks(text: str) -> Iterator[list[str]]:
-    """Yield blocks of the lines that have the tool's prefix, without the prefix. An empty or unindented line begins a
-    new block."""
+    """Yield the lines that have the tool's prefix, in blocks and without the prefix. An empty or unindented line begins
+    a new block."""
     block: list[str] = []
     for line in text.splitlines():
         if not line.startswith(_PREFIX):

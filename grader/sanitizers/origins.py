@@ -117,8 +117,8 @@ def _loose_bound(lines: Sequence[Line], begin: int, file: str) -> str:
 
 
 def _without_sizeof(message: str, source_line: Callable[[str, int], str]) -> str:
-    """ "line 121" if the allocation that `message` names has a product without any word for bytes as its size, else
-    ''."""
+    """ "line 121" if the size of the allocation that `message` names is a product in which neither sizeof nor another
+    word for bytes occurs; else ''."""
     made = _ALLOCATED.search(message)
     call = _MALLOC.search(source_line(made[1], int(made[2]))) if made else None
     counts = call is not None and "*" in call[1] and not re.search(r"sizeof|byte|size|\b[48]\b", call[1], re.IGNORECASE)

@@ -61,7 +61,7 @@ def run_check(
     if kernels == 0:
         return Report(check, not_run="the program launched no kernel")
     if not _finds_its_canary(engine, tool, check):
-        return Report(check, not_run="on this machine it does not find the known fault of a test program")
+        return Report(check, not_run="the tool does not find the known fault of a test program on this machine")
     return parse_report(check, _run(engine, tool, check, program, arguments, readable, options, wall_s))
 
 

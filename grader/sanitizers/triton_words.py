@@ -1,4 +1,5 @@
-"""Translates findings and diagnoses into Triton's words: its programs are CUDA's blocks, and it has one barrier."""
+"""Translates findings and diagnoses into Triton's words: Triton calls a block a program, and has only one kind of
+barrier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The engines that run CUDA programs, on a GPU (`cuda`) or on the CPU (`emulator`). Only this module chooses one."""
+"""The engines that run CUDA programs, on a GPU (`cuda`) or on the CPU (`emulator`). Only this module chooses an
+engine."""
 
 from __future__ import annotations
 

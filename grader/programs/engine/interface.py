@@ -29,11 +29,11 @@ class Launch:
     """Everything needed to start a built program: the command, its environment variables, the files that it reads in
     addition to its own, and the device nodes that it opens.
 
-    `file_sizes_limited`: whether the size of files can be limited; such a limit also applies to files in memory.
-    `limit_variable` is the environment variable for the time limit in seconds, for an engine that reports where a
-    program was when it was stopped. `traced`: whether the program will write a trace; if not, `untraced_reason`
-    explains it to people. `starts_processes`: whether the program may start other programs when it runs on a GPU, as
-    Triton does to compile.
+    `file_sizes_limited`: whether the size of files may be limited; not if the engine keeps large files in memory, since
+    such a limit applies to these too. `limit_variable` is the environment variable for the time limit in seconds, for
+    an engine that reports where a program was when it was stopped. `traced`: whether the program will write a trace; if
+    not, `untraced_reason` explains it to people. `starts_processes`: whether the program may start other programs when
+    it runs on a GPU, as Triton does to compile.
     """
 
     command: tuple[str, ...]
@@ -79,7 +79,7 @@ class Engine(Hashable, Protocol):
         """Compile `sources` (relative to `folder`) into the program `output`."""
 
     def compiling(self, package: Path) -> Launch:
-        """The launch of a Python submission's package that compiles its kernels, and runs none."""
+        """How to start a Python submission's package so that it compiles its kernels and runs none of them."""
 
     def finish(self, package: Path, run: Runner) -> Compiled:
         """Add to a package what the engine generates from its compiled kernels."""
@@ -89,4 +89,4 @@ class Engine(Hashable, Protocol):
         runs."""
 
     def launch(self, program: Path, arguments: Sequence[str], trace: str) -> Launch:
-        """The launch of `program` that writes its trace to `trace` (see `grader.programs.trace.PATH_VARIABLE`)."""
+        """How to start `program` so that it writes its trace to `trace` (see `grader.programs.trace.PATH_VARIABLE`)."""

@@ -37,7 +37,7 @@ from grader.sandbox.walk import files_below
 
 PACKAGE = "program.pyz"
 KERNEL_FOLDER = "libraries"
-"""The folder next to a package that the compilers of its kernels may write to during the build."""
+"""A folder next to a package; during the build, the compilers of the package's kernels may write to it."""
 INSTALL = ".venv/bin/pip install 'triton>=3.6,<3.10'"
 _MEMORY_BYTES = 8 << 30
 _KEPT_FILES, _KEPT_FILE_BYTES = 1000, 4 << 20
@@ -85,7 +85,7 @@ def pack(main: str, folder: Path, output: Path, launch: Launch, inputs: Sequence
     with scratch_folder("kernels", output.parent) as cache:
         log = _compile_kernels(output, cache, launch, inputs, limit_s)
         for name in sorted(path.relative_to(cache).as_posix() for path in files_below(cache))[:_KEPT_FILES]:
-            with contextlib.suppress(quarantine.Refused):  # the program could write here
+            with contextlib.suppress(quarantine.Refused):  # the program could leave a link or a pipe here
                 content[f"{layout.CACHE}/{name}"] = quarantine.read_bytes(cache, name, _KEPT_FILE_BYTES)
     _write_package(output, content)
     return Compiled(None, log)
@@ -115,7 +115,7 @@ def add_emulated_kernels(package: Path, on: Emulated, run: Runner) -> Compiled:
             except (emulator.Unsupported, GraderFault) as fault:
                 return Compiled(Fault.GRADER, str(fault))
             except emulator.CompileFailed:
-                continue  # the run will report this error
+                continue  # the run compiles this kernel again and reports the error
             made[kernel_name(ptx)] = quarantine.read_bytes(library.parent, library.name, _KEPT_FILE_BYTES)
     with zipfile.ZipFile(package, "a", zipfile.ZIP_STORED) as packed:
         for name, content in made.items():
@@ -210,7 +210,7 @@ def _python_paths() -> tuple[Path, ...]:
 
 
 def on_gpu(program: Path, arguments: Sequence[str]) -> Launch:
-    """The launch of a package on a GPU. The engine adds devices and the tracer."""
+    """How to start a package on a GPU. The engine adds devices and the tracer."""
     return replace(_launch(program, arguments, {layout.ENGINE_VARIABLE: "cuda"}), starts_processes=True)
 
 
@@ -228,12 +228,13 @@ class Emulated:
 
 
 def emulated(program: Path, arguments: Sequence[str], on: Emulated, engine: str = "emulator") -> Launch:
-    """The launch of a package on the emulator. With the engine `compile` it compiles its kernels, and runs none."""
+    """How to start a package on the emulator. With the engine `compile`, the package compiles its kernels and runs none
+    of them."""
     return _with_runtime(program, arguments, on.toolkit, {layout.ENGINE_VARIABLE: engine, **on.environment})
 
 
 def compiling_for_gpu(program: Path, toolkit: Toolkit, architecture: str) -> Launch:
-    """The launch of a package that compiles its kernels for a GPU's `architecture`, and runs none."""
+    """How to start a package so that it compiles its kernels for a GPU's `architecture` and runs none of them."""
     return _with_runtime(program, (), toolkit, {layout.ENGINE_VARIABLE: f"compile:{architecture}"})
 
 

@@ -8,30 +8,32 @@
 //
 //   - Activity records: every kernel, copy and memset with its start and end, taken by the GPU. CUPTI collects
 //     them in large buffers that we supply and hands over full ones. It does so from a worker thread of its own
-//     (CUPTI documentation, "CUPTI Activity API"), so formatting them there costs the program's threads nothing, and
-//     100,000 kernels take the program no longer than without us.
+//     (CUPTI documentation, "CUPTI Activity API"), in which we also format the records. So the program's threads
+//     lose no time, and 100,000 kernels take the program no longer than without us.
 //   - Callbacks around runtime and driver calls. We look at the result on return; a failing call becomes an
-//     api_error. The runtime is built on the driver, so we would see one failure twice; while a thread is inside a
-//     runtime call, we therefore report the runtime's result only.
+//     api_error. The runtime calls the driver, so we would see one failure twice; while a thread is inside a
+//     runtime call, we therefore report only that call's result.
 //
 //   We write everything as JSON lines to the file or descriptor that GRADER_TRACE names: "start" once a context exists
 //   (or at the end), then events in the order in which CUPTI delivers them, then "end". A trace without "end" was cut
 //   off. We write whole lines, with O_APPEND, so a second process that inherits the environment adds its own "start"
 //   and "end".
 //
-//   The end. atexit runs our handler after main returned and before the driver shuts down, since cuInit registered
-//   it during main and handlers run last in, first out. It waits for work still running on the GPU (streams that main
-//   left unsynchronised are part of what the program did), takes CUPTI's remaining buffers and writes "end".
-//   cudaDeviceReset and destroying a context discard records, so they flush first. _exit, abort and signals leave
-//   no "end"; until then a flush each second has written most of what there was.
+//   The end. atexit runs our handler after main returned and before the driver shuts down, since cuInit registered it
+//   during main and handlers run last in, first out. It waits for work still running on the GPU (streams that main left
+//   unsynchronised are part of what the program did), takes CUPTI's remaining buffers and writes "end". cudaDeviceReset
+//   and destroying a context discard records, so we flush before either. After _exit, abort or a signal there is no
+//   "end", but a flush every second has already written most events.
 //
-//   A child made by fork shares our buffers but not CUPTI's threads or the GPU's context. It stays silent for good.
+//   A child made by fork has a copy of our buffers, but not CUPTI's threads or the GPU's context. The tracer writes
+//   nothing in such a child.
 //
 //   Rules: never write to stdout or stderr; never make a call of the program fail; when CUPTI refuses something,
 //   record a tracer_error and continue. The library links CUPTI only: not cudart (the program has its own, often
 //   static) and not libcuda (already loaded into the process).
 //
-//   State is one object that is never destroyed: CUPTI's thread may still deliver while static destructors run.
+//   The tracer's state is one object that is never destroyed: CUPTI's thread may deliver records even while static
+//   destructors run.
 //
 // Trust: this code runs in the process of the program it watches. What it writes is evidence, not proof.
 

@@ -44,7 +44,8 @@ MAX_TEXT_IN_ALL = 32 << 20
 """Limit on the characters of all names and messages; each kernel name counts once. A character can take four bytes of
 memory."""
 MAX_COUNTERS = 6_000_000
-"""Limit over all events. An honest trace has about 110 counters per launch; each takes about 70 bytes of memory."""
+"""Limit on the counters of all events together. An honest trace has about 110 counters per launch; each takes about 70
+bytes of memory."""
 _MAX_INT = 2**63 - 1
 _MAX_THREADS_PER_BLOCK = 1024
 _NUMBER = rb"(0|[1-9][0-9]{0,17})"

@@ -84,7 +84,8 @@ inline int findCudaDevice(int argc, const char **argv) {
     return gpuDeviceInit(device);
 }
 
-// No GPU integrated into the processor is ever found; programs ask for one only to share its memory with a window.
+// Reports that no GPU is integrated into the processor. Programs look for such a GPU only to share its memory with a
+// window.
 inline int findIntegratedGPU() { return -1; }
 
 inline bool checkCudaCapabilities(int major, int minor) {

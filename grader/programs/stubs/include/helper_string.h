@@ -50,7 +50,7 @@ inline float getCmdLineArgumentFloat(int argc, const char **argv, const char *na
     return value ? float(std::atof(value)) : 0.0f;
 }
 
-// If there is no such argument, this function leaves the target unchanged and the next one sets it to null.
+// Leaves the target unchanged if there is no such argument; getCmdLineArgumentString sets it to null then.
 template <typename Value>
 bool getCmdLineArgumentValue(int argc, const char **argv, const char *name, Value *target) {
     const char *value = findCmdLineArgument(argc, argv, name);
