@@ -112,7 +112,7 @@ def _loose_bound(lines: Sequence[Line], begin: int, file: str) -> str:
             of_thread = re.compile(rf"\b{name}\s*=[^=].*\b(?:blockIdx|threadIdx)\b")
             if line.code.strip().startswith(("for", "while")) or any(of_thread.search(each.code) for each in lines):
                 right = ">=" if found["name"] else "<"
-                return f"{file}:{number} lets `{name}` be {end}, one too many: it needs {right}"
+                return f"{file}:{number} lets `{name}` be {end}, one past the last: it needs {right}"
     return ""
 
 
