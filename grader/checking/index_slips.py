@@ -84,8 +84,8 @@ class IndexSlips(Suspects):
                 places = {place for place, _ in stores}
                 if len(places) == 1 and places | {index} <= threads and index not in places:
                     yield Slip(
-                        f"`{array}` is written at [{stores[0][0]}] and read at [{index}]: the thread's row is {row}, so "
-                        f"use [{row}].",
+                        f"`{array}` is written at [{stores[0][0]}] and read at [{index}]: the thread's row is {row}, "
+                        f"so use [{row}].",
                         line if index != row else stores[-1][1],
                     )
 
@@ -103,7 +103,7 @@ class IndexSlips(Suspects):
             used = threads & set(WORD.findall(sets[4]))
             if used and at[2] not in used | words:
                 yield Slip(
-                    f"`{at[1]}` is filled at [{at[2]}] from `{sets[1]}`, which depends on {min(used)}: use one index in "
-                    "both.",
+                    f"`{at[1]}` is filled at [{at[2]}] from `{sets[1]}`, which depends on {min(used)}: use one index "
+                    "in both.",
                     line,
                 )
