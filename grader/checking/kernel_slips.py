@@ -18,6 +18,7 @@ _LARGEST = (
     r"\+?\s*(?:std::)?(?:INFINITY|FLT_MAX|HUGE_VALF?|CUDART_INF_F|\d+(?:\.\d*)?e\d\d+f?"
     r"|numeric_limits<\s*float\s*>::(?:max|infinity)\(\))"
 )
+_LARGE_MACRO = re.compile(rf"^\s*#\s*define\s+(\w+)\s+\(?\s*{_LARGEST}\s*\)?\s*$")
 _TREE = re.compile(
     r"\bfor\s*\([^;]*?\b(\w+)\s*=[^;]*;\s*\1\s*(?:>\s*1|>=\s*2)\s*;\s*\1\s*(?:>>=\s*1|/=\s*2|=\s*\1\s*(?:/\s*2|>>\s*1))"
 )
@@ -73,14 +74,16 @@ class KernelSlips(Suspects):
 
     def _high_maxima(self) -> Iterator[Slip]:
         names = "|".join(map(re.escape, sorted(self.maxima))) or "(?!)"
-        starts = re.compile(rf"\b({names})\b\s*(?:\[[^\]]*\]\s*)*=\s*({_LARGEST})\s*[,;]")
+        macros = {found[1]: line for line in self.lines if (found := _LARGE_MACRO.search(line.code))}
+        large = "|".join((_LARGEST, *(rf"{name}\b" for name in macros)))
+        starts = re.compile(rf"\b({names})\b\s*(?:\[[^\]]*\]\s*)*=\s*({large})\s*[,;]")
         for line in self.matching(starts):
             found = starts.search(line.code)
             assert found is not None
             yield Slip(
                 f"The maximum `{found[1]}` starts at {found[2]}, above every value, so every exponential is 0 and the "
                 "result 0/0: start it at −INFINITY.",
-                line,
+                macros.get(found[2], line),
             )
 
     def _low_maxima(self) -> Iterator[Slip]:
