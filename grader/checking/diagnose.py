@@ -62,8 +62,12 @@ def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got:
         cause = "The output file has the wrong size."
         if check.found_bytes is not None and 4 * check.found_bytes == check.expected_bytes:
             cause += " It has as many bytes as the result has values: a value has sizeof(float) bytes."
-        if check.found_bytes is not None and check.found_bytes > check.expected_bytes:
-            cause += " Is the last group of batches cut to those that are left?"
+        if check.found_bytes == check.expected_bytes + operator.header_bytes:
+            cause += (
+                f" It has {operator.header_bytes} bytes more, as many as the input's header: the output has no header."
+            )
+        elif check.found_bytes is not None and check.found_bytes > check.expected_bytes:
+            cause += " If batches are processed in groups, does the last group write only the batches that remain?"
             return Diagnosis(cause=cause, steps=("write_count", "write"))
         return Diagnosis(cause=cause, steps=("write",))
     if check.kind not in ("values", "precision") or not check.errors:

@@ -14,27 +14,29 @@ _IN_BYTES = re.compile(r"sizeof|\b(?:4|8|12|16)[uUlL]*\s*\*|\*\s*(?:4|8|12|16)\b
 _TYPES = {"size_t", "int", "long", "unsigned", "float", "sizeof", "std", "int32_t", "int64_t", "uint32_t"}
 _COPY_BACK = re.compile(r"\bcudaMemcpyDeviceToHost\b")
 _ONE_READ = re.compile(r"\(\s*(?:\w+\s*,\s*)?(?:\([^()]*\)\s*)?&\s*(\w+)\b")
-_ONE_OF = re.compile(r"\b(\w+)\s*=\s*\w+\s*\[\s*([012])\s*\]\s*[,;]")
+_ONE_OF = re.compile(r"\b(\w+)\s*=\s*\w+\s*\[\s*([0-9])\s*\]\s*[,;]")
 
 
 class HostSlips(Suspects):
     """Finds slips of the host."""
 
     def _header_order(self) -> Iterator[Slip]:
-        """The dimension under the square root, which is d, read from another place of the header than the third."""
+        """The dimension d, which is under a square root, if it is not read as the last number of the header."""
         roots = {
             name for line in self.matching(ROOT) for name in WORD.findall(ROOT.split(line.code)[-1].partition(";")[0])
         }
         reads = [(line, found[1]) for line in self.matching(READ) if (found := _ONE_READ.search(line.code))]
-        places = [(line, name, place) for place, (line, name) in enumerate(reads[:3])] if len(reads) >= 3 else []
+        places = [(line, name, place) for place, (line, name) in enumerate(reads)] if len(reads) == 3 else []
         places += [(line, name, int(at)) for line in self.lines for name, at in _ONE_OF.findall(line.code)]
         if {place for _, _, place in places} == {0, 1, 2}:
             for line, name, place in places:
                 if name in roots and place != 2 and re.match(r"(?:h(?:ead)?_?)?d", name, re.IGNORECASE):
-                    yield Slip(f"The header is B, N, d, and `{name}` takes its number {place + 1} of 3.", line)
+                    yield Slip(
+                        f"The header is B, N, d: `{name}` is its third number, and is read as number {place + 1}.", line
+                    )
 
     def _early_copies(self) -> Iterator[Slip]:
-        """Copies to the host in functions in which every launch comes later."""
+        """Copies of results to the host in functions that launch kernels only later."""
         launching = {name for line in self.matching(re.compile("<<<")) if (name := self._function_around(line))}
         calls = "|".join(rf"\b{re.escape(name)}\s*\(" for name in sorted(launching - {"main"}))
         launch = re.compile(f"<<<|{calls}" if calls else "<<<")
@@ -59,7 +61,7 @@ class HostSlips(Suspects):
         return next((name for name in found if name not in ("if", "for", "while", "switch")), "")
 
     def _sizes_in_values(self) -> Iterator[Slip]:
-        """Sizes in bytes that are products without sizeof, in a program in which others have it."""
+        """Products without sizeof where a size in bytes belongs, in programs that have sizeof elsewhere."""
         found = [(line, call, size) for line in self.lines for call, size in _sizes(line)]
         known = [(line, call, *self._resolved(size, line)) for line, call, size in found]
         if not any(_IN_BYTES.search(text) for _, _, text, _ in known):
@@ -67,7 +69,7 @@ class HostSlips(Suspects):
         for line, call, text, made in known:
             if "*" in text and not _IN_BYTES.search(text):
                 at = made if made is not None and "byte" in made.code.lower() else line
-                yield Slip(f"{call} takes a number of bytes and gets one of values: multiply by sizeof(float).", at)
+                yield Slip(f"{call} takes a size in bytes, but this one counts values: multiply by sizeof(float).", at)
 
     def _resolved(self, size: str, use: Line, depth: int = 3) -> tuple[str, Line | None]:
         """`size` with the values of its variables, and the line that sets the first of them. Variables without a value,

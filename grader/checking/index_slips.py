@@ -33,12 +33,13 @@ class IndexSlips(Suspects):
             leaves = any("return" in each.code for each in here[:2])
             if leaves and any(re.search(rf"\b{index}\s*/\s*{end}\b", each.code) for each in here):
                 yield Slip(
-                    f"Threads with `{index}` ≥ `{end}` return here, so `{index} / {end}` is always 0: the bound "
-                    "must be the number of all threads with work.",
+                    f"Threads with `{index}` ≥ `{end}` return here, so `{index} / {end}` is always 0: compare "
+                    f"`{index}` with the number of threads that have work.",
                     line,
                 )
 
     def _mixed_axes(self) -> Iterator[Slip]:
+        """Global indices such as `blockIdx.y * blockDim.y + threadIdx.x`."""
         for line in self.matching(_AXES):
             found = _AXES.search(line.code)
             assert found is not None
@@ -83,12 +84,13 @@ class IndexSlips(Suspects):
                 places = {place for place, _ in stores}
                 if len(places) == 1 and places | {index} <= threads and index not in places:
                     yield Slip(
-                        f"`{array}` is written at [{stores[0][0]}] and read at [{index}]: the thread's row is {row}.",
+                        f"`{array}` is written at [{stores[0][0]}] and read at [{index}]: the thread's row is {row}, "
+                        f"so use [{row}].",
                         line if index != row else stores[-1][1],
                     )
 
     def _filled_elsewhere(self, threads: set[str], load: Line) -> Iterator[Slip]:
-        """Numbers computed from one thread index that `load` uses to fill the place of the other index."""
+        """Numbers that depend on one thread index, with which `load` fills an array at the other thread index."""
         said = assignment(load)
         at = _ELEMENT.search(said[0]) if said else None
         if at is None or at[2] not in threads:
@@ -100,4 +102,8 @@ class IndexSlips(Suspects):
                 continue
             used = threads & set(WORD.findall(sets[4]))
             if used and at[2] not in used | words:
-                yield Slip(f"`{at[1]}` is filled at [{at[2]}] from `{sets[1]}`, which depends on {min(used)}.", line)
+                yield Slip(
+                    f"`{at[1]}` is filled at [{at[2]}] from `{sets[1]}`, which depends on {min(used)}: use one index "
+                    "in both.",
+                    line,
+                )

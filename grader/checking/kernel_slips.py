@@ -18,6 +18,7 @@ _LARGEST = (
     r"\+?\s*(?:std::)?(?:INFINITY|FLT_MAX|HUGE_VALF?|CUDART_INF_F|\d+(?:\.\d*)?e\d\d+f?"
     r"|numeric_limits<\s*float\s*>::(?:max|infinity)\(\))"
 )
+_LARGE_MACRO = re.compile(rf"^\s*#\s*define\s+(\w+)\s+\(?\s*{_LARGEST}\s*\)?\s*$")
 _TREE = re.compile(
     r"\bfor\s*\([^;]*?\b(\w+)\s*=[^;]*;\s*\1\s*(?:>\s*1|>=\s*2)\s*;\s*\1\s*(?:>>=\s*1|/=\s*2|=\s*\1\s*(?:/\s*2|>>\s*1))"
 )
@@ -39,26 +40,20 @@ _QUOTIENT = re.compile(r"(?:[(=,+?:-]|\breturn)\s*(\d+)\s*/\s*(\d+)(?![\w.])")
 _HALVED = re.compile(
     r"\bfor\s*\([^;]*?\b(\w+)\s*=\s*([^;=]+);[^;]*;\s*\1\s*(?:>>=\s*1|/=\s*2|=\s*\1\s*(?:/\s*2|>>\s*1))"
 )
+_IN_FLOAT: tuple[Step, ...] = ("scores", "total", "output_sum", "weight")
 
 
 class KernelSlips(Suspects):
     """Finds slips in sums, maxima, exponents and loops."""
 
     def _whole_numbers(self) -> Iterator[Slip]:
-        sums: tuple[tuple[Step, str], ...] = (
-            ("scores", "the score"),
-            ("total", "the sum l"),
-            ("output_sum", "the sum O"),
-            ("weight", "the weight"),
-        )
-        for step, what in sums:
+        """Integers that hold exponentials or sums of products."""
+        for step in _IN_FLOAT:
             line = self.line(step)
             said = assignment(line) if line is not None and (step == "weight" or added(line)) else None
             made = self._declaration(said[1], line) if line is not None and said is not None else None
             if made is not None and said is not None and not self._is_index(said[1]):
-                yield Slip(
-                    f"`{said[1]}`, {what}, is an integer, so everything after the point is lost: use float.", made
-                )
+                yield Slip(f"`{said[1]}` is an integer, so it loses every fraction: declare it as float.", made)
 
     def _is_index(self, name: str) -> bool:
         return any(re.search(rf"\[[^\]]*\b{name}\b", line.code) for line in self.lines)
@@ -79,28 +74,30 @@ class KernelSlips(Suspects):
 
     def _high_maxima(self) -> Iterator[Slip]:
         names = "|".join(map(re.escape, sorted(self.maxima))) or "(?!)"
-        starts = re.compile(rf"\b({names})\b\s*(?:\[[^\]]*\]\s*)*=\s*({_LARGEST})\s*[,;]")
+        macros = {found[1]: line for line in self.lines if (found := _LARGE_MACRO.search(line.code))}
+        large = "|".join((_LARGEST, *(rf"{name}\b" for name in macros)))
+        starts = re.compile(rf"\b({names})\b\s*(?:\[[^\]]*\]\s*)*=\s*({large})\s*[,;]")
         for line in self.matching(starts):
             found = starts.search(line.code)
             assert found is not None
             yield Slip(
-                f"The maximum `{found[1]}` starts at {found[2]}, above every score, so every weight is exp(−∞) = 0 and "
-                "O is 0/0: start it at −INFINITY.",
-                line,
+                f"The maximum `{found[1]}` starts at {found[2]}, above every value, so every exponential is 0 and the "
+                "result 0/0: start it at −INFINITY.",
+                macros.get(found[2], line),
             )
 
     def _low_maxima(self) -> Iterator[Slip]:
-        """Maxima, which exponents are relative to, that keep the smaller of two numbers."""
+        """Running maxima that keep the smaller of two numbers. They are subtracted in exponents."""
         names = {found[2] for line in self.exponentials if (found := _EXPONENT.search(line.code))}
         for line in self.lines:
             kept = next((found["name"] for each in _SMALLER if (found := each.search(line.code))), "")
             if kept in names:
                 yield Slip(
-                    f"`{kept}` keeps the smaller number, but it must be the maximum: turn the comparison round.", line
+                    f"`{kept}` keeps the smaller number, but it must be the maximum: reverse the comparison.", line
                 )
 
     def _exponents(self) -> Iterator[Slip]:
-        """Exponentials of differences that are taken the wrong way round, or relative to the maximum of before."""
+        """Exponentials of reversed differences or relative to the maximum before; maxima that are never set."""
         for line in self.exponentials:
             found = _EXPONENT.search(line.code)
             if found is None:
@@ -108,21 +105,21 @@ class KernelSlips(Suspects):
             one, other = found.groups()
             if self._is_new(other, line) and one in self.maxima and (sum_line := self._never_kept(one, line)):
                 yield Slip(
-                    f"`{one}`, the maximum so far, never becomes the new maximum `{other}`: set it after the sums.",
+                    f"`{one}`, the running maximum, is never set to the new maximum `{other}`: set it after the sums.",
                     sum_line,
                 )
             if self._is_new(one, line) and other in self.maxima and not self._is_new(other, line):
                 yield Slip(
-                    f"exp({one} − {other}) is never less than 1: the correction is exp of the maximum of before minus "
-                    "the new one.",
+                    f"exp({one} − {other}) grows with the maximum: the correction is exp({other} − {one}), the "
+                    "maximum before minus the new one.",
                     line,
                 )
             elif one in self.maxima and other not in self.maxima:
                 yield Slip(f"exp({one} − {other}) has the maximum first: the weight is exp({other} − {one}).", line)
             elif one not in self.maxima and other in self.maxima and self._is_new(other, line) is False:
                 yield Slip(
-                    f"exp({one} − {other}) is relative to the maximum before this step, −inf at first: use the new "
-                    "one.",
+                    f"exp({one} − {other}) is relative to the maximum before this step, which is −inf at first: "
+                    "subtract the new maximum.",
                     line,
                 )
 
@@ -185,7 +182,8 @@ class KernelSlips(Suspects):
                 )
 
     def _number(self, text: str) -> float:
-        """The value of a constant expression of names, numbers, `/` and `>>`; of other names as if they were 1024."""
+        """The value of an expression of constants, numbers, `/` and `>>`, as if other names had the value 1024; 0 for
+        other expressions."""
         for _ in range(3):
             text = re.sub(r"[A-Za-z_][\w.]*", lambda name: self._constants.get(name[0], "1024"), text)
         parts = re.fullmatch(r"[\s(]*(\d+)[\s)]*(?:(/|>>)\s*(\d+)[\s)]*)?", text)
@@ -196,7 +194,7 @@ class KernelSlips(Suspects):
 
     @cached_property
     def _constants(self) -> dict[str, str]:
-        """Names of constants with their values."""
+        """The values of constants, by name."""
         pattern = r"(?:#define\s+(\w+)\s+|\bconst(?:expr)?\s+(?:\w+\s+)*?(\w+)\s*=\s*)(\d+)\b(?!\s*[-+*/.])"
         found = re.findall(pattern, "\n".join(line.code for line in self.lines))
         return {define or name: value for define, name, value in found}

@@ -48,7 +48,7 @@ class Sample:
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
     """The columns with wrong values: a mistake may affect only some of a thread's accumulators. All columns if so few
-    values are wrong that rounding may explain them."""
+    values are wrong that one of many mistakes could match them by chance."""
     tensors: tuple[F32, ...]
     tensors_of: Callable[[int], Tensors]
     """The input tensors of another unit."""
@@ -76,7 +76,7 @@ def draw_samples(
     right_layout, layout = operator.expected_layouts(shape)[number], operator.output_layouts(shape)[number]
     near = Nearness(errors.limit.match, max(RTOL, 2 * layout.type.roundoff))
     chosen = np.unique(wrong_units[np.linspace(0, len(wrong_units) - 1, SAMPLED_UNITS).astype(int)])
-    few = errors.limit.plain is not None and errors.wrong < FEWEST_ERRORS
+    few = errors.wrong < FEWEST_ERRORS
     columns = np.arange(len(errors.by_column)) if few else np.flatnonzero(errors.by_column)
     last = operator.units(shape) - 1
     output = open_output(got)

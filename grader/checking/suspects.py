@@ -180,6 +180,10 @@ class Suspects(HostText):
                 return [*self.repeated_copies_back, *self.stores]
             case "row":
                 return (*self.matching(_ROW), *self.matching(WORDS["row"]))
+            case "total_start":
+                said = next((assignment(line) for line in self.totals), None)
+                one = re.compile(rf"\b{said[1] if said else '(?!)'}\b(?:\s*\[[^\]]*\])*\s*=\s*1(?:\.0*)?f?\s*[,;]")
+                return self.matching(one)
             case "tile_launch":
                 around = [loop for loop in self.loops if loop[0] in self.loops_around_launches]
                 return [

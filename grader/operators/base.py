@@ -43,7 +43,8 @@ Step = Literal[
     "division", "store", "store_scores", "load_q", "load_k", "load_v", "row", "batch", "launch", "copy_back", "write",
     "read", "batch_of_q", "batch_of_k", "batch_of_v", "batch_of_o", "read_file", "order", "read_order", "shuffle",
     "exponential", "zero_scale", "header", "base_two", "overwritten_maximum", "total_of_one", "reset", "state_start",
-    "value_by_row", "tile_launch", "bound", "score_start", "shuffle_down", "write_count", "grid", "shuffled_maximum",
+    "value_by_row", "tile_launch", "total_start", "bound", "score_start", "shuffle_down", "write_count", "grid",
+    "shuffled_maximum",
 ]  # fmt: skip
 """A step of the computation, or of the program around it."""
 

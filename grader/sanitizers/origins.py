@@ -25,7 +25,7 @@ _ALLOCATED = re.compile(r"allocated at ([^\s:)]+):(\d+)")
 _MALLOC = re.compile(r"\bcudaMalloc\w*\s*\([^,]*,(.*)\)")
 _GRID = re.compile(r"<<<\s*([A-Za-z_]\w*)")
 _ELEMENT = re.compile(r"\b([A-Za-z_]\w*)\s*\[([^\[\]]*)\]")
-_STORES = re.compile(r"line (\d+) stores the (?:one before|words before and after it)")
+_STORES = re.compile(r"line (\d+) stores the words? before\b")
 _HEAD = re.compile(r"\b__(global|device)__\b[^()]*?\b(\w+)\s*\(")
 _RETURN = re.compile(r"\breturn\s*;")
 _LOOSE = re.compile(
@@ -39,7 +39,8 @@ _SIZE = re.compile(r"<<<[^,]*(?:\([^()]*\)[^,]*)?,[^,]*(?:\([^()]*\)[^,]*)?,\s*(
 def with_origin(found: Diagnostic, message: str, source_line: Callable[[str, int], str]) -> str:
     """The `message` of the finding `found`, with the line that explains it if there is one."""
     if found.line and (store := _STORES.search(message)):
-        return message.replace(store[0], f"{store[0]}{_in_loops(found.file or '', int(store[1]), source_line)}")
+        loops = _in_loops(found.file or "", int(store[1]), source_line)
+        return message.replace(store[0], store[0].replace(" stores", f"{loops} stores"))
     if not found.line or not any(words in message for words in (_RETURNED, _TOO_SMALL, _OUTSIDE)):
         return message
     file, begin, lines = _lines_near(found.file or "", found.line, source_line)
@@ -112,7 +113,7 @@ def _loose_bound(lines: Sequence[Line], begin: int, file: str) -> str:
             of_thread = re.compile(rf"\b{name}\s*=[^=].*\b(?:blockIdx|threadIdx)\b")
             if line.code.strip().startswith(("for", "while")) or any(of_thread.search(each.code) for each in lines):
                 right = ">=" if found["name"] else "<"
-                return f"{file}:{number} lets `{name}` be {end}, one too many: it needs {right}"
+                return f"{file}:{number} lets `{name}` be {end}, one past the last: it needs {right}"
     return ""
 
 

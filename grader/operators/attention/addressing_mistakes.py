@@ -178,7 +178,7 @@ def _rows_apart(d: int, other: int, wrong: tuple[int, ...], step: Step) -> Alter
         return attention()(shape, changed, rows)
 
     return Alternate(
-        f"rows_of_{names.replace(', ', '').replace(' and ', '')}_{other}_apart",
+        f"rows_of_{names.replace(', ', '').replace(' and ', '')}_{other}_apart_for_{d}",
         f"It matches attention in which the rows of {names} are {other} value{'s' * (other > 1)} apart: they are "
         f"d = {d} values apart.",
         compute,

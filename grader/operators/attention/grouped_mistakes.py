@@ -36,7 +36,7 @@ def _top_left(p: Problem, queries: NDArray[np.intp]) -> Keys:
 _MASKS: tuple[tuple[str, str, Sees, Unless], ...] = (
     (
         "mask_aligned_to_the_top_left",
-        "a mask that is aligned to the top left: query i stands at key i + Nk − Nq, so that the last query sees the "
+        "a mask that is aligned to the top left: query i belongs to key i + Nk − Nq, so that the last query sees the "
         "last key.",
         _top_left,
         lambda p: not p.is_masked or p.ahead == 0,

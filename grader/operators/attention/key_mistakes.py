@@ -113,8 +113,8 @@ def keys_one_at_a_time() -> Iterator[Alternate]:
     for which, end in (("first", slice(0, 1)), ("last", slice(-1, None))):
         yield _over(
             f"{which}_key_twice",
-            f"all keys with the {which} one counted twice: it is in the loop over the keys and in what comes before or "
-            "after it",
+            f"all keys, with the {which} one counted twice: the loop over the keys includes a key that the code before "
+            "or after the loop adds, too",
             lambda matrix, end=end: np.concatenate((matrix, matrix[end])),  # type: ignore[misc]
         )
     last, first = "the last key: a loop over the keys ends", "the first key: a loop over the keys starts"

@@ -28,6 +28,7 @@ from grader.operators.attention.wrong_ways import (
     Compute,
     attention,
     carried_scores,
+    carried_state,
     causal,
     first_tile_again,
     mean_of_v,
@@ -36,7 +37,6 @@ from grader.operators.attention.wrong_ways import (
     scores_of_tile_transposed,
     softmax_over_queries,
     some_keys,
-    state_carried_over,
     taken_for_its_transpose,
     tiles_transposed,
     weighted,
@@ -92,6 +92,17 @@ def _tile_in_shared_memory(tile: int, name: str, load: Step, use: Step) -> list[
             steps=("tile_launch", load),
         ),
     ]
+
+
+def _state_carried_over(rows: int) -> Alternate:
+    return Alternate(
+        f"state_carried_over_{rows}_rows",
+        "It matches an online softmax in which a thread's m, l and O of one row are carried over to its next row, "
+        f"{rows} rows below: reset them for each row.",
+        carried_state(rows),
+        at_most(rows),
+        steps=("state_start",),
+    )
 
 
 def _up_to(keys: int, alternates: Iterable[Alternate]) -> Iterator[Alternate]:
@@ -287,7 +298,7 @@ ALTERNATES: tuple[Alternate, ...] = (
     *_up_to(MOST_KEYS, (mistake for parts in (4, 8, 32) for mistake in mistakes_in_parts(parts))),
     *_up_to(MOST_KEYS, (mistake for tile in (32, 48, 64) for mistake in maxima_not_shared(tile))),
     *keys_one_at_a_time(),
-    *_up_to(MOST_KEYS, (state_carried_over(rows) for rows in (32, 64, 128, 256, 512, 1024, 16, 8, 1))),
+    *_up_to(MOST_KEYS, (_state_carried_over(rows) for rows in (32, 64, 128, 256, 512, 1024, 16, 8, 1))),
     *(mistake for tile in (*TILES, 8) for mistake in key_of_each_tile(tile)),
     *one_key_in((100, 10, 1000)),
     *(

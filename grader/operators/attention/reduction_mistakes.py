@@ -111,7 +111,7 @@ def divisions() -> Iterator[Alternate]:
         ("divided_twice", "O divided by l twice", lambda total, keys: total * total),
         ("multiplied_by_l", "O multiplied by l instead of divided by it", lambda total, keys: 1 / total),
         ("divided_by_n", "O divided by N instead of l", lambda total, keys: float(keys)),
-        ("l_starts_at_1", "a sum l that is too large by 1: it starts at 0", lambda total, keys: total + 1),
+        ("l_starts_at_1", "a sum l that is too large by 1: it must start at 0", lambda total, keys: total + 1),
     )
     for name, words, divisor in ways:
         yield Alternate(
@@ -120,5 +120,5 @@ def divisions() -> Iterator[Alternate]:
             _divided_by(
                 lambda weights, divisor=divisor: divisor(weights.sum(axis=1, keepdims=True), weights.shape[1])  # type: ignore[misc]
             ),
-            steps=("division",),
+            steps=("total_start", "division") if name == "l_starts_at_1" else ("division",),
         )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.attention.softmax import F64, TILE_KEYS, softmax_attention
-from grader.operators.base import Alternate, Rows, Shape, Tensors
+from grader.operators.base import Rows, Shape, Tensors
 
 F32 = NDArray[np.float32]
 Compute = Callable[[Shape, Tensors, Rows], F64]
@@ -104,8 +104,8 @@ def carried_scores(scaled_too: bool, apart: int = 1) -> Compute:
     return compute
 
 
-def state_carried_over(apart: int) -> Alternate:
-    """Attention in which a thread's rows are `apart` rows apart and share one maximum, sum and output."""
+def carried_state(apart: int) -> Compute:
+    """A thread that keeps its maximum, sum and output from one row to its next row, `apart` rows below."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (t.astype(np.float64) for t in tensors)
@@ -116,14 +116,7 @@ def state_carried_over(apart: int) -> Alternate:
             out.append(weights @ v / weights.sum())
         return np.array(out)
 
-    return Alternate(
-        f"state_carried_over_{apart}_rows",
-        f"It matches an online softmax in which m, l and O of a row are carried on to the row {apart} below, the "
-        "thread's next: set them to their first values for each row.",
-        compute,
-        lambda shape: shape[1] <= apart,
-        steps=("state_start",),
-    )
+    return compute
 
 
 def causal(scores: F64, rows: NDArray[np.intp]) -> F64:
