@@ -1,8 +1,7 @@
 """The profile of a program: for each kernel, counters from Nsight Compute, and facts from the trace and the launch.
 
-Long programs are sampled: a few launches of each kernel are profiled, spread evenly over the run
-(reference/hw4/tiled.cu makes 12,800 launches on t23, and ncu takes 50 ms to 250 ms for each). The result says how many
-launches were profiled.
+Long programs are sampled: a few launches of each kernel are profiled, spread evenly over the run. A program can make
+more than ten thousand launches, and ncu takes 50 ms to 250 ms for each. The result says how many were profiled.
 
 Achieved occupancy for the score. Each kernel is weighted by its share of GPU time. Kernels with less than 1 % of that
 time, and kernels that read no global memory (fills, for example), are left out: they do none of the work and would be a

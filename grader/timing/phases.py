@@ -1,4 +1,4 @@
-"""Divides GPU time into phases, such as the forward and the backward pass, by the kernels' names.
+"""GPU time by phase, such as the first and the second pass of a program. A kernel's name decides its phase.
 
 The rule: a kernel belongs to the first phase of assignment.yaml whose regular expression matches a part of its name,
 regardless of case. A phase's time is the length of the union of its kernels' intervals, because kernels of different
