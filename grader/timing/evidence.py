@@ -50,7 +50,7 @@ VECTORISED = 64
 on one core is less than this many times as fast."""
 
 TRIVIAL_FLOPS = 1000
-"""With fewer operations, a program may know the result without computing it: a normalised weight of one element is 1."""
+"""With fewer operations, a program can know the result without computing: a normalised weight of one element is 1."""
 
 BUSY_MS_PER_RUN = 2.5
 """Busy time that each run may need for starting and ending its context: measured 1.4 ms on average, 2.9 ms at most."""
