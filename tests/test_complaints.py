@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from grader.commands.cli import main
 from grader.records.record import Record, write_records
 from grader.store import HandIn, Store, open_store
 from grader.store.rows import Points
+from tests.support.command_line import grader
 from tests.support.records import made_record, made_test
 
 
@@ -138,6 +140,21 @@ def test_many_copies_are_one_group_however_large_a_part_of_the_class() -> None:
     assert group.widest is not None and group.widest.second == "copy07"
     assert not any({pair.first, pair.second} <= copies.keys() for pair in found.pairs), "66 pairs are one group"
     assert "copy11" in similarity.render(found)
+
+
+def test_copies_in_python_and_in_headers_of_any_suffix_are_found(tmp_path: Path) -> None:
+    python = (course_root() / "reference/half/flash.py").read_text()
+    kernel = (course_root() / "reference/half/naive.cu").read_text()
+    files = {
+        "ann/half.py": python, "bob/half.py": re.sub(r"\bsource\b", "from_file", python),
+        "cid/half.cu": '#include "kernel.hxx"', "cid/kernel.hxx": kernel, "dan/half.cu": kernel,
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    said = grader("similarity", tmp_path, "--assignment", "half")
+    pairs = {tuple(re.findall(r"\b(ann|bob|cid|dan)\b", line)) for line in said.out.splitlines()}
+    assert {("ann", "bob"), ("cid", "dan")} <= pairs, said.out
 
 
 def test_a_hand_in_made_to_take_hours_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ class Stopwatch:
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time a block, without the seconds that are added to any stage inside it."""
+        """Time a block as the stage `name`, without the seconds of stages that are timed or added inside it."""
         began, before = time.monotonic(), sum(self._seconds.values())
         try:
             yield

@@ -90,7 +90,8 @@ class IndexSlips(Suspects):
                     )
 
     def _filled_elsewhere(self, threads: set[str], load: Line) -> Iterator[Slip]:
-        """Numbers that depend on one thread index, with which `load` fills an array at the other thread index."""
+        """Find variables that are computed from one thread index and used by `load` to fill an array at the other
+        thread index."""
         said = assignment(load)
         at = _ELEMENT.search(said[0]) if said else None
         if at is None or at[2] not in threads:

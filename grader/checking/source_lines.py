@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-SOURCES = {".cu", ".cuh", ".h", ".hpp", ".cpp", ".cc"}
+from grader.programs.submission import CODE
+
 MAX_LINES = 4000
 """The most lines in all files together; a longer submission is not searched."""
 _NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
@@ -36,7 +37,7 @@ def read_lines(files: Sequence[tuple[str, bytes]]) -> tuple[Line, ...]:
     """The lines of the source files among `files`; none if there are more than MAX_LINES."""
     lines: list[Line] = []
     for name, content in files:
-        if PurePosixPath(name).suffix in SOURCES:
+        if PurePosixPath(name).suffix in CODE:
             text = content.decode(errors="replace")
             code = _NOISE.sub(lambda noise: re.sub(r"[^\n]", " ", noise[0]), text)
             pairs = zip(text.split("\n"), code.split("\n"), strict=True)

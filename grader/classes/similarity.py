@@ -1,9 +1,9 @@
 """Finds submissions that resemble each other: a hint for a person who then reads both, never a score.
 
-It compares fingerprints made by winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003; the library copydetect) of the
-code without comments, layout and names, so that renaming and reformatting change nothing. Code from the template, and
-code that more than half of a large class has, is ignored. Many copies of one submission are reported as one group
-instead of a long list of pairs.
+It removes comments, layout and names from the code, so that renaming and reformatting change nothing, and compares
+fingerprints of the rest made by winnowing (Schleimer, Wilkerson and Aiken, SIGMOD 2003; the library copydetect). Code
+from the template, and code that more than half of a large class has, is ignored. Many copies of one submission are
+reported as one group instead of a long list of pairs.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from tabulate import tabulate
 
 from grader.base.errors import UsageError
 from grader.base.names import spelled_out
+from grader.programs.python_main import SUFFIX
+from grader.programs.submission import CODE
 from grader.sandbox.bounded import Bounded, Exceeded
 
 Name = TypeVar("Name", bound=Hashable)
@@ -34,8 +36,8 @@ _TIME_S, _MEMORY_BYTES = 30, 4 << 30
 """The limits on the work for each submission and for each pair."""
 _COMMON_FROM = 8
 """In a class of at least this many submissions, code that more than half of them have is ignored."""
-SOURCES = frozenset({".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"})
-
+LANGUAGES = {"cuda": CODE, "python": frozenset({SUFFIX})}
+"""pygments' name of each language, with the suffixes of its files."""
 
 _ALIKE = 0.8
 """Two submissions are alike if they share at least this fraction of the larger fingerprint."""
@@ -96,10 +98,12 @@ class Findings:
     left_out: tuple[str, ...] = ()
 
 
-def resembling(submissions: Mapping[str, str], template: Sequence[str], *, top: int = 20) -> Findings:
+def resembling(
+    submissions: Mapping[str, str], template: Sequence[str], *, top: int = 20, language: str = "cuda"
+) -> Findings:
     """Find which `submissions` (sources by id) resemble each other, ignoring what is in `template`: every group and the
-    `top` closest pairs. Raises UsageError when copydetect is missing."""
-    prints = _Prints(submissions, template)
+    `top` closest pairs. `language` is one of LANGUAGES. Raises UsageError when copydetect is missing."""
+    prints = _Prints(submissions, template, language)
     groups = tuple(_group(prints, members) for members in _clusters(prints.marks) if len(members) >= _MIN_GROUP)
     absorbed = {name for group in groups for name in group.members[1:]}
     pairs = _closest(prints, sorted(prints.marks.keys() - absorbed), top)
@@ -107,13 +111,21 @@ def resembling(submissions: Mapping[str, str], template: Sequence[str], *, top: 
     return Findings(len(prints.marks), ordered, pairs, tuple(prints.left_out))
 
 
-def fingerprint(name: str, text: str, known: Sequence[int], *, window: int = _GUARANTEED - NOISE + 1) -> Any:
+def merged(one: Findings, other: Findings, *, top: int) -> Findings:
+    """The findings of two languages as one."""
+    groups = sorted((*one.groups, *other.groups), key=lambda group: (-len(group.members), group.members))
+    pairs = sorted((*one.pairs, *other.pairs), key=lambda pair: -pair.share)
+    return Findings(one.count + other.count, tuple(groups), tuple(pairs[:top]), one.left_out + other.left_out)
+
+
+def fingerprint(
+    name: str, text: str, known: Sequence[int], language: str, *, window: int = _GUARANTEED - NOISE + 1
+) -> Any:
     """copydetect's fingerprint of one submission, without the hashes in `known`."""
     import copydetect
 
-    file = f"{name}.cu"
     return copydetect.CodeFingerprint(
-        file, NOISE, window, boilerplate=list(known), fp=io.StringIO(text), language="cuda"
+        name, NOISE, window, boilerplate=list(known), fp=io.StringIO(text), language=language
     )
 
 
@@ -127,14 +139,14 @@ def compare(first: Any, second: Any) -> Any:
 class _Prints:
     """Fingerprints of submissions by id, without the template's code and without common code."""
 
-    def __init__(self, submissions: Mapping[str, str], template: Sequence[str]) -> None:
+    def __init__(self, submissions: Mapping[str, str], template: Sequence[str], language: str) -> None:
         if importlib.util.find_spec("copydetect") is None:
             raise UsageError("`grader similarity` needs copydetect: pip install 'cuda-homework-grader[similarity]'.")
-        self._texts, self._bounded = submissions, Bounded(_TIME_S, _MEMORY_BYTES)
+        self._texts, self._language, self._bounded = submissions, language, Bounded(_TIME_S, _MEMORY_BYTES)
         self.left_out: list[str] = []
         known: set[int] = set()
         for text in template:  # window=1 keeps every k-gram of the template, so that all of it is ignored
-            known |= self._bounded.call(fingerprint, "t", text, [], window=1).hashes
+            known |= self._bounded.call(fingerprint, "t", text, [], language, window=1).hashes
         self._all = self._prints(known)
         if common := _common([print.hashes for print in self._all.values()]):
             self._all = self._prints(known | common)
@@ -145,7 +157,7 @@ class _Prints:
         for name, text in self._texts.items():
             if name not in self.left_out:
                 try:
-                    found[name] = self._bounded.call(fingerprint, name, text, list(known))
+                    found[name] = self._bounded.call(fingerprint, name, text, list(known), self._language)
                 except Exceeded:
                     self.left_out.append(name)
         return found
@@ -262,7 +274,7 @@ def render(found: Findings) -> str:
     return "\n\n".join(blocks)
 
 
-def joined(files: Sequence[tuple[str, bytes]]) -> str:
+def joined(files: Sequence[tuple[str, bytes]], language: str) -> str:
     """The sources of a submission as one text, in the order of their names."""
-    chosen = [(name, content) for name, content in files if Path(name).suffix in SOURCES]
+    chosen = [(name, content) for name, content in files if Path(name).suffix in LANGUAGES[language]]
     return "\n".join(spelled_out(content.decode("utf-8", errors="replace")) for _, content in sorted(chosen))

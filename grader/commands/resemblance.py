@@ -18,7 +18,7 @@ def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | N
     """List the submissions of a class that resemble each other."""
     rules = chosen_assignment(assignment, folder)
     found, _ = find_class(folder, rules)
-    texts: dict[str, str] = {}
+    texts: dict[str, dict[str, str]] = {language: {} for language in similar.LANGUAGES}
     left_out = []
     for one in found:
         try:
@@ -27,11 +27,16 @@ def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | N
         except UsageError:
             left_out.append(one.student)
             continue
-        name = one.student if one.student not in texts else f"{one.student} ({one.path.name})"
-        texts[name] = similar.joined(submission.files)
+        language = "python" if submission.is_python else "cuda"
+        name = one.student if one.student not in texts[language] else f"{one.student} ({one.path.name})"
+        texts[language][name] = similar.joined(submission.files, language)
     given = course_root() / "student_template" / rules.name
-    template = [path.read_text(errors="replace") for path in sorted(given.rglob("*")) if path.suffix in similar.SOURCES]
-    resembling = similar.resembling(texts, template, top=top)
+    files = sorted(path for path in given.rglob("*") if path.is_file())
+    parts = []
+    for language, suffixes in similar.LANGUAGES.items():
+        template = [path.read_text(errors="replace") for path in files if path.suffix in suffixes]
+        parts.append(similar.resembling(texts[language], template, top=top, language=language))
+    resembling = similar.merged(*parts, top=top)
     text = similar.render(resembling)
     if left_out:
         text += f"\n{len(left_out)} left out because they contain nothing to compare: {', '.join(left_out)}."

@@ -289,7 +289,7 @@ def enter(
     given: Annotated[list[str], typer.Argument(metavar="PART=POINTS...", help="For example report=8.5.")],
     note: Annotated[str, typer.Option("--note", metavar="TEXT", help="The reason, which the student reads.")] = "",
 ) -> None:
-    """Enter an assistant's points into a record; grading again into the same file keeps them."""
+    """Enter an assistant's points into a record. Grading again with --json to the same file keeps them."""
     from grader.commands import submissions
     from grader.report import terminal
 

@@ -21,7 +21,10 @@ from grader.emulator.nvcc_flags import NvccFlags
 from grader.sandbox import quarantine
 from grader.sandbox.cache import kept
 
-HOST_LINES = ("-g1", "-fno-optimize-sibling-calls")  # without tail calls, return addresses lead to the lines of calls
+HOST_LINES = (
+    "-g1",
+    "-fno-optimize-sibling-calls",
+)  # without tail calls, every return address has the source line of its call
 MAX_OBJECT_BYTES = 512 << 20
 
 

@@ -3,8 +3,8 @@
 The grader asks NVML, because asking through CUDA would create another context on the GPU. The GPU counts as idle
 immediately if no process has a context on it and its memory is empty. Both are required, because inside a container
 NVML may hide the processes of others. Programs that hold a context but run no kernels (an idle notebook) do not distort
-times. So otherwise the GPU counts as idle when NVML's utilisation is close to zero: the share of the last sampling
-period (at most a second) in which a kernel ran.
+times. In all other cases the GPU counts as idle when NVML's utilisation, the share of the last sampling period (at most
+a second) in which a kernel ran, is close to zero.
 
 If the GPU does not become idle, grading continues and the record says so. Without NVML the grader does not wait, and
 the record says that too.

@@ -1,4 +1,4 @@
-"""The API's answers about submissions and lanes. FastAPI generates the OpenAPI description from these models."""
+"""The API's response models for submissions and lanes. FastAPI generates the OpenAPI description from these models."""
 
 from __future__ import annotations
 

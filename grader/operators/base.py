@@ -2,9 +2,10 @@
 
 An input file starts with a header of one little-endian int32 per dimension (float32 if the dimension is `real`). The
 tensors follow, in float32 or a smaller type. Input and output files hold the same few tensors for each *unit*, the
-piece that is read and written at once (a batch, a head). The tensors lie unit after unit (Q0 K0 V0 Q1 K1 V1 …), for
-`planar` outputs tensor after tensor (all O, then all dQ, …), or by their own strides (`layout`). Readers, writers,
-checker and diagnosis only ever ask for "tensor t of unit u", so an operator never handles offsets itself.
+piece that is read and written at once (a batch, a head). Tensors are stored unit by unit (Q0 K0 V0 Q1 K1 V1 …).
+`planar` outputs are stored tensor by tensor (all O, then all dQ, …), and a `layout` gives each tensor its own strides.
+Readers, writers, checker and diagnosis only ever ask for "tensor t of unit u", so an operator never handles offsets
+itself.
 
 Expected outputs are float32, in the order of the output file, even if its types are smaller.
 """

@@ -227,7 +227,7 @@ def _runs(first: int, dims: Dims, columns: int, value_bytes: int) -> Iterator[Ru
 
 
 def read_exactly(descriptor: int, into: NDArray[Any], offset: int) -> bool:
-    """Fill `into` from byte `offset` on; False if the file ends early."""
+    """Fill `into` with the file's bytes from `offset` on. Return False if the file ends first."""
     view = into.data.cast("B")
     while view:
         count = os.preadv(descriptor, [view], offset)

@@ -34,7 +34,7 @@ _COMPUTES = re.compile(
     r"add|cbrt|cum(?:prod|sum)|cumulative_\w+|(?:true_|floor_)?divide|divmod|f?mod|geomspace|logspace|mul|multiply|pow|"
     r"prod|reciprocal|remainder|sqrt|square|sub|subtract|truediv"
 )
-"""Arithmetic functions of numpy, of the module operator and of Python itself."""
+"""Arithmetic functions of numpy and of Python's module `operator`, and built-in ones."""
 _Function = ast.FunctionDef | ast.Lambda
 _Scope = tuple[str, ...]
 

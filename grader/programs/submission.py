@@ -25,7 +25,8 @@ from grader.sandbox import archive, quarantine, runner
 from grader.sandbox.scratch import scratch_folder
 from grader.sandbox.walk import files_below
 
-_HEADERS = {".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".tpp", ".cu_inl"}
+CODE = SOURCES | {".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".tpp", ".cu_inl"}
+"""The suffixes of the sources and headers that a CUDA submission may contain."""
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
 _MAIN = re.compile(r"\bmain\s*\(")
 _MAX_NOTES = 5
@@ -114,7 +115,7 @@ def _opened(packed: Path, path: Path, assignment: Assignment) -> Submission:
     """The submission in an archive. It is unpacked into a temporary folder, where none of its files is run."""
     rules, makefiles = assignment.submission, frozenset((*MAKEFILES, _CMAKELISTS))
     most = rules.max_files + len(makefiles)
-    wanted = archive.Wanted(frozenset(SOURCES | _HEADERS | {SUFFIX}), makefiles, most, rules.max_bytes)
+    wanted = archive.Wanted(frozenset(CODE | {SUFFIX}), makefiles, most, rules.max_bytes)
     try:
         files = archive.unpack(packed.parent, packed.name, wanted)
     except quarantine.Refused as refused:
@@ -200,7 +201,7 @@ def _files_in(folder: Path, assignment: Assignment) -> list[str]:
     """The names of sources and headers below `folder`, without hidden folders and links."""
     names = []
     for path in files_below(folder):
-        suits = path.suffix in SOURCES | _HEADERS and not path.name.startswith(".")
+        suits = path.suffix in CODE and not path.name.startswith(".")
         if suits and path.is_file() and not path.is_symlink():
             names.append(path.relative_to(folder).as_posix())
         if len(names) > assignment.submission.max_files:
@@ -312,7 +313,7 @@ def _may_come_along(folder: Path, name: str) -> bool:
     """Whether an included file is part of the submission: it must be a source file or header, not be hidden, and be
     inside `folder`, but not in a subfolder that is itself a submission."""
     path = PurePosixPath(name)
-    if path.is_absolute() or path.suffix not in SOURCES | _HEADERS or any(part.startswith(".") for part in path.parts):
+    if path.is_absolute() or path.suffix not in CODE or any(part.startswith(".") for part in path.parts):
         return False
     return not any(_is_submission(folder / parent) for parent in list(path.parents)[:-1])
 

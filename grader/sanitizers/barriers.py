@@ -80,8 +80,8 @@ def _last_of_block(lines: Sequence[Line]) -> int | None:
 
 
 def _last_end(lines: Sequence[Line], later: str) -> int:
-    """The line that closes the last block in `lines` that stores to an array which `later` uses. The block of the first
-    line is assumed to be one of these blocks."""
+    """The line that closes the last block in `lines` that stores to an array which `later` uses. The block that
+    contains the first line is assumed to contain such a store."""
     end = _end_of_block(lines)
     depth = 0
     for place, line in enumerate(lines):

@@ -104,7 +104,11 @@ def _standing(record: Record, parts: Mapping[str, float | None], line: Line | No
     """A note on points that are not final; '' if they are."""
     if record.practice:
         return "Practice on testcases other than the graded ones: there is no final total."
-    said = ["Points so far: a test could not be judged and will be run again."] if record.infrastructure_failed else []
+    said = (
+        ["These points are not final: a test could not be judged and will be run again."]
+        if record.infrastructure_failed
+        else []
+    )
     waiting = [f"{part.part} ({missing_words(part)})" for part in record.parts if parts[part.part] is None]
     if waiting:
         said.append(f"{'Also' if said else 'Points so far;'} still missing: {', '.join(waiting)}.")

@@ -1,8 +1,9 @@
 """Grades a class on a Slurm cluster: one array task per submission, results as files, one writer to the store.
 
-Theory of operation. This process, on the submitting machine, reads and registers submissions, writes one
-order per submission into a folder that all nodes share, and submits job arrays through submitit. A job grades its
-order and writes a record there as JSON. Only this process uses the store, since SQLite's locks do not hold over NFS.
+Theory of operation. This process, on the submitting machine, reads and registers submissions, writes one order (the
+submission and how to grade it) per submission into a folder that all nodes share, and submits job arrays through
+submitit. A job grades its order and writes a record there as JSON. Only this process uses the store, since SQLite's
+locks do not hold over NFS.
 
 Three sources together show whether a job is still working: the state that Slurm reports, the record that the job
 writes, and the file that it touches every five seconds as a heartbeat. No single one is enough, and no accounting

@@ -44,7 +44,7 @@ def verify(
     """
     kind = state(case, files, seed)
     if kind != "ready":
-        reason = {"missing": "is missing", "unfinished": "has no NAME.json that says what it is"}
+        reason = {"missing": "is missing", "unfinished": f"has no {case.name}.json, which says how it was made"}
         text = reason.get(kind, f"was made from something else ({kind})")
         return Verification(case, (f"{shown(files.input(case))} {text}; generate {case.name} again.",), 0)
     size = case.input_bytes + case.expected_bytes

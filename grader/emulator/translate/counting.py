@@ -135,7 +135,7 @@ def _braces(numbers: Iterable[int]) -> str:
 
 
 class Counting:
-    """The slots, accesses and branches that one module counts, numbered while the module's functions are written."""
+    """The slots (see counters.h), accesses and branches of one module that get counters, numbered while its functions are written."""
 
     def __init__(self) -> None:
         self.slots: list[_Slot] = []

@@ -1,4 +1,4 @@
-"""The online softmax, tile after tile, with the mistakes of wrong programs.
+"""The online softmax, computed tile by tile, with a mistake of wrong programs if one is named.
 
 After the last tile, each of the sums O and l is Σ_j exp(w_j + c_j) v_j (or 1 in place of v_j). w_j is the exponent of
 key j's weight when its tile was merged, and c_j the sum of the exponents by which later tiles corrected the sum. A
