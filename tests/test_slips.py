@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from grader.checking import slips
 from grader.checking.slips import Which, find_slip
+from grader.sandbox.bounded import Bounded
 from tests.support.course import ROOT
 
 KERNEL = """
@@ -112,3 +116,11 @@ def test_right_programs_have_no_slips() -> None:
     programs = [*(ROOT / "reference").glob("*/*.cu"), *(ROOT / "tests/honest/programs").glob("*.cu")]
     assert len(programs) > 50
     assert {path.name: slip for path in programs if (slip := slip_in(path.read_text(encoding="utf-8")))} == {}
+
+
+def test_a_source_made_to_take_hours_is_searched_once_for_all_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slips, "_examiner", Bounded(wall_s=1, memory_bytes=1 << 30))
+    hostile = [("hw4.cu", b"__global__ void f() {\n" + b"for (" * 300 + (b"\n" + b"for (" * 300) * 3900)]
+    began = time.monotonic()
+    assert [find_slip(hostile, "sure") for _ in range(20)] == [None] * 20
+    assert time.monotonic() - began < 10

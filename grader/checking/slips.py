@@ -8,6 +8,7 @@ output only if it equals that of no known mistake. The search is in the text, wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from grader.checking.host_slips import HostSlips
@@ -25,8 +26,13 @@ mistakes in every program. `all`: also suspicious places, which explain an outpu
 
 def find_slip(files: Sequence[tuple[str, bytes]], which: Which) -> Slip | None:
     """The first slip in a submission's files; None if there is none."""
+    return _first_slip(tuple(files), which)
+
+
+@lru_cache(maxsize=64)  # every failed test of a submission asks, and hostile text takes the whole time limit
+def _first_slip(files: tuple[tuple[str, bytes], ...], which: Which) -> Slip | None:
     try:
-        return _examiner.call(_find_slip, tuple(files), which)
+        return _examiner.call(_find_slip, files, which)
     except Exceeded:
         return None
 

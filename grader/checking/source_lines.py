@@ -11,6 +11,8 @@ from grader.programs.submission import CODE
 
 MAX_LINES = 4000
 """The most lines in all files together; a longer submission is not searched."""
+MAX_LINE = 2000
+"""The longest line that is searched: the patterns take quadratic time or more in a line's length."""
 _NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)([-+*/]?=)(?!=)(.*)", re.DOTALL)
 _FUSED = re.compile(r"\bfmaf?\s*\(")
@@ -34,7 +36,8 @@ class Line:
 
 
 def read_lines(files: Sequence[tuple[str, bytes]]) -> tuple[Line, ...]:
-    """The lines of the source files among `files`; none if there are more than MAX_LINES."""
+    """The lines of the source files among `files`; none if there are more than MAX_LINES, or one is longer than
+    MAX_LINE."""
     lines: list[Line] = []
     for name, content in files:
         if PurePosixPath(name).suffix in CODE:
@@ -42,7 +45,8 @@ def read_lines(files: Sequence[tuple[str, bytes]]) -> tuple[Line, ...]:
             code = _NOISE.sub(lambda noise: re.sub(r"[^\n]", " ", noise[0]), text)
             pairs = zip(text.split("\n"), code.split("\n"), strict=True)
             lines += [Line(name, number, *pair) for number, pair in enumerate(pairs, 1)]
-    return tuple(lines) if len(lines) <= MAX_LINES else ()
+    searchable = len(lines) <= MAX_LINES and all(len(line.text) <= MAX_LINE for line in lines)
+    return tuple(lines) if searchable else ()
 
 
 def body(line: Line) -> str:

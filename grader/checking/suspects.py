@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from grader.checking.host_text import BATCH, READ, WORDS, HostText
 from grader.checking.kernel_text import MAX
@@ -78,8 +79,13 @@ class Slip:
 
 def suspect(files: Sequence[tuple[str, bytes]], steps: Sequence[Step]) -> Line | None:
     """The line of the first of `steps` that is found in a submission's files; None if none is."""
+    return _first_suspect(tuple(files), tuple(steps))
+
+
+@lru_cache(maxsize=64)  # every failed test of a submission asks, and hostile text takes the whole time limit
+def _first_suspect(files: tuple[tuple[str, bytes], ...], steps: tuple[Step, ...]) -> Line | None:
     try:
-        return _examiner.call(_suspect, tuple(files), tuple(steps))
+        return _examiner.call(_suspect, files, steps)
     except Exceeded:
         return None
 
