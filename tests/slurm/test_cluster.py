@@ -325,6 +325,11 @@ def _kill_step(job: str) -> None:
     steps = _steps(job)
     assert steps, f"job {job} has no process"
     for pid in steps:
+        _kill(pid)
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it went with its parent
         os.kill(pid, signal.SIGKILL)
 
 
@@ -339,9 +344,9 @@ def _kill_node(cluster: Cluster, node: str, jobs: list[str]) -> None:
                 except OSError:
                     continue
                 if command.startswith(f"slurmstepd: [{_real_id(cluster, job)}."):
-                    os.kill(int(entry.name), signal.SIGKILL)
+                    _kill(int(entry.name))
         for pid in _steps(job):
-            os.kill(pid, signal.SIGKILL)
+            _kill(pid)
 
 
 def _real_id(cluster: Cluster, job: str) -> str:
