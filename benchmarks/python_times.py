@@ -1,0 +1,91 @@
+"""GPU times of Triton programs as the grader measures them, next to a plain process without the grader.
+
+    python benchmarks/python_times.py                        the model solutions of softmax and matmul on t09 and t10
+    python benchmarks/python_times.py softmax --tests t10
+
+A plain process runs the same file with PyTorch's tensors and Triton's own driver, under PyTorch's profiler, on the
+testcase's input; of five such processes the median counts. Needs an idle GPU, PyTorch with its Triton, a C compiler and
+Python's headers. Exits 1 if two times differ by more than 1 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import runpy
+import statistics
+import subprocess
+import sys
+import tempfile
+import types
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = {"softmax": "online.py", "matmul": "grouped.py"}
+PROCESSES, ALLOWED = 5, 0.01
+
+
+def plain_ms(program: Path, given: Path) -> float:
+    """Milliseconds of all kernels of a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, __file__, "--plain", str(program), str(given), f"{folder}/out"]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+
+
+def run_here(program: str, given: str, output: str) -> float:
+    """Run the program in this process; milliseconds of all its kernels."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    arrays = types.ModuleType("device_arrays")
+    arrays.__dict__.update(
+        empty=lambda shape: torch.empty(shape, device="cuda"),
+        from_numpy=lambda values: torch.from_numpy(values).cuda(),
+        to_numpy=lambda tensor: tensor.cpu().numpy(),
+    )
+    sys.modules["device_arrays"] = arrays
+    sys.argv = [program, given, output]
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+        runpy.run_path(program, run_name="__main__")
+        torch.cuda.synchronize()
+    kernels = [event for event in profiled.events() if not event.name.startswith("Mem")]
+    return float(sum(event.device_time for event in kernels)) / 1e3
+
+
+def graded_ms(assignment: str, program: Path, tests: str) -> dict[str, float]:
+    """Milliseconds by testcase, from the record of `grader grade`."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = Path(folder) / "record.json"
+        words = ["grade", program, "--assignment", assignment, "--engine", "cuda", "--tests", tests, "--json", record]
+        subprocess.run([sys.executable, "-m", "grader", *map(str, words)], check=True, stdout=subprocess.DEVNULL)
+        return {test["name"]: test["gpu_ms"] for test in json.loads(record.read_text())["tests"]}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("assignments", nargs="*", default=sorted(PROGRAMS), help=", ".join(sorted(PROGRAMS)))
+    parser.add_argument("--tests", default="t09,t10")
+    parser.add_argument("--plain", nargs=3, metavar=("PROGRAM", "INPUT", "OUTPUT"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.plain:
+        print(run_here(*options.plain))
+        return 0
+    worst = 0.0
+    for assignment in options.assignments:
+        program = ROOT / "reference" / assignment / PROGRAMS[assignment]
+        generate = [sys.executable, "-m", "grader", "testcases", "generate", options.tests, "--assignment", assignment]
+        subprocess.run(generate, check=True, stdout=subprocess.DEVNULL)
+        for test, graded in graded_ms(assignment, program, options.tests).items():
+            given = ROOT / "testcases" / assignment / f"{test}.in"
+            times = [plain_ms(program, given) for _ in range(PROCESSES)]
+            apart = graded / statistics.median(times) - 1
+            worst = max(worst, abs(apart))
+            each = ", ".join(f"{time:.4f}" for time in times)
+            print(
+                f"{assignment}/{program.name} {test}: graded {graded:.4f} ms, plain {each} ms: {apart:+.2%}", flush=True
+            )
+    return 0 if worst <= ALLOWED else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
