@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from grader.base.errors import UsageError
+from grader.base.errors import MachineFault, UsageError
 from grader.course.assignment import load_assignment
 from grader.emulator.ptx import Instr, parse
 from grader.emulator.translate import translate_module
 from grader.emulator.translate.counting import may_compute_floats
 from grader.programs.build import build_to_grade
+from grader.programs.engine import python_program
+from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.engine.python_program import syntax_problem
 from grader.programs.python_rules import broken_rules
 from grader.programs.submission import Submission, read_submission
@@ -223,6 +227,34 @@ def test_a_program_that_the_rules_refuse_is_not_run_by_its_build(tmp_path: Path)
 
 
 # ---- what is said of it -----------------------------------------------------------------------------------------
+
+
+def test_a_machine_that_cannot_start_python_programs_is_not_the_students_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without this, each test of every Python submission is "no output" if packages come from PYTHONPATH."""
+    monkeypatch.setattr(python_program, "triton_version", lambda: "3.9.0")
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/softmax.py").write_text("import triton\nraise ValueError('mine')\n")
+    package = tmp_path / python_program.PACKAGE
+
+    def packed(start: str) -> Compiled:
+        readable = python_program.on_gpu(package, ()).readable
+        launch = Launch(command=(sys.executable, "-Ic", start, str(package)), readable=readable)
+        return python_program.pack("softmax.py", tmp_path / "source", package, launch, (), limit_s=20)
+
+    with pytest.raises(MachineFault, match=r"cannot be started: .*No module named 'no_triton'"):
+        packed("import no_triton")
+    fails_itself = (
+        "import sys, zipfile; 'softmax.py' in str(zipfile.ZipFile(sys.argv[1]).namelist()) and sys.exit('mine')"
+    )
+    assert (packed(fails_itself).ok, packed(fails_itself).log.strip()) == (True, "mine")
+
+
+def test_a_python_program_starts_also_if_the_grader_is_not_installed(tmp_path: Path) -> None:
+    word, *rest = python_program.on_gpu(tmp_path / python_program.PACKAGE, ()).command
+    said = subprocess.run([word, "-S", *rest], capture_output=True, text=True, check=False).stderr
+    assert "No module named 'triton'" in said, "the grader itself is found, also without site-packages"
 
 
 def test_a_finding_at_a_copy_names_the_array_and_no_call_of_cuda() -> None:

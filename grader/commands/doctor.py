@@ -79,10 +79,7 @@ def _findings() -> Iterator[Finding]:
         yield Finding("nvcc", True, f"{toolkit.nvcc} {toolkit.version}", needed=True)
         yield from _gpu(toolkit)
         yield _emulator(toolkit)
-    triton = python_program.triton_version()
-    yield Finding(
-        "Triton", bool(triton), triton or "not installed", f"for Python submissions: {python_program.INSTALL}"
-    )
+        yield _triton(toolkit)
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer", needed=True)
     course, course_files = _course()
@@ -156,6 +153,16 @@ def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
             yield Finding(name, False, why.partition(": ")[0], why.partition(": ")[2])
         else:
             yield Finding(name, tool is not None, str(tool or "not found"), f"{what} need it: install the CUDA toolkit")
+
+
+def _triton(toolkit: Toolkit) -> Finding:
+    found = python_program.triton_version()
+    problem = "" if found else "not installed"
+    if found:
+        with scratch_folder("doctor") as folder:
+            package = folder / python_program.PACKAGE
+            problem = python_program.start_problem(package, EmulatorEngine(toolkit, "sm_80").compiling(package))
+    return Finding("Triton", not problem, problem or found, f"for Python submissions: {python_program.INSTALL}")
 
 
 def _run_probe(engine: CudaEngine | EmulatorEngine) -> str:

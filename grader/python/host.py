@@ -1,4 +1,4 @@
-"""Starts a packed Python program: python -IBm grader.python.host program.pyz ARGUMENT...
+"""Starts a packed Python program: `main` with the arguments program.pyz ARGUMENT...
 
 The program's files and Triton's cache are unpacked into a temporary folder, so that no run finds kernels that an
 earlier run compiled. With the engine `compile`, the arguments are pairs of input and output, and the program runs once
@@ -155,7 +155,7 @@ def _place_in_kernel(error: CompilationError, text: str) -> str:
     return f"{sys.argv[0].rpartition(os.sep)[2]}:{line}: error: {reason}\n"
 
 
-if __name__ == "__main__":
+def main() -> None:
     code = start(sys.argv[1], sys.argv[2:])
     with contextlib.suppress(OSError):
         sys.stdout.flush()

@@ -13,8 +13,6 @@ ENGINE_VARIABLE = "GRADER_PYTHON_ENGINE"
 CACHE_VARIABLE = "GRADER_PYTHON_CACHE"
 TARGET_VARIABLE = "GRADER_PYTHON_TARGET"
 SOURCE, CACHE, KERNELS, MAIN, NAMES = "source", "cache", "kernels", "main", "names"
-HOST = "grader.python.host"
-"""The module that starts a package."""
 _FOLDER = re.compile(rb'(\.file\s+\d+\s+")[^"\n]*/')
 
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.base.paths import cache_folder
-from grader.python.layout import HOST
 from grader.sandbox import cgroup
 from grader.sandbox.scratch import wait_until_removed
 from grader.sandbox.watcher import prefix_of
@@ -120,7 +119,7 @@ def _survivors() -> list[tuple[int, str]]:
                     if program.startswith(f"{cache_folder()}/builds/"):  # not those of another grader here
                         found.append((int(entry.name), program))
                     words = (entry / "cmdline").read_bytes()
-                    if ours in words and HOST.encode() in words:  # a program in Python
+                    if ours in words and b"grader.python.host" in words:
                         found.append((int(entry.name), program))
         if not found:
             break

@@ -38,7 +38,9 @@ from grader.sandbox.walk import files_below
 PACKAGE = "program.pyz"
 KERNEL_FOLDER = "libraries"
 """A folder next to a package; during the build, the compilers of the package's kernels may write to it."""
-INSTALL = ".venv/bin/pip install 'triton>=3.6,<3.10'"
+INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
+_START = "import sys; sys.path.append({!r}); from grader.python.host import main; main()"
+"""Starts a package. `-I` makes Python ignore PYTHONPATH, through which the grader itself may have been found."""
 _MEMORY_BYTES = 8 << 30
 _KEPT_FILES, _KEPT_FILE_BYTES = 1000, 4 << 20
 _MAX_QUOTED = 200
@@ -84,6 +86,8 @@ def pack(main: str, folder: Path, output: Path, launch: Launch, inputs: Sequence
     _write_package(output, content)
     with scratch_folder("kernels", output.parent) as cache:
         log = _compile_kernels(output, cache, launch, inputs, limit_s)
+        if log and (problem := start_problem(output, launch, limit_s)):
+            raise MachineFault(f"{problem}. Run `{INSTALL}`.")
         for name in sorted(path.relative_to(cache).as_posix() for path in files_below(cache))[:_KEPT_FILES]:
             with contextlib.suppress(quarantine.Refused):  # the program could leave a link or a pipe here
                 content[f"{layout.CACHE}/{name}"] = quarantine.read_bytes(cache, name, _KEPT_FILE_BYTES)
@@ -189,14 +193,29 @@ def _compile_kernels(package: Path, cache: Path, launch: Launch, inputs: Sequenc
     return outcome.stderr if outcome.exit_code else ""
 
 
+def start_problem(package: Path, launch: Launch, limit_s: float = 60) -> str:
+    """The reason why `launch` can start no package on this machine; '' if it can start a minimal one, which replaces
+    `package`."""
+    minimal_package(package.parent, ())
+    with scratch_folder("kernels", package.parent) as cache:
+        said = _compile_kernels(package, cache, launch, (), limit_s).strip()
+    if not said:
+        return ""
+    return (
+        f"Python programs cannot be started: {said.splitlines()[-1]}. They can import only what is installed for "
+        f"{sys.executable}, nothing from PYTHONPATH or `pip install --user`"
+    )
+
+
 # ---- running ------------------------------------------------------------------------------------------------------
 
 
 def _launch(
     program: Path, arguments: Sequence[str], environment: Mapping[str, str], readable: Sequence[Path] = ()
 ) -> Launch:
+    start = _START.format(str(Path(grader.__file__).resolve().parent.parent))
     return Launch(
-        command=(sys.executable, "-IBm", layout.HOST, str(program), *arguments),
+        command=(sys.executable, "-IBc", start, str(program), *arguments),
         environment=environment,
         readable=(*_python_paths(), *readable),
     )
