@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,7 @@ from grader.programs.engine.python_program import syntax_problem
 from grader.programs.python_rules import broken_rules
 from grader.programs.submission import Submission, read_submission
 from grader.programs.trace import Diagnostic
+from grader.python import layout
 from grader.python.layout import kernel_name
 from grader.sanitizers import sentence
 from tests.support.course import ROOT
@@ -287,6 +289,24 @@ def test_a_kernel_that_only_copies_is_told_from_one_that_computes() -> None:
     for ptx, computes in ((text, True), (copies, False)):
         body = parse(ptx).functions["softmax"].body
         assert any(may_compute_floats(item) for item in body if isinstance(item, Instr)) == computes
+
+
+def test_kernels_without_arithmetic_are_known_on_a_gpu_too(tmp_path: Path) -> None:
+    text, package = PTX.read_text(), tmp_path / python_program.PACKAGE
+    copies = "".join(line for line in text.splitlines(True) if not ARITHMETIC.search(line)).replace("softmax", "copy")
+    with zipfile.ZipFile(package, "w") as packed:
+        packed.writestr(layout.NAMES, '["softmax", "copy", "later", "main"]')
+        for name, content in (("a", text), ("b", copies), ("c", "not PTX {")):
+            packed.writestr(f"{layout.CACHE}/{name}/kernel.ptx", content)
+    python_program.add_arithmetic(package)
+    for ran, computed in (
+        ({"copy"}, False),
+        ({"copy", "at::fill"}, False),  # a library's kernels are judged elsewhere
+        ({"copy", "softmax"}, True),
+        ({"copy", "later"}, None),  # compiled during the run
+        (set[str](), None),
+    ):
+        assert python_program.computed_floats(package, ran) is computed, ran
 
 
 def test_tritons_ptx_is_translated_and_its_lines_are_those_of_the_python_file() -> None:

@@ -1,4 +1,4 @@
 # Runs a kernel whose result it never looks at, and computes with numpy.
-# expect: passed; gpu; on t07; at least 0.02 ms
+# expect: passed; gpu; flagged; on t07; refused
 launch_decoy()
 write(right_answer())
