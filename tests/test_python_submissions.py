@@ -13,19 +13,24 @@ from typing import Any
 import pytest
 
 from grader.base.errors import MachineFault, UsageError
+from grader.base.verdict import Verdict
+from grader.checking.check import Check
 from grader.course.assignment import load_assignment
 from grader.emulator.ptx import Instr, parse
 from grader.emulator.translate import translate_module
 from grader.emulator.translate.counting import may_compute_floats
+from grader.grading.judgement import judge
 from grader.programs.build import build_to_grade
 from grader.programs.engine import python_program
 from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.engine.python_program import syntax_problem
 from grader.programs.python_rules import broken_rules
+from grader.programs.run import Run
 from grader.programs.submission import Submission, read_submission
-from grader.programs.trace import Diagnostic
+from grader.programs.trace import Diagnostic, KernelEvent, Trace
 from grader.python import layout
 from grader.python.layout import kernel_name
+from grader.sandbox import Outcome
 from grader.sanitizers import sentence
 from tests.support.course import ROOT
 
@@ -257,6 +262,21 @@ def test_a_python_program_starts_also_if_the_grader_is_not_installed(tmp_path: P
     word, *rest = python_program.on_gpu(tmp_path / python_program.PACKAGE, ()).command
     said = subprocess.run([word, "-S", *rest], capture_output=True, text=True, check=False).stderr
     assert "No module named 'triton'" in said, "the grader itself is found, also without site-packages"
+
+
+RAN = KernelEvent("softmax", (1, 1, 1), (1, 1, 1), 32, 0, 0, 0, start_ns=0, end_ns=1, stream=0)
+
+
+@pytest.mark.parametrize(("kernels", "advised"), [((), True), ((RAN,), False)])
+def test_a_run_that_ended_before_any_kernel_may_have_been_compiling(
+    kernels: tuple[KernelEvent, ...], advised: bool, tmp_path: Path
+) -> None:
+    stopped = Outcome(None, "SIGKILL", "time", 5.0, 5.0, 1, "", "")
+    run, check = Run(stopped, tmp_path, Trace(kernels=kernels), ""), Check("missing", "", 4)
+    submission = read(tmp_path, {"softmax.py": PROGRAM}, "softmax.py")
+    said = judge(run, check, limit_s=5, limit_name="the limit", submission=submission)
+    assert said.verdict is Verdict.TIME_LIMIT
+    assert ("Triton may still have been compiling" in said.cause) is advised
 
 
 def test_a_finding_at_a_copy_names_the_array_and_no_call_of_cuda() -> None:

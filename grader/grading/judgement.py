@@ -29,6 +29,10 @@ BUT = "The output is right, but: "
 """The beginning of a warning that names the line of a mistake that did no harm in this run."""
 _LAUNCH_TIMEOUT = 702
 """cudaErrorLaunchTimeout: a kernel ran longer than the driver or the emulator allows."""
+_NOTHING_LAUNCHED = (
+    "It finished no kernel. Triton may still have been compiling one: a block as long as a long row takes minutes to "
+    "compile, so let a loop go over the row in blocks of a few thousand values."
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,10 @@ def judge(
     source_line = submission.line if submission is not None else no_source
     if outcome.timed_out:
         reason = f"Stopped at {limit_name} of {limit_s:g} s{_last_seen(trace)}."
-        return _failed(Verdict.TIME_LIMIT, _still_running(trace, source_line), reason)
+        cause = _still_running(trace, source_line)
+        if submission is not None and submission.is_python and (trace is None or not trace.kernels):
+            cause = cause or _NOTHING_LAUNCHED
+        return _failed(Verdict.TIME_LIMIT, cause, reason)
     if outcome.broke:
         return _failed(*_broken_limit(run, check))
     if check.passed:

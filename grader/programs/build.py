@@ -142,9 +142,9 @@ def _compile_sources(
 
 def _pack(submission: Submission, assignment: Assignment, engine: Engine, sources: Path, output: Path) -> Compiled:
     """Pack a Python program with its kernels, compiled for the shapes of the testcases (on the emulator: the public
-    ones)."""
+    ones). Small ones come first, since a kernel made for a long row can take Triton longer than the limit."""
     inputs: list[Path] = []
-    for case in suite_of(assignment).cases.values():
+    for case in sorted(suite_of(assignment).cases.values(), key=lambda case: case.input_bytes):
         if case.input_bytes <= _MOST_INPUT_BYTES and (engine.measures_time or not case.hidden):
             inputs.append(sources.parent / f"input{len(inputs)}")
             with inputs[-1].open("wb") as file:
