@@ -6,14 +6,19 @@ GRADER_PYTHON_KERNELS, named after their PTX. The libraries of all other kernels
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from triton.backends.nvidia.compiler import CUDABackend, get_ptxas
+from triton.runtime.errors import PTXASError
 
 from grader import emulator
 from grader.base.process import Completed
@@ -21,7 +26,47 @@ from grader.python import library
 from grader.python.layout import TARGET_VARIABLE, kernel_name
 
 TARGET = os.environ.get(TARGET_VARIABLE, "sm_80")
+_MOST_SAID = 1000
 ARCHITECTURE = int(TARGET.removeprefix("sm_").removesuffix("a"))
+
+
+_ERROR = re.compile(r"line (\d+); error\s*: (.*)")
+_FILE = re.compile(r'\.file\s+(\d+) "([^"]*)"')
+_PLACE = re.compile(r"(?:\.loc|inlined_at)\s+(\d+) (\d+) ")
+_PLACE_IN_COMMENT = re.compile(r"([\w.-]+\.py):(\d+):\d")
+
+
+class Refused(Exception):
+    """ptxas refused a kernel."""
+
+
+def refusal(said: str, ptx: str) -> str:
+    """ptxas's first error in a kernel, at the program's line, with the instruction that it means."""
+    found = _ERROR.search(said)
+    if found is None:
+        return said.strip()[:_MOST_SAID]
+    lines = ptx.splitlines()[: int(found[1])]
+    error = f"error: ptxas refuses an instruction of this line: {found[2]}\n    {lines[-1].strip() if lines else ''}"
+    files = {number: library.own_name(name) for number, name in _FILE.findall(ptx)}
+    program = Path(sys.argv[0]).name
+    for line in reversed(lines):
+        places = [(files.get(file), number) for file, number in _PLACE.findall(line)]
+        for name, number in reversed(places + _PLACE_IN_COMMENT.findall(line)):  # the innermost call comes first
+            if name == program:
+                return f"{name}:{number}: {error}"
+    return error
+
+
+_make_cubin = CUDABackend.make_cubin
+
+
+def make_cubin(self: CUDABackend, ptx: str, *rest: Any) -> Any:
+    """Like Triton's, which prints the whole PTX of a kernel that ptxas refuses and names no line of the program."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            return _make_cubin(self, ptx, *rest)
+        except PTXASError as error:
+            raise Refused(refusal(str(error), ptx)) from None
 
 
 class EmulatorBackend(CUDABackend):  # type: ignore[misc]
@@ -48,16 +93,19 @@ def library_of(ptx: bytes) -> Path:
             work, written = Path(folder) / "work", Path(folder) / "written"
             work.mkdir()
             written.mkdir()
-            made = emulator.compile_kernel(
-                ptx.decode(),
-                target=TARGET,
-                ptxas=get_ptxas(ARCHITECTURE).path,
-                checks=frozenset(os.environ[library.CHECKS_VARIABLE].split(",")),
-                work=work,
-                written=written,
-                run=_run,
-                own_name=library.own_name,
-            )
+            try:
+                made = emulator.compile_kernel(
+                    ptx.decode(),
+                    target=TARGET,
+                    ptxas=get_ptxas(ARCHITECTURE).path,
+                    checks=frozenset(os.environ[library.CHECKS_VARIABLE].split(",")),
+                    work=work,
+                    written=written,
+                    run=_run,
+                    own_name=library.own_name,
+                )
+            except emulator.CompileFailed as failed:
+                raise Refused(refusal(failed.log, ptx.decode())) from None
             kept.parent.mkdir(exist_ok=True)
             made.rename(kept)
     return kept

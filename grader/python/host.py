@@ -22,10 +22,11 @@ from pathlib import Path
 
 import triton
 from triton.backends import Backend, backends
+from triton.backends.nvidia.compiler import CUDABackend
 from triton.compiler.errors import CompilationError
 from triton.runtime import cache, driver
 
-from grader.python.backend import EmulatorBackend
+from grader.python.backend import EmulatorBackend, make_cubin
 from grader.python.driver import CompilingDriver, EmulatorDriver, GpuDriver
 from grader.python.layout import CACHE, CACHE_VARIABLE, ENGINE_VARIABLE, KERNELS, MAIN, SOURCE
 
@@ -98,6 +99,7 @@ def _relocate(cache: Path) -> None:
 
 def _take_over(engine: str) -> None:
     """Replace Triton's driver for NVIDIA GPUs, and on the emulator its compiler too, by ours."""
+    CUDABackend.make_cubin = make_cubin
     cache.triton_key = lambda: triton.__version__  # Triton would hash all its files, longer than most runs
     kind, _, architecture = engine.partition(":")
     if kind != "cuda" and not architecture:

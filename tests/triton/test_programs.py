@@ -36,6 +36,18 @@ def test_an_error_comes_with_what_is_missing(decorator: str, argument: str, says
     assert says in record.tests[0].output
 
 
+def test_a_kernel_that_ptxas_refuses_is_reported_at_its_line(tmp_path: Path) -> None:
+    (tmp_path / "softmax.py").write_text(
+        "import triton\nimport triton.language as tl\nfrom device_arrays import zeros\n"
+        "@triton.jit\ndef kernel(x_ptr):\n"
+        "    x = tl.load(x_ptr, cache_modifier='.cg', eviction_policy='evict_first')\n"
+        "    tl.store(x_ptr, x + 1.0)\n"
+        "kernel[(1,)](zeros((4,)))\n"
+    )
+    [record] = submissions.grade_paths([tmp_path], assignment="softmax", tests="s02", engine="emulator", json=None)
+    assert "softmax.py:6: error: ptxas refuses an instruction of this line: Modifier '.evict" in record.tests[0].output
+
+
 def graded(path: Path, name: str, tmp_path: Path) -> list[dict[str, str]]:
     record = tmp_path / "record.json"
     tests = "s03..s07" if name.startswith("half") else "s02,s04,s06,s08"  # half: each mask and layout

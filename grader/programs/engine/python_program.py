@@ -41,7 +41,7 @@ PACKAGE = "program.pyz"
 KERNEL_FOLDER = "libraries"
 """A folder next to a package; during the build, the compilers of the package's kernels may write to it."""
 INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
-_START = "import sys; sys.path.append({!r}); from grader.python.host import main; main()"
+_START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.python.host import main; main()"
 """Starts a package. `-I` makes Python ignore PYTHONPATH, through which the grader itself may have been found."""
 _MEMORY_BYTES = 8 << 30
 _KEPT_FILES, _KEPT_FILE_BYTES = 1000, 4 << 20

@@ -12,13 +12,12 @@ def softmax(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     column = tl.max_contiguous(tl.multiple_of(tl.arange(0, BLOCK), BLOCK), BLOCK)
     inside = column < columns
-    x = tl.load(
-        x_ptr + row * columns + column, mask=inside, other=-float("inf"), cache_modifier=".cg", eviction_policy="evict_first"
-    )
-    weights = tl.exp(x - tl.max(x, 0))
-    tl.store(
-        y_ptr + row * columns + column, weights / tl.sum(weights, 0), mask=inside, cache_modifier=".cs", eviction_policy="evict_last"
-    )
+    first = tl.load(x_ptr + row * columns + column, mask=inside, other=-float("inf"), cache_modifier=".cg")
+    largest = tl.max(first, 0)
+    x = tl.load(x_ptr + row * columns + column, mask=inside, other=-float("inf"), eviction_policy="evict_first")
+    weights = tl.exp(x - largest)
+    tl.store(y_ptr + row * columns + column, weights, mask=inside, eviction_policy="evict_last")
+    tl.store(y_ptr + row * columns + column, weights / tl.sum(weights, 0), mask=inside, cache_modifier=".cs")
 
 
 rows, columns = (int(n) for n in np.fromfile(sys.argv[1], np.int32, 2))
