@@ -229,7 +229,7 @@ def test_only_the_beginning_of_a_long_wrong_line_is_quoted() -> None:
 def test_a_program_that_the_rules_refuse_is_not_run_by_its_build(tmp_path: Path) -> None:
     submission = read(tmp_path, {"softmax.py": "import os\n"}, "softmax.py")
     engine: Any = SimpleNamespace(identity=lambda: "an engine that compiles nothing")
-    built = build_to_grade(submission, load_assignment("softmax"), engine)
+    built = build_to_grade(submission, load_assignment("softmax"), engine, ())
     assert built.program is None and built.reason.startswith("softmax.py:1 imports os")
 
 

@@ -83,7 +83,7 @@ def _make_files(subject: Subject) -> None:
 
 
 def built(subject: Subject, submission: Submission) -> Build:
-    made = build(submission, subject.rules, subject.engine)
+    made = build(submission, subject.rules, subject.engine, (subject.case,))
     if made.program is None:
         raise UsageError(f"{shown(submission.path)} was not built. {made.reason}\n{made.log}")
     return made

@@ -160,7 +160,7 @@ class Bench:
     def _time_reference(self, name: str, case: Case, wall_s: float) -> ReferenceRecord:
         path = self.rules.reference_file(name)
         submission = read_submission(path, self.rules, any_name=True)
-        built = build(submission, self.rules, self.engine)
+        built = build(submission, self.rules, self.engine, (case,))
         if built.program is None:
             raise GraderFault(f"{shown(path)}: the reference solution does not compile: {built.reason}")
         with self.fresh_input(case) as fresh:

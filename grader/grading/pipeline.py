@@ -65,7 +65,7 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
             closer.prepare()
         broken = background.submit(violations, submission, grading.assignment, grading.engine)
         with watch.stage("compile"):
-            built = build_to_grade(submission, grading.assignment, grading.engine)
+            built = build_to_grade(submission, grading.assignment, grading.engine, grading.cases)
         with watch.stage("source rules"):  # their check can outlast a build from the cache
             submission, built = _within_rules(submission, built, broken.result())
         return _grade_built(grading, submission, built, progress, watch, closer)

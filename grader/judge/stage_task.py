@@ -59,7 +59,7 @@ class StageTask:
     def grade(self, grading: Grading, submission: Submission, progress: Progress) -> Record:
         """Build and grade the submission."""
         progress.stage("compiling")
-        built = build_to_grade(submission, grading.assignment, grading.engine)
+        built = build_to_grade(submission, grading.assignment, grading.engine, grading.cases)
         return grade_built(grading, submission, built, progress)
 
 

@@ -23,6 +23,7 @@ from grader.base.names import spelled_out
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
+from grader.course.testcase import Case
 from grader.programs.compile_errors import failure_sentence, first_line
 from grader.programs.engine import Compiled, Engine, python_program
 from grader.programs.source_rules import refusal, violations
@@ -77,26 +78,37 @@ class Build:
         return self.program is not None
 
 
-def build(submission: Submission, assignment: Assignment, engine: Engine) -> Build:
-    """Compile `submission` for `engine`, or find the build in the cache. Raises MachineFault if the machine fails."""
-    key = _key(submission, assignment, engine)
+def build(submission: Submission, assignment: Assignment, engine: Engine, cases: Sequence[Case] = ()) -> Build:
+    """Compile `submission` for `engine`, or find the build in the cache. Raises MachineFault if the machine fails.
+
+    The kernels of a Python program are compiled for the shapes of the public testcases, and for those of the hidden
+    ones if hidden ones are among the `cases` to be run on a GPU."""
+    hidden = engine.measures_time and any(case.hidden for case in cases)
+    key = _key(submission, assignment, engine, hidden=hidden)
     folder = cache_entry("builds", key)
     if (kept := _read_cached(folder, key)) is not None:
         mark_used(folder)
         return kept
     with making(folder) as scratch:
-        return _compile(submission, assignment, engine, key, scratch, folder)
+        return _compile(submission, assignment, engine, key, scratch, folder, hidden=hidden)
 
 
-def build_to_grade(submission: Submission, assignment: Assignment, engine: Engine) -> Build:
+def build_to_grade(submission: Submission, assignment: Assignment, engine: Engine, cases: Sequence[Case]) -> Build:
     """Like `build`, but a Python program that the source rules refuse is not built, since its build runs it."""
     if submission.is_python and (why := refusal(violations(submission, assignment, engine), built=False)):
         return Build(None, Fault.STUDENT, why, "", 0.0, cached=False, key=_key(submission, assignment, engine))
-    return build(submission, assignment, engine)
+    return build(submission, assignment, engine, cases)
 
 
 def _compile(
-    submission: Submission, assignment: Assignment, engine: Engine, key: str, scratch: Path, folder: Path
+    submission: Submission,
+    assignment: Assignment,
+    engine: Engine,
+    key: str,
+    scratch: Path,
+    folder: Path,
+    *,
+    hidden: bool,
 ) -> Build:
     sources, product = scratch / SOURCE_FOLDER, scratch / "build"
     sources.mkdir()
@@ -105,7 +117,7 @@ def _compile(
     began = time.monotonic()
     name = python_program.PACKAGE if submission.is_python else "program"
     if submission.is_python:
-        made = _pack(submission, assignment, engine, sources, product / name)
+        made = _pack(submission, assignment, engine, sources, product / name, hidden=hidden)
     else:
         made = _compile_sources(submission, assignment, engine, sources, product / name)
     seconds = time.monotonic() - began
@@ -140,12 +152,14 @@ def _compile_sources(
     return engine.compile(submission.sources, _flags(submission, assignment), folder=sources, output=output, run=run)
 
 
-def _pack(submission: Submission, assignment: Assignment, engine: Engine, sources: Path, output: Path) -> Compiled:
-    """Pack a Python program with its kernels, compiled for the shapes of the testcases (on the emulator: the public
-    ones). Small ones come first, since a kernel made for a long row can take Triton longer than the limit."""
+def _pack(
+    submission: Submission, assignment: Assignment, engine: Engine, sources: Path, output: Path, *, hidden: bool
+) -> Compiled:
+    """Pack a Python program with its kernels, compiled for the shapes of the public or of all testcases. Small ones
+    come first, since a kernel made for a long row can take Triton longer than the limit."""
     inputs: list[Path] = []
     for case in sorted(suite_of(assignment).cases.values(), key=lambda case: case.input_bytes):
-        if case.input_bytes <= _MOST_INPUT_BYTES and (engine.measures_time or not case.hidden):
+        if case.input_bytes <= _MOST_INPUT_BYTES and (hidden or not case.hidden):
             inputs.append(sources.parent / f"input{len(inputs)}")
             with inputs[-1].open("wb") as file:
                 file.write(case.operator.encode_header(case.shape))
@@ -229,11 +243,11 @@ def _flags(submission: Submission, assignment: Assignment) -> tuple[str, ...]:
     return submission.flags if assignment.build.dynamic_parallelism else (*submission.flags, "--cudadevrt=none")
 
 
-def _key(submission: Submission, assignment: Assignment, engine: Engine) -> str:
+def _key(submission: Submission, assignment: Assignment, engine: Engine, *, hidden: bool = False) -> str:
     native = any("native" in flag for flag in submission.flags)  # machines with different processors may share a cache
     processor = cpu_features() if native else platform.machine()
     flags = _flags(submission, assignment)
     parts = [processor, submission.sha256, engine.identity(), *submission.sources, "flags", *flags]
     if submission.is_python:
-        parts += [python_program.identity(), assignment.name]
+        parts += [python_program.identity(), assignment.name, *(["hidden shapes"] if hidden else [])]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

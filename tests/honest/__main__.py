@@ -79,7 +79,7 @@ def main() -> int:
     known = [path for assignment in assignments for path in variants(assignment)]
     if unknown := set(options.names) - {path.stem for path in known}:
         raise UsageError(f"There is no variant {', '.join(sorted(unknown))}.")
-    records: list[Record] = []
+    refused = graded = 0
     for assignment in assignments:
         chosen = [path for path in variants(assignment) if not options.names or path.stem in options.names]
         if not chosen:
@@ -88,22 +88,22 @@ def main() -> int:
             print(f"Those of {assignment} are left out, for Triton is not installed: {python_program.INSTALL}")
             continue
         with tempfile.TemporaryDirectory(prefix="honest-") as place:
-            records += submissions.grade_paths(
-                [hand_in(path, Path(place)) for path in chosen],
-                assignment=assignment,
-                tests=options.tests or SAMPLES[assignment],
-                engine=options.engine,
-                json=None,
-                quick=True,
-            )
-    refused = 0
-    for record in records:
-        found = complaints(record)
-        refused += bool(found)
-        print(f"{'REFUSED' if found else 'passed '}  {record.submission.id}")
-        for complaint in found:
-            print(f"{'':11}{complaint[:300]}")
-    print(f"refused {refused} of {len(records)}")
+            for path in chosen:
+                [record] = submissions.grade_paths(
+                    [hand_in(path, Path(place))],
+                    assignment=assignment,
+                    tests=options.tests or SAMPLES[assignment],
+                    engine=options.engine,
+                    json=None,
+                    quick=True,
+                )
+                found = complaints(record)
+                graded += 1
+                refused += bool(found)
+                print(f"{'REFUSED' if found else 'passed '}  {record.submission.id}", flush=True)
+                for complaint in found:
+                    print(f"{'':11}{complaint[:300]}", flush=True)
+    print(f"refused {refused} of {graded}")
     return 1 if refused else 0
 
 

@@ -233,7 +233,8 @@ def _run_on(rules: Assignment, attacks: Sequence[Attack], engine: Engine, folder
         submissions = [_read(attack, rules, arena) for attack in attacks]
         arena.before = arena._state()
         with ThreadPoolExecutor(max(2, cores() // 2)) as pool:  # builds are kept: this only makes them earlier
-            list(pool.map(lambda submission: build(submission, rules, engine), submissions))
+            chosen = [suite.select(attack.tests) for attack in attacks]
+            list(pool.map(lambda submission, cases: build(submission, rules, engine, cases), submissions, chosen))
         arena.damage()
         for attack, submission in zip(attacks, submissions, strict=True):
             cases, limited = suite.select(attack.tests), tightened(rules, attack, engine)

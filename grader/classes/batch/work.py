@@ -61,7 +61,7 @@ class BuildTask:
 
     def __call__(self, grading: Grading) -> Build:
         violations(self.submission, grading.assignment, grading.engine)
-        return build_to_grade(self.submission, grading.assignment, grading.engine)
+        return build_to_grade(self.submission, grading.assignment, grading.engine, grading.cases)
 
 
 @dataclass(frozen=True)
