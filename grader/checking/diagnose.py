@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -111,7 +111,7 @@ def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expect
             "compute the sum."
         )
         return Diagnosis(where, cause, ("total_of_one", "division"))
-    return Diagnosis(where, *_cause(check, operator, shape, number, errors, input, expected, got))
+    return replace(_cause(check, operator, shape, number, errors, input, expected, got), where=where)
 
 
 def _cause(
@@ -123,28 +123,30 @@ def _cause(
     input: Path,
     expected: Path,
     got: Path,
-) -> tuple[str, tuple[Step, ...]] | tuple[str, tuple[Step, ...], bool]:
-    """Return (the cause, suspect steps), both empty if nothing explains the values; whether they match a mistake."""
+) -> Diagnosis:
+    """The diagnosis without the place; empty if nothing explains the values."""
     if check.nan:
-        return where_nan(check, operator, errors), ("weight",)
+        return Diagnosis(cause=where_nan(check, operator, errors), steps=("weight",))
     if errors.zeros == errors.wrong and (copied := _begins_right(check, operator, shape, number)):
-        return copied, ("copy_back",)
+        return Diagnosis(cause=copied, steps=("copy_back",))
     if errors.zeros == errors.wrong:
         cause = (
             "Every wrong value is exactly 0: this part of the output was never written. Look at the launch "
             "(cudaGetLastError after it), the grid size, and the copy back to the host."
         )
         some_columns, some_rows = (not (each > 0).all() for each in (errors.by_column, errors.by_row))
-        return cause, ("store",) if some_columns else ("grid", "row") if some_rows else ("launch",)
+        return Diagnosis(
+            cause=cause, steps=("store",) if some_columns else ("grid", "row") if some_rows else ("launch",)
+        )
     if _begins_with_the_input(operator, shape, input, got):
         cause = (
             "The output begins with the input's own values: the results never reached the array that was written. "
             "Is the cudaMemcpy back to the host (cudaMemcpyDeviceToHost) missing?"
         )
-        return cause, ("copy_back",)
+        return Diagnosis(cause=cause, steps=("copy_back",))
     samples = draw_samples(operator, shape, number, errors, input, expected, got, SAMPLED_ROWS)
     if not samples:
-        return "", ()
+        return Diagnosis()
     finite = check.max_finite_error if check.infinite == 0 else None
 
     def rounding(_: list[Sample]) -> Explanation:
@@ -157,16 +159,16 @@ def _cause(
     for explain in (constant, partial(by_alternates, operator, shape, number), rounding, last):
         cause, steps = explain(samples)
         if cause:
-            return cause, steps, explain not in (constant, last)
+            return Diagnosis(cause=cause, steps=steps, matched=explain not in (constant, last))
     if finite is not None and finite < 20 * errors.limit.largest:
         sentence, steps = LOST_PRECISION
-        return f"The largest error is {finite:.2g}. {sentence}", steps
+        return Diagnosis(cause=f"The largest error is {finite:.2g}. {sentence}", steps=steps)
     if _only_first_lane_right(errors):
         cause = (
             f"Column 0 of every {WARP} is right, the others wrong: only lane 0 of a warp seems to have the right sum. "
             "Use __shfl_xor_sync in place of __shfl_down_sync, or __shfl_sync after it."
         )
-        return cause, ("shuffle_down", "shuffle")
+        return Diagnosis(cause=cause, steps=("shuffle_down", "shuffle"))
     wrong = errors.by_unit > 0
     if not wrong[0] and wrong[1:].all() and len(wrong) > 1:
         one = operator.unit
@@ -174,8 +176,8 @@ def _cause(
             f"Only {one} 0 is right: look at the offset per {one}, in the kernel and on the host, and at what must "
             f"be reset for each {one} (such as a running maximum or sum)."
         )
-        return cause, ("reset", "batch", "read")
-    return "", ()
+        return Diagnosis(cause=cause, steps=("reset", "batch", "read"))
+    return Diagnosis()
 
 
 def _begins_right(check: Check, operator: Operator, shape: Shape, number: int) -> str:

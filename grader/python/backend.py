@@ -48,13 +48,15 @@ def refusal(said: str, ptx: str) -> str:
     lines = ptx.splitlines()[: int(found[1])]
     error = f"error: ptxas refuses an instruction of this line: {found[2]}\n    {lines[-1].strip() if lines else ''}"
     files = {number: library.own_name(name) for number, name in _FILE.findall(ptx)}
-    program = Path(sys.argv[0]).name
-    for line in reversed(lines):
-        places = [(files.get(file), number) for file, number in _PLACE.findall(line)]
-        for name, number in reversed(places + _PLACE_IN_COMMENT.findall(line)):  # the innermost call comes first
-            if name == program:
-                return f"{name}:{number}: {error}"
-    return error
+    program, place, in_assembly = Path(sys.argv[0]).name, "", False
+    for line in lines:
+        if "inline asm" in line:  # within it, Triton 3.9 counts the lines of its text
+            in_assembly = "begin" in line
+        elif not in_assembly:
+            places = [(files.get(file), number) for file, number in _PLACE.findall(line)]
+            own = [number for name, number in places + _PLACE_IN_COMMENT.findall(line) if name == program]
+            place = f"{program}:{own[-1]}: " if own else place  # the innermost call comes first
+    return place + error
 
 
 _make_cubin = CUDABackend.make_cubin
