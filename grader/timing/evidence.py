@@ -38,7 +38,7 @@ this machine, if that is less than STARTUP_CPU_S."""
 INTERPRETERS = 1.5
 """A Python program may also use this multiple of the processor time that it takes to start Python and to import Triton
 and the program's other modules. Chosen. On an H200 (2026-11-23), a minimal program took 0.73 to 1.0 s, and whole runs
-of softmax 0.76 to 1.5 s."""
+of short programs 0.76 to 1.5 s."""
 CPU_S_PER_BYTE = 4e-9
 """Reading a file, converting it, and copying to the device and back: about 1 GB/s each on one core."""
 COPYING_S_PER_BYTE = 16e-9
