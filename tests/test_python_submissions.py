@@ -258,6 +258,26 @@ def test_a_machine_that_cannot_start_python_programs_is_not_the_students_fault(
     assert (packed(fails_itself).ok, packed(fails_itself).log.strip()) == (True, "mine")
 
 
+def test_only_so_much_of_what_a_program_leaves_in_tritons_cache_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """300 files of 4 MiB, which take no room on the disk, were read into the grader's memory and written to a package."""
+    monkeypatch.setattr(python_program, "triton_version", lambda: "3.9.0")
+    monkeypatch.setattr(python_program, "_KEPT_BYTES", 1 << 20)
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/softmax.py").write_text("import triton\n")
+    package = tmp_path / python_program.PACKAGE
+    start = (
+        "import os, pathlib\nfor n in range(10):\n"
+        "    (pathlib.Path(os.environ['GRADER_PYTHON_CACHE']) / f'{n}.bin').write_bytes(bytes(1 << 18))"
+    )
+    readable = python_program.on_gpu(package, ()).readable
+    launch = Launch(command=(sys.executable, "-Ic", start, str(package)), readable=readable)
+    python_program.pack("softmax.py", tmp_path / "source", package, launch, (), limit_s=20)
+    with zipfile.ZipFile(package) as packed:
+        assert sum(name.startswith(f"{layout.CACHE}/") for name in packed.namelist()) == 4
+
+
 def test_a_python_program_starts_also_if_the_grader_is_not_installed(tmp_path: Path) -> None:
     word, *rest = python_program.on_gpu(tmp_path / python_program.PACKAGE, ()).command
     said = subprocess.run([word, "-S", *rest], capture_output=True, text=True, check=False).stderr

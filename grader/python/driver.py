@@ -38,6 +38,10 @@ _PROPERTIES = {  # those of an A100, for every architecture
 }
 
 
+_MOST_THREADS = 1024
+_SOME_REGISTERS = 32
+"""For kernels that are only compiled. Programs such as Triton's second tutorial divide by this number."""
+
 Loaded = tuple[Any, Any, int, int, int]
 """(module, function, registers, spills, most threads) of a kernel. Triton passes the function to the launcher."""
 
@@ -50,7 +54,7 @@ class Utilities:
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
         kernel = library.load(library_of(binary), name, shared)
-        return kernel, kernel, 0, 0, 1024
+        return kernel, kernel, kernel.registers, kernel.spills, _MOST_THREADS
 
     def unload_module(self, module: Any) -> None:
         """Keep the kernels, since they may still be running."""
@@ -174,7 +178,7 @@ class EmulatorDriver(Driver):
 class _Unloaded(Utilities):
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
         kernel = library.Kernel(name)
-        return kernel, kernel, 0, 0, 1024
+        return kernel, kernel, _SOME_REGISTERS, 0, _MOST_THREADS
 
 
 class CompilingDriver(EmulatorDriver):

@@ -33,6 +33,16 @@ class _Dim3(ctypes.Structure):
     _fields_ = (("x", ctypes.c_uint), ("y", ctypes.c_uint), ("z", ctypes.c_uint))
 
 
+class _Attributes(ctypes.Structure):
+    """The first fields of cudaFuncAttributes."""
+
+    _fields_ = (
+        *((name, ctypes.c_size_t) for name in ("shared_bytes", "constant_bytes", "local_bytes")),
+        *((name, ctypes.c_int) for name in ("max_threads", "registers")),
+        ("others", ctypes.c_byte * 256),
+    )
+
+
 class Kernel:
     """A loaded kernel. The runtime identifies it by an address, as it identifies nvcc's kernels by the address of their
     host function."""
@@ -41,6 +51,7 @@ class Kernel:
         self.name = name
         self._token = ctypes.create_string_buffer(name.encode())
         self.address = ctypes.addressof(self._token)
+        self.registers = self.spills = 0
 
 
 @cache
@@ -68,6 +79,9 @@ def load(file: Path, name: str, shared_bytes: int) -> Kernel:
         handle, ctypes.c_void_p(kernel.address), encoded, encoded, -1, *nothing
     )
     call("cudaFuncSetAttribute", ctypes.c_void_p(kernel.address), _DYNAMIC_SHARED, shared_bytes)
+    found = _Attributes()
+    call("cudaFuncGetAttributes", ctypes.byref(found), ctypes.c_void_p(kernel.address))
+    kernel.registers, kernel.spills = found.registers, found.local_bytes // 4
     return kernel
 
 

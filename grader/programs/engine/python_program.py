@@ -44,7 +44,7 @@ INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
 _START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.python.host import main; main()"
 """Starts a package. `-I` makes Python ignore PYTHONPATH, through which the grader itself may have been found."""
 _MEMORY_BYTES = 8 << 30
-_KEPT_FILES, _KEPT_FILE_BYTES = 1000, 4 << 20
+_KEPT_FILES, _KEPT_FILE_BYTES, _KEPT_BYTES = 1000, 4 << 20, 256 << 20
 _MAX_QUOTED = 200
 _bounded = Bounded(20, 1 << 30)
 
@@ -90,9 +90,12 @@ def pack(main: str, folder: Path, output: Path, launch: Launch, inputs: Sequence
         log = _compile_kernels(output, cache, launch, inputs, limit_s)
         if log and (problem := start_problem(output, launch, limit_s)):
             raise MachineFault(f"{problem}. Run `{INSTALL}`.")
+        room = _KEPT_BYTES
         for name in sorted(path.relative_to(cache).as_posix() for path in files_below(cache))[:_KEPT_FILES]:
             with contextlib.suppress(quarantine.Refused):  # the program could leave a link or a pipe here
-                content[f"{layout.CACHE}/{name}"] = quarantine.read_bytes(cache, name, _KEPT_FILE_BYTES)
+                kept = quarantine.read_bytes(cache, name, min(room, _KEPT_FILE_BYTES))
+                content[f"{layout.CACHE}/{name}"] = kept
+                room -= len(kept)
     _write_package(output, content)
     return Compiled(None, log)
 
