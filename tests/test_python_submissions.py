@@ -261,7 +261,7 @@ def test_a_machine_that_cannot_start_python_programs_is_not_the_students_fault(
 def test_only_so_much_of_what_a_program_leaves_in_tritons_cache_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """300 files of 4 MiB, which take no room on the disk, were read into the grader's memory and written to a package."""
+    """300 files of 4 MiB that take no room on a disk were read into the grader's memory."""
     monkeypatch.setattr(python_program, "triton_version", lambda: "3.9.0")
     monkeypatch.setattr(python_program, "_KEPT_BYTES", 1 << 20)
     (tmp_path / "source").mkdir()
