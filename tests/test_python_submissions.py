@@ -26,6 +26,7 @@ from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.engine.python_program import syntax_problem
 from grader.programs.python_rules import broken_rules
 from grader.programs.run import Run
+from grader.programs.source_rules import _python_violations, refusal
 from grader.programs.submission import Submission, read_submission
 from grader.programs.trace import Diagnostic, KernelEvent, Trace
 from grader.python import layout
@@ -191,10 +192,42 @@ def test_the_courses_own_programs_keep_the_rules(path: Path) -> None:
         "def double(n): return n * 2\nm = double(3)\nparts = [x] * 2 + [x]",
         "raw = open('x', 'rb').read()\nscale = np.frombuffer(raw[40:44], np.float32)[0] * 1.44",
         "off = abs(to_numpy(y) - right).max() / 2",
+        "worst = np.max(np.abs(to_numpy(y).sum(axis=1) - 1.0))",
+        "import struct\nHEADER = struct.Struct('<ii')\nrows, columns = HEADER.unpack(raw)\nn = rows * columns",
+        "import struct\nFORMAT = '<2i'\nrows, columns = struct.unpack(FORMAT, raw[:8])\nn = rows * columns",
+        "MODES = {'wide': lambda: 8}\ntry:\n    warps = MODES['wide']()\nexcept KeyError:\n    warps = 4",
     ],
 )
 def test_a_program_may_compute_with_sizes_and_compare_its_results(line: str) -> None:
     assert broken_rules((DATA + line).encode(), ()) == []
+
+
+HOST_WORK = Path(__file__).parent / "fixtures/host_work"
+"""A softmax on the processor, in ways that somebody found who had read the rules to get round them."""
+MISSED = {"argparse_default", "decorator_calls", "exception", "namedtuple", "pow_builtin_partial"}
+"""What the rules still miss. On a GPU, processor time is what remains against these."""
+
+
+def test_the_rules_find_arithmetic_behind_odd_bindings_calls_and_reads() -> None:
+    prelude = (HOST_WORK / "prelude.py").read_text()
+    programs = {path.stem: prelude + path.read_text() for path in HOST_WORK.glob("*.py") if path.stem != "prelude"}
+    assert len(programs) == 46 and broken_rules(prelude.encode(), ()) == []
+    assert {name for name, text in programs.items() if not broken_rules(text.encode(), ())} == MISSED
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "def patch(m):\n    m.jit.JITFunction.run = print\npatch(triton.runtime)",
+        "def patch(k):\n    k.run = print\npatch(kernel)",
+        f"import numpy as np\nx = np.fromfile('x', 0x{'f' * 5000})",
+    ],
+    ids=["a module as an argument", "a kernel as an argument", "a number too long to print"],
+)
+def test_what_changes_triton_or_cannot_be_examined_is_refused_before_its_build(lines: str, tmp_path: Path) -> None:
+    submission = read(tmp_path, {"softmax.py": f"import triton\n{lines}\n"}, "softmax.py")
+    found = list(_python_violations(submission, load_assignment("softmax")))
+    assert refusal(found, built=False)
 
 
 def test_an_assignment_can_forbid_inline_assembly() -> None:

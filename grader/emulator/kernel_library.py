@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from grader.base.errors import GraderFault
@@ -17,12 +17,21 @@ from grader.emulator.ptx import PtxSyntaxError, parse
 from grader.emulator.translate import Finding, translate_module
 
 COUNT = "count"
-_INLINE_ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
-_LOC = re.compile(r"^\s*\.loc\b[^\n]*\n", re.MULTILINE)
+_LOC = re.compile(r"\s*\.loc\b")
 """Triton writes loads and stores as inline assembly. LLVM adds a .loc to each line of the assembly, with line numbers
 that count up. `compile_kernel` removes them, because the .loc before the assembly is correct for all of it."""
 PREFIX = "m0"
 """The module's table in the library is called m0_module."""
+
+
+def _without_lines_in_assembly(ptx: str) -> Iterator[str]:
+    """The lines of `ptx` without `.loc` in inline assembly, where Triton 3.9 counts the lines of the assembly."""
+    inside = False
+    for line in ptx.splitlines(keepends=True):
+        if "// begin inline asm" in line or "// end inline asm" in line:
+            inside = "// begin inline asm" in line
+        if not (inside and _LOC.match(line)):
+            yield line
 
 
 def compile_kernel(
@@ -50,7 +59,7 @@ def compile_kernel(
         raise CompileFailed(done.output)
     registers = read_registers(done.output)
     try:
-        module = parse(_INLINE_ASSEMBLY.sub(lambda found: _LOC.sub("", found[0]), ptx))
+        module = parse("".join(_without_lines_in_assembly(ptx)))
     except PtxSyntaxError as error:
         raise Unsupported([Finding(f"this kernel's PTX ({error})", None, None, "run it on a GPU")]) from error
     module.files.update({number: own_name(file) for number, file in module.files.items()})

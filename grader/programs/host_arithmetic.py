@@ -19,11 +19,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from grader.programs.data_kinds import BITS, DATA, NONE, Kind, element, joined, most, shallow
 
 _INTEGERS = re.compile(r"(?:np\.|numpy\.)?u?int\d*|np\.byte|'[<>=|]?(?:u?int\d+|[biuBHIhl]\d?)'")
+_FLOATS = re.compile(r"[efd]")
 _MOST_ROUNDS = 20
 """Limit on the passes over the program; each follows values through at least one more call."""
 _FEW = 64
 """A read of at most this many numbers is taken for a header."""
 _READS = frozenset({"frombuffer", "fromfile", "fromstring", "memmap", "to_numpy"})
+_WHOLE_READS = frozenset({"cast", "numpy", "to_numpy"})
+"""Functions and methods that return whole arrays whatever their arguments are."""
+_TAKE_OUT = frozenset({"get", "pop", "popitem", "popleft"})
+_PASS_ON = frozenset({"copy", "filter", "functools", "itertools", "map", "operator"})
+"""Modules and functions whose results contain what they are given."""
 _NO_ARRAY = frozenset(
     {"data_ptr", "dtype", "flags", "itemsize", "nbytes", "ndim", "numel", "shape", "size", "stride", "strides"}
 )
@@ -32,7 +38,7 @@ _SINGLE = frozenset({"all", "any", "bool", "int", "item", "len", "max", "min", "
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 _COMPUTES = re.compile(
     r"add|cbrt|cum(?:prod|sum)|cumulative_\w+|(?:true_|floor_)?divide|divmod|f?mod|geomspace|logspace|mul|multiply|pow|"
-    r"prod|reciprocal|remainder|sqrt|square|sub|subtract|truediv"
+    r"prod|reciprocal|remainder|sqrt|square|sub|subtract|truediv|i(?:add|sub|mul|pow|mod|truediv|floordiv)"
 )
 """Arithmetic functions of numpy and of Python's module `operator`, and built-in ones."""
 _Function = ast.FunctionDef | ast.Lambda
@@ -62,6 +68,12 @@ class _Flow:
         self.kinds: dict[tuple[_Scope, str], Kind] = {}
         """By scope and name. Attributes and results of functions have the global scope and the names `.name` and
         `name()`."""
+        self.kernels = set(_kernels(tree))
+        self.formats = dict(_formats(tree))
+        self.repeated = 0
+        """The number of loops and comprehensions that enclose the current expression."""
+        self.outside = set(_declared_outside(tree))
+        """(function, name) of the variables that a function declares as global or nonlocal."""
         self.found: set[tuple[int, str]] = set()
         self.grew = True
         self.other_names = dict(_other_names(tree))
@@ -76,6 +88,8 @@ class _Flow:
         return self.kinds.get((scope, name), NONE)
 
     def put(self, scope: _Scope, name: str, kind: Kind) -> None:
+        while scope and (scope[-1], name) in self.outside:
+            scope = scope[:-1]
         before = self.kinds.get((scope, name))
         after = joined(before or NONE, shallow(kind))
         if after != before:
@@ -99,7 +113,10 @@ class _Flow:
 
     def enter(self, scope: _Scope, function: _Function) -> None:
         places = [*function.args.posonlyargs, *function.args.args]
-        for place, value in zip(reversed(places), reversed(function.args.defaults), strict=False):
+        defaults = [*zip(reversed(places), reversed(function.args.defaults), strict=False)]
+        named = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+        defaults += [(place, value) for place, value in named if value is not None]
+        for place, value in defaults:
             self.put(scope, place.arg, self.kind(value, scope[:-1]))
         if isinstance(function, ast.FunctionDef):
             self.follow(function.body, scope)
@@ -123,13 +140,41 @@ class _Flow:
                     self.bind(target, self.kind(value, scope), scope)
                 case ast.For(target=target, iter=values, body=inner, orelse=rest):
                     self.bind(target, element(self.kind(values, scope)), scope)
-                    self.follow([*inner, *rest], scope)
+                    self.repeat(inner, scope)
+                    self.follow(rest, scope)
+                case ast.While(test=test, body=inner, orelse=rest):
+                    self.repeat([test, *inner], scope)
+                    self.follow(rest, scope)
+                case ast.ClassDef(keywords=keywords):
+                    given = most(self.kind(each.value, scope) for each in keywords)
+                    self.hand_over("__init_subclass__", [given] * len(keywords), {}, method=True)
+                    self.follow(ast.iter_child_nodes(node), scope)
+                case ast.With(items=items, body=inner):
+                    for item in items:
+                        kind = self.kind(item.context_expr, scope)
+                        if isinstance(item.context_expr, ast.Call):
+                            kind = most([kind, *(self.kind(each, scope) for each in item.context_expr.args)])
+                        if item.optional_vars is not None:
+                            self.bind(item.optional_vars, kind, scope)
+                    self.follow(inner, scope)
+                case ast.Match(subject=subject, cases=cases):
+                    kind = most([self.kind(subject, scope)])
+                    for pattern in (part for case in cases for part in ast.walk(case.pattern)):
+                        captured = getattr(pattern, "rest" if isinstance(pattern, ast.MatchMapping) else "name", None)
+                        if captured:
+                            self.put(scope, captured, kind)
+                    self.follow(ast.iter_child_nodes(node), scope)
                 case ast.Return(value=ast.expr() as value) if scope:
                     self.put((), f"{scope[-1]}()", self.kind(value, scope))
                 case ast.expr():
                     self.kind(node, scope)
                 case _:
                     self.follow(ast.iter_child_nodes(node), scope)
+
+    def repeat(self, body: Iterable[ast.AST], scope: _Scope) -> None:
+        self.repeated += 1
+        self.follow(body, scope)
+        self.repeated -= 1
 
     def compute(self, line: int, op: ast.operator, *kinds: Kind) -> None:
         if DATA in kinds and isinstance(op, _ARITHMETIC) and not self.inside:
@@ -155,9 +200,13 @@ class _Flow:
                 for each in generators:
                     self.bind(each.target, element(self.kind(each.iter, scope)), scope)
                     self.follow(each.ifs, scope)
-                return (self.kind(node.value if isinstance(node, ast.DictComp) else node.elt, scope),)
+                self.repeated += 1
+                kind = self.kind(node.value if isinstance(node, ast.DictComp) else node.elt, scope)
+                self.repeated -= 1
+                return (kind,)
             case ast.Subscript(value=value, slice=index):
-                self.kind(index, scope)
+                if given := self.kind(index, scope):
+                    self.hand_over("__getitem__", [given], {}, method=True)
                 kind = self.kind(value, scope)
                 if isinstance(index, ast.Slice):
                     return kind
@@ -196,7 +245,14 @@ class _Flow:
         path = self.other_names.get(path[0], path) if len(path) == 1 else path
         name = path[-1] if path else function.attr if isinstance(function, ast.Attribute) else _name(function)
         of = function.value if isinstance(function, ast.Attribute) else None
-        single = name in _SINGLE and (name not in ("max", "min") or (of is not None and not node.args + node.keywords))
+        of_numpy = path[:1] in (["np"], ["numpy"])
+        single = name in _SINGLE and (
+            name not in ("max", "min") or (of is not None and len(node.args + node.keywords) == of_numpy)
+        )
+        single = single and not any(
+            isinstance(part, ast.NamedExpr) or (isinstance(part, ast.keyword) and part.arg == "out")
+            for part in ast.walk(node)
+        )
         self.inside += single
         arguments = [self.kind(each, scope) for each in node.args]
         named = {each.arg: self.kind(each.value, scope) for each in node.keywords}
@@ -211,20 +267,29 @@ class _Flow:
             return NONE
         for each in node.args:
             self.hand_over(_name(each), [given] * len(arguments), {}, method=False)
-        of_numpy = path[:1] in (["np"], ["numpy"])
+        if given and not path and isinstance(function, ast.Subscript) and _root(function) not in self.kernels:
+            self.found.add((node.lineno, f"computes with whole arrays by {ast.unparse(function)}"))
+        if given:
+            self.hand_over("__call__", arguments, named, method=True)
         known = of_numpy or path[:1] == ["operator"] or len(path) == 1
         if given == DATA and not self.inside and known and any(map(_COMPUTES.fullmatch, path)):
             self.found.add((node.lineno, f"computes with whole arrays by {ast.unparse(function)}"))
         if of is not None and given and name in ("append", "extend", "insert", "setdefault", "update"):
             self.bind(of, (given,), scope)
         match name:
-            case "to_numpy":
+            case _ if name in _WHOLE_READS or (name == "ndarray" and len(node.args) > 2):
                 return DATA
+            case _ if name in _TAKE_OUT and of is not None:
+                return element(owner)
+            case _ if path[:1] and path[0] in _PASS_ON:
+                return given
             case _ if name in _READS:
-                return _read(node)
-            case "unpack" | "unpack_from" if not (node.args and isinstance(node.args[0], ast.Constant)):
+                return _read(node, few=0 if self.repeated else _FEW)
+            case "unpack" | "unpack_from" if not self.is_header(node, of):
                 return (DATA,)
-            case "view" if owner == BITS and node.args and not _INTEGERS.fullmatch(ast.unparse(node.args[0])):
+            case "view" if owner == BITS and not all(
+                _INTEGERS.fullmatch(ast.unparse(each)) for each in (*node.args, *(word.value for word in node.keywords))
+            ):
                 return DATA
             case "zip":
                 return (tuple(element(kind) for kind in arguments),)
@@ -240,7 +305,15 @@ class _Flow:
                 return given
         if single or name in _NO_ARRAY:
             return NONE
-        return given if of_numpy else owner
+        return given if of_numpy or isinstance(function, ast.Call) else owner
+
+    def is_header(self, unpacking: ast.Call, owner: ast.expr | None) -> bool:
+        """Whether a call of struct's `unpack` has a format that the file spells out, and reads no floats in a loop."""
+        first = unpacking.args[0] if unpacking.args else None
+        names = [each.id for each in (first, owner) if isinstance(each, ast.Name)]
+        found = [first.value] if isinstance(first, ast.Constant) else [self.formats.get(name) for name in names]
+        text = next((each for each in found if isinstance(each, str)), None)
+        return text is not None and not (self.repeated and _FLOATS.search(text))
 
     def hand_over(
         self, name: str, arguments: Sequence[Kind], named: Mapping[str | None, Kind], *, method: bool
@@ -251,6 +324,13 @@ class _Flow:
             places = places[1:] if method and places[:1] in (["self"], ["cls"]) else places
             for parameter, kind in [*zip(places, arguments, strict=False), *named.items()]:
                 self.put(scope, parameter or "", kind)
+            rest = most([*arguments, *named.values()])
+            for place in (function.args.vararg, function.args.kwarg):
+                if place is not None:
+                    self.put(scope, place.arg, (rest,))
+            if None in named:  # f(**values)
+                for parameter in (*places, *(each.arg for each in function.args.kwonlyargs)):
+                    self.put(scope, parameter, element(named[None]))
         return self.look_up((), f"{name}()")
 
     def fill(self, made: ast.ClassDef, arguments: Sequence[Kind], named: Mapping[str | None, Kind]) -> None:
@@ -261,13 +341,45 @@ class _Flow:
             self.put((), f".{name}", kind)
 
 
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return _name(node)
+
+
+def _kernels(tree: ast.AST) -> Iterator[str]:
+    """The names of the functions that are kernels."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and any(map(_is_jit, node.decorator_list)):
+            yield node.name
+
+
+def _formats(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """The names that stand for struct's formats, as text or as struct.Struct(text)."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Constant(value=str(text)) | ast.Call(args=[ast.Constant(value=str(text))]),
+            ):
+                yield name, text
+
+
+def _declared_outside(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Global | ast.Nonlocal):
+                    yield from ((function.name, name) for name in node.names)
+
+
 def _functions(body: Iterable[ast.AST], scope: _Scope) -> Iterator[tuple[_Scope, _Function]]:
     """The functions that run on the processor, each with its scope. The scope ends with the function's name."""
     for node in body:
         inner, parts = scope, ast.iter_child_nodes(node)
         match node:
             case ast.FunctionDef(name=name):
-                if any(_last_name(decorator) == "jit" for decorator in node.decorator_list):
+                if any(_is_jit(decorator) for decorator in node.decorator_list):
                     continue
                 inner = (*scope, name)
                 yield inner, node
@@ -297,10 +409,9 @@ def _other_names(tree: ast.AST) -> Iterator[tuple[str, list[str]]]:
                     yield name, path
 
 
-def _last_name(decorator: ast.AST) -> str:
-    """`jit` for the decorators `triton.jit` and `triton.jit(debug=True)`."""
-    tree = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return tree.attr if isinstance(tree, ast.Attribute) else getattr(tree, "id", "")
+def _is_jit(decorator: ast.expr) -> bool:
+    """Whether it is `triton.jit`, `jit` or `triton.jit(debug=True)`."""
+    return _path(decorator.func if isinstance(decorator, ast.Call) else decorator) in (["triton", "jit"], ["jit"])
 
 
 def _path(node: ast.expr) -> list[str]:
@@ -312,8 +423,8 @@ def _path(node: ast.expr) -> list[str]:
     return [node.id, *names] if isinstance(node, ast.Name) else []
 
 
-def _read(call: ast.Call) -> Kind:
-    """The kind of the array that np.fromfile or np.frombuffer returns; NONE if it is taken for a header."""
+def _read(call: ast.Call, few: int) -> Kind:
+    """The kind of the array that np.fromfile or np.frombuffer returns; NONE if it has at most `few` numbers."""
     named = {each.arg: each.value for each in call.keywords}
     type_ = named.get("dtype", call.args[1] if len(call.args) > 1 else None)
     count = named.get("count", call.args[2] if len(call.args) > 2 else None)
@@ -321,8 +432,8 @@ def _read(call: ast.Call) -> Kind:
     match call.args[:1]:
         case [ast.Subscript(slice=ast.Slice(upper=size))] | [ast.Call(func=ast.Attribute(attr="read"), args=[size])]:
             pass  # the read has a limit of `size` bytes
-    for limit, found in ((_FEW, count), (8 * _FEW, size)):
-        if isinstance(found, ast.Constant) and isinstance(found.value, int) and 0 <= found.value <= limit:
+    for limit, found in ((few, count), (8 * few, size)):
+        if isinstance(found, ast.Constant) and isinstance(found.value, int) and 0 < found.value <= limit:
             return NONE
     return BITS if type_ is not None and _INTEGERS.fullmatch(ast.unparse(type_)) else DATA
 

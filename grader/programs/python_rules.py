@@ -44,7 +44,7 @@ _LEAVES_TRITON = frozenset(
 )  # fmt: skip
 _BY_TEXT = frozenset(
     {"attrgetter", "methodcaller", "Formatter", "vformat", "get_field", "get_type_hints", "ForwardRef",
-     "singledispatch", "singledispatchmethod"}
+     "singledispatch", "singledispatchmethod", "update_wrapper"}
 )  # fmt: skip
 _ATTRIBUTES = {
     **dict.fromkeys(("ctypes", "ctypeslib", "f2py", "distutils"), "reaches beyond numpy's arrays"),
@@ -65,13 +65,23 @@ _MOST_STEPS = 8
 """The longest chain of assignments, as in `a = triton.runtime; b = a`, that is followed."""
 _ALLOWED_DUNDERS = frozenset(
     {"__name__", "__file__", "__doc__", "__init__", "__call__", "__enter__", "__exit__", "__post_init__", "__len__",
-     "__getitem__", "__iter__", "__next__", "__repr__", "__str__", "__eq__", "__hash__", "__annotations__"}
+     "__getitem__", "__iter__", "__next__", "__repr__", "__str__", "__eq__", "__hash__"}
 )  # fmt: skip
 _ARRAY_WORK = re.compile(
     r"convolve|correlate|dot|einsum|exp|exp2|expm1|fft|(?:float_)?power|frompyfunc|inner|kron|linalg|logaddexp2?|"
-    r"mat(?:mul|vec)|(?:cos|sin|tan)h|tensordot|vdot|vec(?:dot|mat|torize)"
+    r"mat(?:mul|vec)|(?:cos|sin|tan)h|tensordot|vdot|vec(?:dot|mat|torize)|"
+    r"apply_\w+|diff|frexp|gradient|interp|ldexp|modf|piecewise|poly\w*|trapezoid"
 )
 """Functions of numpy that do, on the processor, the work that kernels are meant to do."""
+_NUMBER_WORK = {
+    "math": re.compile(r"cosh|dist|erfc?|exp2?|expm1|fsum|pow|sinh|sumprod|tanh"),
+    "statistics": re.compile(r"NormalDist|correlation|covariance|linear_regression"),
+}
+"""Functions of other modules that do this work number by number."""
+_OF_TRITON = frozenset({"JITFunction", "active", "cache_hook", "fn", "launch", "pre_run_hooks", "run", "utils"})
+"""Attributes of Triton's objects; changing one changes how kernels run."""
+_WHOLE_MODULES = frozenset({"compiler", "jit", "language", "libdevice", "math", "random", "runtime", "testing"})
+"""Names of modules within Triton and numpy."""
 _NUMPY_AGAIN = frozenset({"core", "emath", "lib", "ma"})
 """Parts of numpy that offer the same functions under other names."""
 _LIBRARY_KERNEL = re.compile(
@@ -141,10 +151,19 @@ def _module_names(tree: ast.AST, allowed: Collection[str]) -> set[str]:
 def _modules_as_values(tree: ast.AST, modules: Collection[str]) -> list[Broken]:
     """The lines that use a module as a value, because other code could look into it under another name."""
     bases = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    given = {id(value) for node in ast.walk(tree) if isinstance(node, ast.Call) for value in _arguments(node)}
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
     values = (node for node in names if node.id in modules and id(node) not in bases)
     why = "a module may be used only as in module.name"
-    return [(node.lineno, f"uses the module {node.id} as a value", why) for node in values]
+    found = [(node.lineno, f"uses the module {node.id} as a value", why) for node in values]
+    parts = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and id(node) in given)
+    parts = (node for node in parts if node.attr in _WHOLE_MODULES and _root(node) in modules)
+    return found + [(node.lineno, f"uses the module {ast.unparse(node)} as a value", why) for node in parts]
+
+
+def _arguments(call: ast.Call) -> Iterator[ast.expr]:
+    yield from call.args
+    yield from (keyword.value for keyword in call.keywords)
 
 
 def _judged(
@@ -168,17 +187,24 @@ def _judged(
                     yield from _attribute(node.lineno, name, alias.name)
                     if name == "numpy" and _ARRAY_WORK.fullmatch(alias.name):
                         yield node.lineno, f"uses numpy's {alias.name}", _ON_THE_GPU
+                    if name in _NUMBER_WORK and _NUMBER_WORK[name].fullmatch(alias.name):
+                        yield node.lineno, f"uses {name}.{alias.name}", _ON_THE_GPU
                     if name == "numpy" and alias.name in _NUMPY_AGAIN:
                         yield node.lineno, f"uses numpy.{alias.name}", _BY_THEIR_NAMES
         case ast.Name(id=name) if name in _BUILT_INS or _is_dunder(name):
             yield node.lineno, f"uses {name}", _OWN_CODE
         case ast.FunctionDef(name=name) if name in kernels and _LIBRARY_KERNEL.match(name):
             yield node.lineno, f"defines {name}", "libraries' kernels have such names; give it another name"
+        case ast.FunctionDef(name="jit") | ast.ClassDef(name="jit") | ast.Name(id="jit", ctx=ast.Store()):
+            yield node.lineno, "defines jit", "this name stands for triton.jit"
+        case ast.AsyncFunctionDef() | ast.AsyncWith() | ast.AsyncFor():
+            yield node.lineno, "is asynchronous", "the rules do not follow values through it"
         case ast.BinOp(op=ast.MatMult()):
             yield node.lineno, "multiplies matrices", _ON_THE_GPU
         case ast.Attribute(value=value, attr=name):
             yield from _attribute(node.lineno, _root(value) if isinstance(value, ast.Name) else "", name)
-            if isinstance(node.ctx, ast.Store | ast.Del) and _root(value) in {*imported, *kernels}:
+            changes = isinstance(node.ctx, ast.Store | ast.Del)
+            if changes and (_root(value) in {*imported, *kernels} or (name in _OF_TRITON and _root(value) != "self")):
                 yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
             if name in _PARTS_OF_MODULES and _root(value) in imported:
                 yield node.lineno, f"uses {ast.unparse(node)}", "it is a module that may not be imported"
@@ -188,6 +214,14 @@ def _judged(
                 yield node.lineno, f"uses numpy's {name}", _ON_THE_GPU
             elif name == "dot" and _root(value) not in imported:
                 yield node.lineno, "multiplies matrices", _ON_THE_GPU
+            if isinstance(value, ast.Name) and value.id in _NUMBER_WORK and _NUMBER_WORK[value.id].fullmatch(name):
+                yield node.lineno, f"uses {value.id}.{name}", _ON_THE_GPU
+            if name == "send":
+                yield node.lineno, "uses send", "the rules do not follow values through it"
+            if name == "fn" and _root(value) in kernels:
+                yield node.lineno, f"uses {ast.unparse(node)}", "it runs a kernel's function on the processor"
+            if name == "dtype" and changes:
+                yield node.lineno, f"changes {ast.unparse(node)}", "write x.view(type)"
             if _PRIVATE.fullmatch(name) and _root(value) in imported:
                 yield node.lineno, f"uses {name}", "it is internal to a module"
         case ast.MatchClass(kwd_attrs=names):
@@ -197,6 +231,8 @@ def _judged(
             yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
         case ast.Call(func=ast.Name(id="jit") | ast.Attribute(attr="jit")) if "repr" in {k.arg for k in node.keywords}:
             yield node.lineno, "gives a kernel another name", "a kernel must have the name of its function"
+        case ast.keyword(arg="assigned" | "updated"):
+            yield node.value.lineno, f"uses {node.arg}=", "it looks up attributes by text"
         case ast.keyword(arg="allow_pickle"):
             yield node.value.lineno, "reads pickles", "they run code from data"
         case ast.Global(names=names) | ast.Nonlocal(names=names) if set(names) & _BUILT_INS:
@@ -233,5 +269,6 @@ def _root(node: ast.expr) -> str:
 
 
 def _runs_kernels(tree: ast.AST) -> bool:
-    """Whether there is a call of the form kernel[grid](...)."""
-    return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) for node in ast.walk(tree))
+    """Whether there is a call of the form kernel[grid](argument, ...)."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args + node.keywords)
+    return any(isinstance(call.func, ast.Subscript) for call in calls)

@@ -159,8 +159,11 @@ def _python_violations(submission: Submission, assignment: Assignment) -> Iterat
             broken = _bounded.call(broken_rules, content, modules, inline_assembly=assembly)
         except Exceeded as exceeded:
             yield _unexamined(file, f"{exceeded} to examine", True)
-        except (SyntaxError, ValueError, RecursionError):
+        except SyntaxError:
             yield _unexamined(file, "is not Python", True)
+        except (ValueError, RecursionError):
+            why = "the rules cannot examine it: write shorter expressions and numbers"
+            yield Violation(file, 1, "is nested too deeply, or has too long a number", why, refused=True)
         else:
             for line, what, why in broken[:_MAX_FOUND]:
                 yield Violation(file, line, what, why, refused=True)

@@ -14,6 +14,7 @@ import importlib.metadata
 import json
 import os
 import sys
+import time
 import warnings
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,6 +44,7 @@ KERNEL_FOLDER = "libraries"
 INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
 _START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.python.host import main; main()"
 """Starts a package. `-I` makes Python ignore PYTHONPATH, through which the grader itself may have been found."""
+_TRANSLATING_S = 60.0
 _MEMORY_BYTES = 8 << 30
 _KEPT_FILES, _KEPT_FILE_BYTES, _KEPT_BYTES = 1000, 4 << 20, 256 << 20
 _MAX_QUOTED = 200
@@ -91,7 +93,8 @@ def pack(main: str, folder: Path, output: Path, launch: Launch, inputs: Sequence
         if log and (problem := start_problem(output, launch, limit_s)):
             raise MachineFault(f"{problem}. Run `{INSTALL}`.")
         room = _KEPT_BYTES
-        for name in sorted(path.relative_to(cache).as_posix() for path in files_below(cache))[:_KEPT_FILES]:
+        left = (path.relative_to(cache).as_posix() for path in files_below(cache))
+        for name in sorted(filter(str.isascii, left))[:_KEPT_FILES]:  # Triton's own names are
             with contextlib.suppress(quarantine.Refused):  # the program could leave a link or a pipe here
                 kept = quarantine.read_bytes(cache, name, min(room, _KEPT_FILE_BYTES))
                 content[f"{layout.CACHE}/{name}"] = kept
@@ -105,7 +108,10 @@ def add_emulated_kernels(package: Path, on: Emulated, run: Runner) -> Compiled:
     with zipfile.ZipFile(package) as packed:
         kernels = {packed.read(name) for name in packed.namelist() if name.endswith(".ptx")}
     made: dict[str, bytes] = {}
+    ends = time.monotonic() + _TRANSLATING_S
     for ptx in kernels:
+        if time.monotonic() > ends:
+            break  # the run translates the others when it launches them
         with (
             scratch_folder("kernel", package.parent / KERNEL_FOLDER) as work,
             scratch_folder("c", package.parent.parent) as written,
