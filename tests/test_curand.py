@@ -133,6 +133,12 @@ def has_curand() -> bool:
     return bool(found.added_headers) or (found.include / "curand_kernel.h").is_file()
 
 
+def test_who_writes_the_name_of_a_missing_function_blames_nobody_else(tmp_path: Path, rules: Assignment) -> None:
+    (tmp_path / "uses.cu").write_text("int main() { return grader_lacks_curand::curand_init; }\n")
+    made = build(read_submission(tmp_path / "uses.cu", rules), rules, select_engine("emulator", "sm_80"))
+    assert made.fault is Fault.STUDENT
+
+
 @pytest.mark.skipif(not has_curand(), reason="no curand_kernel.h: pip install nvidia-curand")
 def test_sequences_and_moments_are_those_of_the_published_generators(tmp_path: Path, rules: Assignment) -> None:
     (tmp_path / "draw.cu").write_text(PROGRAM)

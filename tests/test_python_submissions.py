@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,10 +13,12 @@ from typing import Any
 
 import pytest
 
+from grader import sandbox
 from grader.base.errors import MachineFault, UsageError
 from grader.base.verdict import Verdict
 from grader.checking.check import Check
 from grader.course.assignment import load_assignment
+from grader.emulator.kernel_library import _without_lines_in_assembly
 from grader.emulator.ptx import Instr, parse
 from grader.emulator.translate import translate_module
 from grader.emulator.translate.counting import may_compute_floats
@@ -28,6 +31,7 @@ from grader.programs.python_rules import broken_rules
 from grader.programs.run import Run
 from grader.programs.source_rules import _python_violations, refusal
 from grader.programs.submission import Submission, read_submission
+from grader.programs.toolkit import find_toolkit
 from grader.programs.trace import Diagnostic, KernelEvent, Trace
 from grader.python import layout
 from grader.python.layout import kernel_name
@@ -302,13 +306,33 @@ def test_only_so_much_of_what_a_program_leaves_in_tritons_cache_is_kept(
     package = tmp_path / python_program.PACKAGE
     start = (
         "import os, pathlib\nfor n in range(10):\n"
-        "    (pathlib.Path(os.environ['GRADER_PYTHON_CACHE']) / f'{n}.bin').write_bytes(bytes(1 << 18))"
+        "    (pathlib.Path(os.environ['GRADER_PYTHON_CACHE']) / f'{n}.bin').write_bytes(bytes(1 << 18))\n"
+        "(pathlib.Path(os.environ['GRADER_PYTHON_CACHE']) / '0\\udcff.txt').write_text('no name for a zip file')"
     )
     readable = python_program.on_gpu(package, ()).readable
     launch = Launch(command=(sys.executable, "-Ic", start, str(package)), readable=readable)
     python_program.pack("softmax.py", tmp_path / "source", package, launch, (), limit_s=20)
     with zipfile.ZipFile(package) as packed:
         assert sum(name.startswith(f"{layout.CACHE}/") for name in packed.namelist()) == 4
+
+
+def test_translating_what_the_build_left_ends_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python_program, "_TRANSLATING_S", -1.0)
+    package = tmp_path / python_program.PACKAGE
+    with zipfile.ZipFile(package, "w") as packed:
+        packed.writestr(f"{layout.CACHE}/a/kernel.ptx", PTX.read_bytes())
+    on = python_program.Emulated(find_toolkit(), "sm_80", frozenset())
+    assert python_program.add_emulated_kernels(package, on, sandbox.runner(10)).ok
+    with zipfile.ZipFile(package) as packed:
+        assert packed.namelist() == [f"{layout.CACHE}/a/kernel.ptx"]
+
+
+def test_inline_assembly_without_an_end_takes_no_time() -> None:
+    began = time.monotonic()
+    kept = list(
+        _without_lines_in_assembly("// begin inline asm\n" * 200_000 + " .loc 1 2 3\n// end inline asm\n .loc 1 2 3\n")
+    )
+    assert len(kept) == 200_002 and time.monotonic() - began < 5
 
 
 def test_a_python_program_starts_also_if_the_grader_is_not_installed(tmp_path: Path) -> None:
