@@ -199,6 +199,10 @@ def test_the_courses_own_programs_keep_the_rules(path: Path) -> None:
         "worst = np.max(np.abs(to_numpy(y).sum(axis=1) - 1.0))",
         "import struct\nHEADER = struct.Struct('<ii')\nrows, columns = HEADER.unpack(raw)\nn = rows * columns",
         "import struct\nFORMAT = '<2i'\nrows, columns = struct.unpack(FORMAT, raw[:8])\nn = rows * columns",
+        "class Grid:\n    def __init__(self, n): self.n = self.dtype = n\n"
+        "    def __call__(self, meta): return (self.n // meta['BLOCK'],)\nnp.asarray(x)\ngrid = Grid(3)",
+        "from triton.language import math\nkernel_part = math.exp",
+        "import math\nn = int(math.pow(2, math.ceil(math.log2(3))))\nscale = 1 / math.sqrt(3)",
         "MODES = {'wide': lambda: 8}\ntry:\n    warps = MODES['wide']()\nexcept KeyError:\n    warps = 4",
     ],
 )

@@ -25,7 +25,7 @@ _MOST_ROUNDS = 20
 _FEW = 64
 """A read of at most this many numbers is taken for a header."""
 _READS = frozenset({"frombuffer", "fromfile", "fromstring", "memmap", "to_numpy"})
-_WHOLE_READS = frozenset({"cast", "numpy", "to_numpy"})
+_WHOLE_READS = frozenset({"numpy", "to_numpy"})
 """Functions and methods that return whole arrays whatever their arguments are."""
 _TAKE_OUT = frozenset({"get", "pop", "popitem", "popleft"})
 _PASS_ON = frozenset({"copy", "filter", "functools", "itertools", "map", "operator"})
@@ -69,6 +69,8 @@ class _Flow:
         """By scope and name. Attributes and results of functions have the global scope and the names `.name` and
         `name()`."""
         self.kernels = set(_kernels(tree))
+        names = (node for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+        self.assigned = {node.id for node in names}
         self.formats = dict(_formats(tree))
         self.repeated = 0
         """The number of loops and comprehensions that enclose the current expression."""
@@ -269,15 +271,17 @@ class _Flow:
             self.hand_over(_name(each), [given] * len(arguments), {}, method=False)
         if given and not path and isinstance(function, ast.Subscript) and _root(function) not in self.kernels:
             self.found.add((node.lineno, f"computes with whole arrays by {ast.unparse(function)}"))
-        if given:
+        if given and (isinstance(function, ast.Call) or (len(path) == 1 and name in self.assigned)):
             self.hand_over("__call__", arguments, named, method=True)
-        known = of_numpy or path[:1] == ["operator"] or len(path) == 1
+        known = of_numpy or path[:1] in (["math"], ["operator"]) or len(path) == 1
         if given == DATA and not self.inside and known and any(map(_COMPUTES.fullmatch, path)):
             self.found.add((node.lineno, f"computes with whole arrays by {ast.unparse(function)}"))
         if of is not None and given and name in ("append", "extend", "insert", "setdefault", "update"):
             self.bind(of, (given,), scope)
         match name:
             case _ if name in _WHOLE_READS or (name == "ndarray" and len(node.args) > 2):
+                return DATA
+            case "cast" if of is not None and path[:1] != ["typing"]:  # of a memoryview
                 return DATA
             case _ if name in _TAKE_OUT and of is not None:
                 return element(owner)

@@ -74,14 +74,16 @@ _ARRAY_WORK = re.compile(
 )
 """Functions of numpy that do, on the processor, the work that kernels are meant to do."""
 _NUMBER_WORK = {
-    "math": re.compile(r"cosh|dist|erfc?|exp2?|expm1|fsum|pow|sinh|sumprod|tanh"),
+    "math": re.compile(r"cosh|dist|erfc?|exp2?|expm1|fsum|sinh|sumprod|tanh"),
     "statistics": re.compile(r"NormalDist|correlation|covariance|linear_regression"),
 }
 """Functions of other modules that do this work number by number."""
-_OF_TRITON = frozenset({"JITFunction", "active", "cache_hook", "fn", "launch", "pre_run_hooks", "run", "utils"})
+_OF_TRITON = frozenset({"JITFunction", "cache_hook", "fn", "pre_run_hooks", "run"})
 """Attributes of Triton's objects; changing one changes how kernels run."""
-_WHOLE_MODULES = frozenset({"compiler", "jit", "language", "libdevice", "math", "random", "runtime", "testing"})
-"""Names of modules within Triton and numpy."""
+_WHOLE_MODULES = frozenset(
+    {"compiler", "driver", "jit", "language", "libdevice", "math", "random", "runtime", "testing"}
+)
+"""Names of modules within Triton and numpy, and of Triton's driver."""
 _NUMPY_AGAIN = frozenset({"core", "emath", "lib", "ma"})
 """Parts of numpy that offer the same functions under other names."""
 _LIBRARY_KERNEL = re.compile(
@@ -111,6 +113,7 @@ def broken_rules(source: bytes, allowed: Collection[str], *, inline_assembly: bo
     kernels = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.decorator_list}
     found = [broken for node in ast.walk(tree) for broken in _judged(node, imported, kernels, MODULES | set(allowed))]
     found += [(line, what, _NOT_OF_ARRAYS) for line, what in host_arithmetic(tree)]
+    found += _number_work(tree)
     found += _modules_as_values(tree, _module_names(tree, MODULES | set(allowed)))
     if not inline_assembly:
         found += [
@@ -159,6 +162,16 @@ def _modules_as_values(tree: ast.AST, modules: Collection[str]) -> list[Broken]:
     parts = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and id(node) in given)
     parts = (node for node in parts if node.attr in _WHOLE_MODULES and _root(node) in modules)
     return found + [(node.lineno, f"uses the module {ast.unparse(node)} as a value", why) for node in parts]
+
+
+def _number_work(tree: ast.AST) -> Iterator[Broken]:
+    imports = (alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names)
+    modules = {alias.asname or alias.name: alias.name for alias in imports if alias.name in _NUMBER_WORK}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=module), attr=name) if module in modules:
+                if _NUMBER_WORK[modules[module]].fullmatch(name):
+                    yield node.lineno, f"uses {module}.{name}", _ON_THE_GPU
 
 
 def _arguments(call: ast.Call) -> Iterator[ast.expr]:
@@ -214,13 +227,11 @@ def _judged(
                 yield node.lineno, f"uses numpy's {name}", _ON_THE_GPU
             elif name == "dot" and _root(value) not in imported:
                 yield node.lineno, "multiplies matrices", _ON_THE_GPU
-            if isinstance(value, ast.Name) and value.id in _NUMBER_WORK and _NUMBER_WORK[value.id].fullmatch(name):
-                yield node.lineno, f"uses {value.id}.{name}", _ON_THE_GPU
             if name == "send":
                 yield node.lineno, "uses send", "the rules do not follow values through it"
             if name == "fn" and _root(value) in kernels:
                 yield node.lineno, f"uses {ast.unparse(node)}", "it runs a kernel's function on the processor"
-            if name == "dtype" and changes:
+            if name == "dtype" and changes and _root(value) != "self":
                 yield node.lineno, f"changes {ast.unparse(node)}", "write x.view(type)"
             if _PRIVATE.fullmatch(name) and _root(value) in imported:
                 yield node.lineno, f"uses {name}", "it is internal to a module"
@@ -231,8 +242,8 @@ def _judged(
             yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
         case ast.Call(func=ast.Name(id="jit") | ast.Attribute(attr="jit")) if "repr" in {k.arg for k in node.keywords}:
             yield node.lineno, "gives a kernel another name", "a kernel must have the name of its function"
-        case ast.keyword(arg="assigned" | "updated"):
-            yield node.value.lineno, f"uses {node.arg}=", "it looks up attributes by text"
+        case ast.Call(func=ast.Name(id="wraps") | ast.Attribute(attr="wraps")) if len(node.args + node.keywords) > 1:
+            yield node.lineno, "lists attributes for wraps", "it looks up attributes by text"
         case ast.keyword(arg="allow_pickle"):
             yield node.value.lineno, "reads pickles", "they run code from data"
         case ast.Global(names=names) | ast.Nonlocal(names=names) if set(names) & _BUILT_INS:
