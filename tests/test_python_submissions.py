@@ -17,11 +17,13 @@ from grader import sandbox
 from grader.base.errors import MachineFault, UsageError
 from grader.base.verdict import Verdict
 from grader.checking.check import Check
+from grader.commands import submissions
 from grader.course.assignment import load_assignment
 from grader.emulator.kernel_library import _without_lines_in_assembly
 from grader.emulator.ptx import Instr, parse
 from grader.emulator.translate import translate_module
 from grader.emulator.translate.counting import may_compute_floats
+from grader.grading import closer_look
 from grader.grading.judgement import judge
 from grader.programs.build import build_to_grade
 from grader.programs.engine import python_program
@@ -358,6 +360,19 @@ def test_a_run_that_ended_before_any_kernel_may_have_been_compiling(
     said = judge(run, check, limit_s=5, limit_name="the limit", submission=submission)
     assert said.verdict is Verdict.TIME_LIMIT
     assert ("Triton may still have been compiling" in said.cause) is advised
+
+
+def test_check_does_not_build_with_checks_what_the_rules_refuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That build ran the refused program, for up to a minute."""
+    built: list[object] = []
+    monkeypatch.setattr(closer_look, "build", lambda *given: built.append(given))
+    (tmp_path / "softmax.py").write_text("import os\n")
+    [record] = submissions.grade_paths(
+        [tmp_path / "softmax.py"], assignment="softmax", tests="s01", engine="emulator", json=None, quick=True
+    )
+    assert "imports os" in record.tests[0].reason and not built
 
 
 def test_a_finding_at_a_copy_names_the_array_and_no_call_of_cuda() -> None:

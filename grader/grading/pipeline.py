@@ -61,13 +61,16 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     watch = Stopwatch()
     progress.stage(f"{submission.id}: compiling")
     with _closer_look(grading, submission) as closer, ThreadPoolExecutor(1) as background:
-        if grading.quick and closer.possible:
+        early = grading.quick and closer.possible
+        if early and not submission.is_python:  # a Python program's build runs it, so the rules come first
             closer.prepare()
         broken = background.submit(violations, submission, grading.assignment, grading.engine)
         with watch.stage("compile"):
             built = build_to_grade(submission, grading.assignment, grading.engine, grading.cases)
         with watch.stage("source rules"):  # their check can outlast a build from the cache
             submission, built = _within_rules(submission, built, broken.result())
+        if early and built.program is not None:
+            closer.prepare()
         return _grade_built(grading, submission, built, progress, watch, closer)
 
 

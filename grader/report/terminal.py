@@ -294,7 +294,7 @@ def _looked(look: CloserLookRecord | None, tests: Sequence[TestRecord]) -> Itera
         passed = all(test.verdict is Verdict.PASSED for test in tests)
         why = "to find races and other faults that a test can pass with" if passed else "to find a cause"
         yield f"{look.test} was run again {why}, but not to its end ({look.problem.rstrip('.')})."
-    else:
+    elif any(test.name == look.test and test.kernels for test in tests):
         wrong = any(test.verdict is Verdict.WRONG_ANSWER for test in tests)
         so = ": the mistake is in what the program computes" if wrong else ""
         yield (
