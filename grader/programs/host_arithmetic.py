@@ -269,7 +269,7 @@ class _Flow:
             return NONE
         for each in node.args:
             self.hand_over(_name(each), [given] * len(arguments), {}, method=False)
-        if given and not path and isinstance(function, ast.Subscript) and _root(function) not in self.kernels:
+        if given and not path and isinstance(function, ast.Subscript) and root_name(function) not in self.kernels:
             self.found.add((node.lineno, f"computes with whole arrays by {ast.unparse(function)}"))
         if given and (isinstance(function, ast.Call) or (len(path) == 1 and name in self.assigned)):
             self.hand_over("__call__", arguments, named, method=True)
@@ -345,10 +345,11 @@ class _Flow:
             self.put((), f".{name}", kind)
 
 
-def _root(node: ast.expr) -> str:
+def root_name(node: ast.expr) -> str:
+    """The name at the beginning of `name.attribute[index]...`; '' if there is none."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
-    return _name(node)
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _kernels(tree: ast.AST) -> Iterator[str]:

@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Collection, Iterator
 
-from grader.programs.host_arithmetic import host_arithmetic
+from grader.programs.host_arithmetic import host_arithmetic, root_name
 
 MODULES = frozenset(
     {"__future__", "argparse", "array", "bisect", "collections", "collections.abc", "contextlib", "copy",
@@ -135,7 +135,9 @@ def _other_names(tree: ast.AST, imported: Collection[str]) -> set[str]:
     for _ in range(_MOST_STEPS):
         known = {*imported, *found}
         parts = [
-            node for node in assigned if isinstance(node.value, ast.Attribute | ast.Name) and _root(node.value) in known
+            node
+            for node in assigned
+            if isinstance(node.value, ast.Attribute | ast.Name) and root_name(node.value) in known
         ]
         found |= {target.id for node in parts for target in node.targets if isinstance(target, ast.Name)}
     return found
@@ -160,7 +162,7 @@ def _modules_as_values(tree: ast.AST, modules: Collection[str]) -> list[Broken]:
     why = "a module may be used only as in module.name"
     found = [(node.lineno, f"uses the module {node.id} as a value", why) for node in values]
     parts = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and id(node) in given)
-    parts = (node for node in parts if node.attr in _WHOLE_MODULES and _root(node) in modules)
+    parts = (node for node in parts if node.attr in _WHOLE_MODULES and root_name(node) in modules)
     return found + [(node.lineno, f"uses the module {ast.unparse(node)} as a value", why) for node in parts]
 
 
@@ -215,30 +217,32 @@ def _judged(
         case ast.BinOp(op=ast.MatMult()):
             yield node.lineno, "multiplies matrices", _ON_THE_GPU
         case ast.Attribute(value=value, attr=name):
-            yield from _attribute(node.lineno, _root(value) if isinstance(value, ast.Name) else "", name)
+            yield from _attribute(node.lineno, root_name(value) if isinstance(value, ast.Name) else "", name)
             changes = isinstance(node.ctx, ast.Store | ast.Del)
-            if changes and (_root(value) in {*imported, *kernels} or (name in _OF_TRITON and _root(value) != "self")):
+            if changes and (
+                root_name(value) in {*imported, *kernels} or (name in _OF_TRITON and root_name(value) != "self")
+            ):
                 yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
-            if name in _PARTS_OF_MODULES and _root(value) in imported:
+            if name in _PARTS_OF_MODULES and root_name(value) in imported:
                 yield node.lineno, f"uses {ast.unparse(node)}", "it is a module that may not be imported"
             if name in _NUMPY_AGAIN and isinstance(value, ast.Name) and value.id in ("np", "numpy"):
                 yield node.lineno, f"uses {ast.unparse(node)}", _BY_THEIR_NAMES
-            if (name == "testing" or _ARRAY_WORK.fullmatch(name)) and _root(value) in ("np", "numpy"):
+            if (name == "testing" or _ARRAY_WORK.fullmatch(name)) and root_name(value) in ("np", "numpy"):
                 yield node.lineno, f"uses numpy's {name}", _ON_THE_GPU
-            elif name == "dot" and _root(value) not in imported:
+            elif name == "dot" and root_name(value) not in imported:
                 yield node.lineno, "multiplies matrices", _ON_THE_GPU
             if name == "send":
                 yield node.lineno, "uses send", "the rules do not follow values through it"
-            if name == "fn" and _root(value) in kernels:
+            if name == "fn" and root_name(value) in kernels:
                 yield node.lineno, f"uses {ast.unparse(node)}", "it runs a kernel's function on the processor"
-            if name == "dtype" and changes and _root(value) != "self":
+            if name == "dtype" and changes and root_name(value) != "self":
                 yield node.lineno, f"changes {ast.unparse(node)}", "write x.view(type)"
-            if _PRIVATE.fullmatch(name) and _root(value) in imported:
+            if _PRIVATE.fullmatch(name) and root_name(value) in imported:
                 yield node.lineno, f"uses {name}", "it is internal to a module"
         case ast.MatchClass(kwd_attrs=names):
             for name in names:
                 yield from _attribute(node.cls.lineno, "", name)
-        case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if _root(value) in imported:
+        case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()) if root_name(value) in imported:
             yield node.lineno, f"changes {ast.unparse(node)}", _AS_THEY_ARE
         case ast.Call(func=ast.Name(id="jit") | ast.Attribute(attr="jit")) if "repr" in {k.arg for k in node.keywords}:
             yield node.lineno, "gives a kernel another name", "a kernel must have the name of its function"
@@ -270,13 +274,6 @@ def _attribute(line: int, module: str, name: str) -> Iterator[Broken]:
 
 def _is_dunder(name: str) -> bool:
     return name.startswith("__") and name.endswith("__") and name not in _ALLOWED_DUNDERS
-
-
-def _root(node: ast.expr) -> str:
-    """The name at the beginning of `name.attribute[index]...`; '' if there is none."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _runs_kernels(tree: ast.AST) -> bool:

@@ -45,6 +45,7 @@ INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
 _START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.python.host import main; main()"
 """Starts a package. `-I` makes Python ignore PYTHONPATH, through which the grader itself may have been found."""
 _TRANSLATING_S = 60.0
+"""After this time, the build translates no further kernel for the emulator. Chosen."""
 _MEMORY_BYTES = 8 << 30
 _KEPT_FILES, _KEPT_FILE_BYTES, _KEPT_BYTES = 1000, 4 << 20, 256 << 20
 _MAX_QUOTED = 200
