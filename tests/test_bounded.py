@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +42,12 @@ def test_an_interpreter_that_this_user_may_not_run_is_the_machines_fault(monkeyp
     monkeypatch.setattr(sys, "executable", "/etc/passwd")
     with pytest.raises(MachineFault, match="/etc/passwd: Permission denied"):
         Remote()
+
+
+def test_a_submissions_files_are_not_taken_for_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An assistant may start the grader in a submission's folder."""
+    for name in ("copy", "dataclasses", "numpy", "pickle", "struct"):
+        (tmp_path / f"{name}.py").write_text(f"open('ran', 'w').write({name!r})\n")
+    monkeypatch.chdir(tmp_path)
+    assert Bounded(60, 1 << 30).call(len, "x") == 1
+    assert not (tmp_path / "ran").exists()

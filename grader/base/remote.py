@@ -38,7 +38,8 @@ class Remote:
         path = os.pathsep.join([package, *filter(None, sys.path)])  # both processes can import the same modules
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "grader.base.remote", str(theirs.fileno()), str(memory_bytes or "")],
+                # -P: the working folder may hold a submission, whose files must not be taken for modules
+                [sys.executable, "-P", "-m", "grader.base.remote", str(theirs.fileno()), str(memory_bytes or "")],
                 stdin=subprocess.DEVNULL,
                 stdout=2,  # what libraries print is not part of our output
                 stderr=None if memory_bytes is None else subprocess.DEVNULL,

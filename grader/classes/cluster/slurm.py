@@ -127,6 +127,7 @@ class SlurmRun:
 
     def _executor(self) -> Any:
         rules = self.rules
+        package = shlex.quote(str(Path(__file__).resolve().parents[3]))
         parameters = {
             "job_name": f"grader-{self.grading.assignment.name}",
             "partition": rules.partition,
@@ -138,9 +139,10 @@ class SlurmRun:
             "mem": f"{rules.memory_gb}GB" if rules.memory_gb else None,
             "array_parallelism": rules.at_once,
             "stderr_to_stdout": True,
-            "setup": [f"export PYTHONPATH={shlex.quote(str(Path(__file__).resolve().parents[3]))}:$PYTHONPATH"],
+            "setup": [f"export PYTHONPATH={package}${{PYTHONPATH:+:$PYTHONPATH}}"],
         }
-        executor = slurm_executor()(folder=self.files.logs, python=shlex.quote(sys.executable))
+        # Neither -P nor that path lets Python import modules from the working folder, where submissions may be.
+        executor = slurm_executor()(folder=self.files.logs, python=f"{shlex.quote(sys.executable)} -P")
         executor.update_parameters(**{name: value for name, value in parameters.items() if value is not None})
         return executor
 
