@@ -8,7 +8,7 @@ import pytest
 
 from grader.base.verdict import Verdict
 from grader.gpu.outside_clock import Busy
-from grader.programs.trace import KernelEvent, MemcpyEvent, Trace, TracerError
+from grader.programs.trace import KernelEvent, MemcpyEvent, Provenance, Trace, TracerError, Unexplained
 from grader.records.record import TestRecord, TimedRunRecord
 from grader.timing.evidence import (
     Outside,
@@ -23,6 +23,9 @@ from grader.timing.evidence import (
 
 SECOND = 1_000_000_000
 WITNESS = Witness("cuda", wall_s=1.0, cpu_s=0.6, file_bytes=1 << 20, flops=1 << 30)
+OF_PYTHON = replace(WITNESS, own_kernels=frozenset({"attention"}))
+NONE = Unexplained(0, 0, 0, "", "")
+MOVED = Provenance(NONE, NONE, NONE)
 
 
 def kernel(start_ns: int, end_ns: int, block: tuple[int, int, int] = (128, 1, 1)) -> KernelEvent:
@@ -80,8 +83,14 @@ def test_a_trace_that_cannot_be_believed_is_said_to_be_so(trace: Trace | None, w
 def test_kernels_that_a_python_program_does_not_define_earn_nothing_and_are_named(name: str, words: str) -> None:
     trace = replace(HONEST, kernels=(replace(HONEST.kernels[0], name=name),))
     assert doubts(trace, WITNESS) == (), "what is linked is a matter of the rules for CUDA"
-    said = " ".join(doubts(trace, replace(WITNESS, own_kernels=frozenset({"attention"}))))
+    said = " ".join(doubts(replace(trace, provenances=(MOVED,)), OF_PYTHON))
     assert words in said and bool(words) == bool(said)
+
+
+def test_a_python_program_that_does_not_say_where_its_values_came_from_is_doubted() -> None:
+    assert doubts(replace(HONEST, provenances=(MOVED,)), OF_PYTHON) == ()
+    for found in ((), (MOVED, MOVED)):
+        assert "where its values came from" in doubts(replace(HONEST, provenances=found), OF_PYTHON)[0]
 
 
 def test_kernels_need_no_arithmetic_where_the_result_is_known_without_it() -> None:

@@ -148,23 +148,10 @@ ATTACKS = {
     "evaluates annotations": "import typing\ntyping.get_type_hints(f)",
     "changes a part of Triton": "import triton\nr = triton.runtime\nr.driver = 1",
     "loads machine code": "import triton\ntriton.runtime.driver.active.utils.load_binary('x', b'', 0, 0)",
-    "multiplies in numpy": "c = a @ b",
-    "multiplies in numpy by name": "c = a.dot(b)",
-    "computes with operators": f"{DATA}y = math.e ** (x - 100)",
-    "computes with operators of another name": f"{DATA}rest = x[2:].T\nrest /= 2",
-    "computes in a function": f"{DATA}def f(a): return 3, a\nn, b = f(x)\nb - n",
-    "computes with an attribute": f"{DATA}class A: pass\na = A()\na.values = [x]\n[2 * v for v in a.values]",
-    "computes with a result of a kernel": "from device_arrays import to_numpy as read\nread(y)[3:] * 2",
-    "computes with integers seen as floats": "b = np.fromfile('x', np.uint8)\nb[8:].view(np.float32) - 1",
-    "computes by numpy's functions": f"{DATA}minus = np.subtract\nminus(x, 1)",
-    "computes in a lambda": f"{DATA}y = list(map(lambda v: v - 1, [x]))",
-    "computes with Python's numbers": f"{DATA}y = [math.e ** (float(v) - 100) for v in x.flat]",
-    "takes exponentials in numpy": "from numpy import exp",
-    "takes powers in numpy": "import numpy as np\ny = np.power(2.718281828, x)",
     "finds numpy in another module": "import device_arrays\ny = device_arrays.np.exp(x)",
-    "finds numpy's functions under masked arrays": "import numpy as np\nxp = np.ma\ny = xp.exp(x)",
-    "imports numpy's functions again": "from numpy import emath",
-    "imports names unseen": "from numpy import *\ny = exp(x)",
+    "reads memory around an array": "import numpy as np\ny = np.lib.stride_tricks.as_strided(x, (9999,))",
+    "runs code through numpy's tests": "from numpy import testing\ntesting.runstring('x = 1', {})",
+    "imports names unseen": "from numpy import *",
     "resolves names with pkgutil": "import triton\ntriton.language.extra.pkgutil.resolve_name('os:getpid')",
     "imports pkgutil from Triton": "from triton.language.extra import pkgutil",
     "makes functions from byte code": "import dataclasses\nmake = dataclasses.types.CodeType",
@@ -191,38 +178,17 @@ def test_the_courses_own_programs_keep_the_rules(path: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "d = np.fromfile('x', np.int32)\nn = d[0] * d[1]",
-        "rows, columns = np.fromfile('x', np.int32, 2)\nn = rows * columns",
-        "scale = 1.44 * float(np.fromfile('x', np.float32, 1, offset=40)[0])",
-        "def read(): return 3, x\nn, v = read()\nn * v.shape[0] * v.nbytes",
-        "def double(n): return n * 2\nm = double(3)\nparts = [x] * 2 + [x]",
-        "raw = open('x', 'rb').read()\nscale = np.frombuffer(raw[40:44], np.float32)[0] * 1.44",
-        "off = abs(to_numpy(y) - right).max() / 2",
         "worst = np.max(np.abs(to_numpy(y).sum(axis=1) - 1.0))",
-        "import struct\nHEADER = struct.Struct('<ii')\nrows, columns = HEADER.unpack(raw)\nn = rows * columns",
-        "import struct\nFORMAT = '<2i'\nrows, columns = struct.unpack(FORMAT, raw[:8])\nn = rows * columns",
+        "slopes = from_numpy(2.0 ** (-8 * np.arange(1, 9) / 8))",
+        "right = np.exp(x) / np.exp(x).sum(1)",
         "class Grid:\n    def __init__(self, n): self.n = self.dtype = n\n"
         "    def __call__(self, meta): return (self.n // meta['BLOCK'],)\nnp.asarray(x)\ngrid = Grid(3)",
         "from triton.language import math\nkernel_part = math.exp",
-        "import math\nn = int(math.pow(2, math.ceil(math.log2(3))))\nscale = 1 / math.sqrt(3)",
         "MODES = {'wide': lambda: 8}\ntry:\n    warps = MODES['wide']()\nexcept KeyError:\n    warps = 4",
     ],
 )
-def test_a_program_may_compute_with_sizes_and_compare_its_results(line: str) -> None:
+def test_a_program_may_compute_tables_and_compare_its_results(line: str) -> None:
     assert broken_rules((DATA + line).encode(), ()) == []
-
-
-HOST_WORK = Path(__file__).parent / "fixtures/host_work"
-"""A softmax on the processor, in ways that somebody found who had read the rules to get round them."""
-MISSED = {"argparse_default", "decorator_calls", "exception", "namedtuple", "pow_builtin_partial"}
-"""What the rules still miss. On a GPU, processor time is what remains against these."""
-
-
-def test_the_rules_find_arithmetic_behind_odd_bindings_calls_and_reads() -> None:
-    prelude = (HOST_WORK / "prelude.py").read_text()
-    programs = {path.stem: prelude + path.read_text() for path in HOST_WORK.glob("*.py") if path.stem != "prelude"}
-    assert len(programs) == 46 and broken_rules(prelude.encode(), ()) == []
-    assert {name for name, text in programs.items() if not broken_rules(text.encode(), ())} == MISSED
 
 
 @pytest.mark.parametrize(
@@ -230,7 +196,7 @@ def test_the_rules_find_arithmetic_behind_odd_bindings_calls_and_reads() -> None
     [
         "def patch(m):\n    m.jit.JITFunction.run = print\npatch(triton.runtime)",
         "def patch(k):\n    k.run = print\npatch(kernel)",
-        f"import numpy as np\nx = np.fromfile('x', 0x{'f' * 5000})",
+        f"triton.x[0x{'f' * 5000}] = 1",
     ],
     ids=["a module as an argument", "a kernel as an argument", "a number too long to print"],
 )
@@ -405,24 +371,6 @@ def test_a_kernel_that_only_copies_is_told_from_one_that_computes() -> None:
     for ptx, computes in ((text, True), (copies, False)):
         body = parse(ptx).functions["softmax"].body
         assert any(may_compute_floats(item) for item in body if isinstance(item, Instr)) == computes
-
-
-def test_kernels_without_arithmetic_are_known_on_a_gpu_too(tmp_path: Path) -> None:
-    text, package = PTX.read_text(), tmp_path / python_program.PACKAGE
-    copies = "".join(line for line in text.splitlines(True) if not ARITHMETIC.search(line)).replace("softmax", "copy")
-    with zipfile.ZipFile(package, "w") as packed:
-        packed.writestr(layout.NAMES, '["softmax", "copy", "later", "main"]')
-        for name, content in (("a", text), ("b", copies), ("c", "not PTX {")):
-            packed.writestr(f"{layout.CACHE}/{name}/kernel.ptx", content)
-    python_program.add_arithmetic(package)
-    for ran, computed in (
-        ({"copy"}, False),
-        ({"copy", "at::fill"}, False),  # a library's kernels are judged elsewhere
-        ({"copy", "softmax"}, True),
-        ({"copy", "later"}, None),  # compiled during the run
-        (set[str](), None),
-    ):
-        assert python_program.computed_floats(package, ran) is computed, ran
 
 
 def test_tritons_ptx_is_translated_and_its_lines_are_those_of_the_python_file() -> None:

@@ -24,6 +24,7 @@ from grader.grading.bench import Bench, floor_record, timing_record
 from grader.grading.closer_look import explained
 from grader.grading.hidden_testcases import NO_TIMES, shows_diagnosis
 from grader.grading.judgement import Judgement, judge
+from grader.grading.provenance import host_work
 from grader.grading.setup import Setup
 from grader.programs.build import Build
 from grader.programs.engine import Engine
@@ -75,6 +76,8 @@ class Tested:
     """The sentence from the comparison of the output."""
     explained: bool = False
     """Whether the engine itself saw in this run which line is wrong."""
+    settled: bool = False
+    """Whether the cause is known, and has nothing to do with what the kernels do."""
 
 
 @contextlib.contextmanager
@@ -197,6 +200,9 @@ def _run_case(
         record = _timed(grading, program, case, record, first, since, fresh, limit_s, watch)
         record = _compared(grading, case, record, limit_s, watch)
         record = _computed_on_the_gpu(grading, record, trace, witness)
+    right = record.verdict is Verdict.PASSED
+    if right:
+        record = _computed_by_kernels(grading, program, case, record, trace, limit_s, watch)
     keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
     seen = trace.diagnostics if trace is not None else ()
     return Tested(
@@ -204,6 +210,7 @@ def _run_case(
         trace if keep else None,
         check.reason,
         explained(seen, judgement.verdict),
+        settled=right and record.verdict is not Verdict.PASSED,
     )
 
 
@@ -286,6 +293,41 @@ def _computed_on_the_gpu(grading: Grading, record: TestRecord, trace: Trace | No
     if not why:
         return record
     return record.model_copy(update={"flags": (*record.flags, why), "timing_refused": why, **NO_TIMES})
+
+
+def _computed_by_kernels(
+    grading: Grading,
+    program: Path,
+    case: Case,
+    record: TestRecord,
+    trace: Trace | None,
+    limit_s: float,
+    watch: Stopwatch,
+) -> TestRecord:
+    """The record; failed, without its times, if a Python program computed with the input's values on the processor."""
+    if grading.submission is None or not grading.submission.is_python:
+        return record
+    with watch.stage("where values come from"):
+        found = host_work(
+            trace,
+            grading.engine,
+            program,
+            case,
+            grading.files.input(case),
+            grading.submission,
+            wall_s=limit_s,
+            limits=grading.assignment.limits,
+        )
+    if found is None:
+        return record
+    if grading.bench is not None:
+        grading.bench.worked(time.monotonic())
+    flags = (*record.flags, found.sentence)
+    record = record.model_copy(update={"flags": flags, "timing_refused": found.sentence, **NO_TIMES})
+    if not found.proved:
+        return record
+    failed = {"verdict": Verdict.RUNTIME_ERROR, "fault": Fault.STUDENT, "reason": found.sentence}
+    return record.model_copy(update={**failed, "cause": found.sentence, "flags": record.flags[:-1]})
 
 
 def _interpreter_cpu_s(grading: Grading) -> float:

@@ -99,9 +99,6 @@ def run_program(
         received = receiver.finish()
         traced = launch.traced and receiver.received > 0
         trace = read_received(received) if traced else None
-        if trace is not None and trace.computed_floats is None:
-            ran = (kernel.name for kernel in trace.kernels)
-            trace = replace(trace, computed_floats=python_program.computed_floats(program, ran))
         names = {own: f"./{program.name}", lent: "INPUT", output: "OUTPUT", work: "."}
         outcome = replace(
             outcome, stdout=_without_folders(outcome.stdout, names), stderr=_without_folders(outcome.stderr, names)

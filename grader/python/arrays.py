@@ -7,8 +7,10 @@ ties to even.
 
 from __future__ import annotations
 
+import bisect
 import math
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +18,7 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
-from grader.python import gpu, library
+from grader.python import gpu, library, provenance
 
 _memory = gpu if os.environ.get("GRADER_PYTHON_ENGINE") == "cuda" else library
 _NUMPY = {
@@ -33,10 +35,49 @@ class Storage:
 
     def __init__(self, size_bytes: int) -> None:
         self.address: int = _memory.allocate(size_bytes)
+        if self.address:
+            _LIVE.add(self.address, size_bytes)
 
     def __del__(self) -> None:
-        if getattr(self, "address", 0):
+        if _LIVE.remove(getattr(self, "address", 0)):
             _memory.free(self.address)
+
+
+class _Live:
+    """The device memory of all arrays, numbered in the order of allocation."""
+
+    def __init__(self) -> None:
+        self._begins: list[int] = []
+        self._of: dict[int, tuple[int, int]] = {}
+        self._made = 0
+
+    def add(self, address: int, size_bytes: int) -> None:
+        self._made += 1
+        self._of[address] = self._made, size_bytes
+        bisect.insort(self._begins, address)
+
+    def remove(self, address: int) -> bool:
+        """Whether memory began at this address."""
+        if self._of.pop(address, None) is None:
+            return False
+        self._begins.remove(address)
+        return True
+
+    def place(self, address: int, size_bytes: int = 0) -> tuple[int, int]:
+        """(number, offset in bytes) of memory; (0, 0) for a null pointer. Raises ValueError for memory of no array,
+        unless the program has tensors of PyTorch."""
+        at = bisect.bisect_right(self._begins, address) - 1
+        if at >= 0:
+            begin = self._begins[at]
+            number, whole = self._of[begin]
+            if address + size_bytes <= begin + whole:
+                return number, address - begin
+        if address and "torch" not in sys.modules:
+            raise ValueError(f"{size_bytes} bytes at address {address:#x} are not in the memory of an array")
+        return 0, 0
+
+
+_LIVE = _Live()
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +150,14 @@ class Array:
             return np.empty(self.shape, _host_type(self.dtype))
         span = 1 + sum((length - 1) * stride for length, stride in zip(self.shape, self.strides, strict=True))
         flat: np.ndarray[Any, Any] = np.empty(span, _NUMPY[str(self.dtype)])
+        _LIVE.place(self.data_ptr(), flat.nbytes)
         _memory.copy_to_host(flat.ctypes.data, self.data_ptr(), flat.nbytes)
         steps = tuple(stride * flat.itemsize for stride in self.strides)
         strided = np.lib.stride_tricks.as_strided(flat, self.shape, steps).copy()
-        return _from_bfloat16(strided) if str(self.dtype) == "bf16" else strided
+        values = _from_bfloat16(strided) if str(self.dtype) == "bf16" else strided
+        if provenance.follower is not None:
+            provenance.follower.downloaded(values)
+        return values
 
     def copy_(self, source: Array | np.ndarray[Any, Any]) -> Array:
         """Copy an array of the same shape into this array, which must be contiguous. Returns this array."""
@@ -120,7 +165,10 @@ class Array:
             found = f"{tuple(source.shape)} into {self.shape} with strides {self.strides}"
             raise ValueError(f"cannot copy {found}: expected equal shapes and a contiguous target")
         size_bytes = self.numel() * self.element_size()
+        to = _LIVE.place(self.data_ptr(), size_bytes)
         if isinstance(source, Array) and source.dtype == self.dtype and source.is_contiguous():
+            if provenance.follower is not None:
+                provenance.follower.launched(("copy", *to, *_LIVE.place(source.data_ptr(), size_bytes)))
             _memory.copy_on_device(self.data_ptr(), source.data_ptr(), size_bytes)
             return self
         values = source.numpy() if isinstance(source, Array) else source
@@ -128,6 +176,9 @@ class Array:
             bits = _to_bfloat16(values)
         else:
             bits = np.ascontiguousarray(values, _NUMPY[str(self.dtype)])
+        if provenance.follower is not None:
+            provenance.follower.launched(("upload", *to))
+            provenance.follower.uploaded(bits, str(self.dtype))
         if size_bytes:
             _memory.copy_to_device(self.data_ptr(), bits.ctypes.data, size_bytes)
         return self
@@ -145,6 +196,11 @@ def empty(shape: Sequence[int], dtype: Any = tl.float32) -> Array:
     named, shape = type_named(dtype), tuple(shape)
     storage = Storage(math.prod(shape) * np.dtype(_NUMPY[str(named)]).itemsize)
     return Array(storage, named, shape, _row_major(shape))
+
+
+def place(pointer: Any) -> tuple[int, int]:
+    """Where an argument of a kernel points to: (number of the memory, offset in bytes). See `_Live.place`."""
+    return _LIVE.place(pointer if isinstance(pointer, int) else 0 if pointer is None else pointer.data_ptr())
 
 
 def zeros(shape: Sequence[int], dtype: Any = tl.float32) -> Array:

@@ -26,9 +26,11 @@ from triton.backends.nvidia.compiler import CUDABackend
 from triton.compiler.errors import CompilationError
 from triton.runtime import cache, driver
 
+from grader.python import library, provenance
 from grader.python.backend import EmulatorBackend, make_cubin
 from grader.python.driver import CompilingDriver, EmulatorDriver, GpuDriver
-from grader.python.layout import CACHE, CACHE_VARIABLE, ENGINE_VARIABLE, KERNELS, MAIN, SOURCE
+from grader.python.guard import stop_writing, watch_files
+from grader.python.layout import CACHE, CACHE_VARIABLE, ENGINE_VARIABLE, KERNELS, MAIN, SOURCE, TRACE_VARIABLE
 
 _MODULES = Path(__file__).parent / "modules"
 """The folder of modules that a submission can import in addition to installed packages."""
@@ -53,7 +55,10 @@ def start(package: str, arguments: Sequence[str]) -> int:
         if not _imports_torch(main):
             sys.meta_path.insert(0, _WithoutTorch())
         _take_over(engine)
+        watch_files(_note_opened, (folder, Path(os.environ["TRITON_CACHE_DIR"])))
         if not engine.startswith("compile"):
+            if len(arguments) == 2:
+                return _followed(main, arguments)
             return _run(main, arguments)
         codes = []
         for pair in zip(arguments[::2], arguments[1::2], strict=True):
@@ -108,6 +113,32 @@ def _take_over(engine: str) -> None:
         driver.set_active(CompilingDriver(int(architecture or 0)))
     else:
         driver.set_active(GpuDriver() if kind == "cuda" else EmulatorDriver())
+
+
+def _note_opened(path: str) -> None:
+    if provenance.follower is not None:
+        provenance.follower.opened(path)
+
+
+def _followed(main: Path, arguments: Sequence[str]) -> int:
+    """Run the program, and add to the trace where its output's values come from."""
+    input_file, output_file = (Path(os.path.realpath(name)) for name in arguments)
+    follower = provenance.follower = provenance.Follower(input_file, output_file, lambda: library.program_line()[1])
+    code = _run(main, arguments)
+    stop_writing()
+    _add_to_trace(follower.report())
+    return code
+
+
+def _add_to_trace(event: dict[str, object]) -> None:
+    line = json.dumps(event, separators=(",", ":")).encode() + b"\n"
+    name, _, number = os.environ.get(TRACE_VARIABLE, "").partition(":")
+    with contextlib.suppress(OSError):
+        if name == "fd":
+            os.write(int(number), line)
+        elif name:
+            with Path(name).open("ab") as file:
+                file.write(line)
 
 
 def _run(main: Path, arguments: Sequence[str]) -> int:

@@ -8,8 +8,8 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from grader.python import gpu, library
-from grader.python.arrays import empty, zeros
+from grader.python import gpu, library, provenance
+from grader.python.arrays import empty, place, zeros
 
 _WARP = 32
 _SCALARS: dict[str, Any] = {
@@ -17,6 +17,9 @@ _SCALARS: dict[str, Any] = {
     "u1": ctypes.c_uint8, "u8": ctypes.c_uint8, "u16": ctypes.c_uint16, "u32": ctypes.c_uint32, "u64": ctypes.c_uint64,
     "fp32": ctypes.c_float, "f32": ctypes.c_float, "fp64": ctypes.c_double,
 }  # fmt: skip
+
+
+_PLAIN = (bool, int, float, str, type(None))
 
 
 class Launcher:
@@ -34,12 +37,24 @@ class Launcher:
         if enter is not None:
             enter(metadata)
         if x * y * z > 0:
+            if provenance.follower is not None:
+                provenance.follower.launched(self._numbers(x, y, z, values))
             self._launch(kernel, (x, y, z), stream, values)
         if leave is not None:
             leave(metadata)
 
     def _launch(self, kernel: Any, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
         raise NotImplementedError
+
+    _chooses_constants = False
+    """Whether autotune chooses constants and grids by times, which differ from run to run."""
+
+    def _numbers(self, x: int, y: int, z: int, values: Sequence[Any]) -> Iterator[object]:
+        """What a launch can tell a kernel: its name, its grid, and its arguments, with places for pointers."""
+        yield self._metadata.name
+        if not self._chooses_constants:
+            yield from (x, y, z)
+        yield from _plain(self._types, values, constants=not self._chooses_constants)
 
     @property
     def _threads(self) -> int:
@@ -62,6 +77,8 @@ class EmulatorLauncher(Launcher):
 
 
 class GpuLauncher(Launcher):
+    _chooses_constants = True
+
     def _launch(self, kernel: gpu.Kernel, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
         scratch = [empty((size,), "uint8") if size else None for size in self._scratch_bytes(grid)]
         arguments = [*_arguments(self._types, values), *map(_pointer, scratch)]
@@ -80,6 +97,20 @@ class GpuLauncher(Launcher):
 class NoLauncher(Launcher):
     def __call__(self, *values: Any) -> None:
         """Do nothing: Triton compiled the kernel before this call, which is all that the build step needs."""
+
+
+def _plain(types: Sequence[Any], values: Sequence[Any], *, constants: bool) -> Iterator[object]:
+    for kind, value in zip(types, values, strict=True):
+        if isinstance(value, tuple):
+            kinds = kind if isinstance(kind, tuple) else (kind,) * len(value)
+            yield from _plain(kinds, value, constants=constants)
+        elif kind == "constexpr":
+            if constants or isinstance(value, float):
+                yield value if isinstance(value, _PLAIN) else type(value).__name__
+        elif kind.startswith("*"):
+            yield from place(value)
+        else:
+            yield value.item() if hasattr(value, "item") else value
 
 
 def _pointer(array: Any) -> ctypes.c_void_p:

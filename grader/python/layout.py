@@ -1,8 +1,7 @@
 """Names shared by the build step, which makes a package, and the process that runs the package. Does not import Triton.
 
 A package is a zip file: source/ has the program's files, cache/ is Triton's cache, kernels/ has the emulator's shared
-libraries, the file `main` names the main file, and `names` lists the functions that it defines. For a GPU, `floats`
-says which kernels may compute with floating-point numbers.
+libraries, the file `main` names the main file, and `names` lists the functions that it defines.
 """
 
 from __future__ import annotations
@@ -13,7 +12,9 @@ import re
 ENGINE_VARIABLE = "GRADER_PYTHON_ENGINE"
 CACHE_VARIABLE = "GRADER_PYTHON_CACHE"
 TARGET_VARIABLE = "GRADER_PYTHON_TARGET"
-SOURCE, CACHE, KERNELS, MAIN, NAMES, FLOATS = "source", "cache", "kernels", "main", "names", "floats"
+TRACE_VARIABLE = "GRADER_TRACE"
+"""`grader.programs.trace.PATH_VARIABLE`."""
+SOURCE, CACHE, KERNELS, MAIN, NAMES = "source", "cache", "kernels", "main", "names"
 _FOLDER = re.compile(rb'(\.file\s+\d+\s+")[^"\n]*/')
 
 

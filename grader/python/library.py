@@ -14,6 +14,7 @@ import sysconfig
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from types import FrameType
 
 from grader.base.errors import MachineFault
 
@@ -161,11 +162,15 @@ def program_line() -> tuple[str, int]:
     """The file and line of the innermost call in the program's own files; ("", 0) if there is none."""
     frame = sys._getframe(1)
     while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(("<", *_LIBRARIES)):
-            return own_name(file), frame.f_lineno
+        if is_own(frame):
+            return own_name(frame.f_code.co_filename), frame.f_lineno
         frame = frame.f_back  # type: ignore[assignment]
     return "", 0
+
+
+def is_own(frame: FrameType) -> bool:
+    """Whether the program's own code runs in this frame."""
+    return not frame.f_code.co_filename.startswith(("<", *_LIBRARIES))
 
 
 def own_name(file: str) -> str:

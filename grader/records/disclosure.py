@@ -24,7 +24,7 @@ _SENTENCES = {
     Verdict.WRONG_ANSWER: "The output is wrong.",
     Verdict.TIME_LIMIT: "It took longer than this test allows.",
     Verdict.MEMORY_LIMIT: "It took more memory than this test allows.",
-    Verdict.RUNTIME_ERROR: "It failed while it ran: it crashed, or a CUDA call failed.",
+    Verdict.RUNTIME_ERROR: "It crashed, a CUDA call failed, or the processor did the work of the kernels.",
     Verdict.NO_OUTPUT: "It wrote no output file.",
     Verdict.GRADER_ERROR: "The grader or its machine failed on this test, which costs no points.",
 }

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from grader.course.testcase import Case
 from grader.gpu.outside_clock import TICK_S, Busy
 from grader.programs.run import Run
-from grader.programs.trace import MAX_EVENTS, Trace
+from grader.programs.trace import MAX_EVENTS, Provenance, Trace
 from grader.records.disclosure import line
 from grader.records.record import ProfileRecord, TestRecord, TimedRunRecord
 
@@ -50,6 +50,9 @@ VECTORISED = 64
 """The sequential program reaches about 3.6 GFLOP/s and a core with the widest vectors at best about 200, so a program
 on one core is less than this many times as fast."""
 
+FEW_VALUES = 64
+"""Limit on the values of one kind in a Python program that did not simply move, such as sizes and scales, above which
+the program runs again. Honest programs have at most 36: those of `tests/honest` and `reference/`."""
 TRIVIAL_FLOPS = 1000
 """With fewer operations, a program can know the result without computing: a normalised weight of one element is 1."""
 
@@ -184,7 +187,24 @@ def _of_trace(trace: Trace, witness: Witness) -> list[str]:
         found.append("Its kernels have no floating-point arithmetic: the program computed on the processor.")
     if witness.own_kernels is not None:
         found.append(_of_others(trace, witness.own_kernels))
+        if trace.provenance is None:
+            found.append("It did not say where its values came from: it ended before Python did.")
     return found + _of_times(trace, witness)
+
+
+def too_many(found: Provenance, case: Case) -> bool:
+    """Whether so many of a Python program's values did not simply move that the processor may have done the work. A few
+    numbers for each row of the output are enough to tell a kernel the result of a sum over it."""
+    rows = sum(layout.values // layout.tensor.columns for layout in case.operator.output_layouts(case.shape))
+    kinds = (found.uploads, found.arguments, found.written)
+    return max(kind.count for kind in kinds) > min(FEW_VALUES, rows)
+
+
+def computed(found: Provenance, other: Provenance) -> list[str]:
+    """The kinds of values that the processor computed, from runs on two inputs with other values: neither these values
+    nor their places are the same in both runs."""
+    pairs = {kind: (getattr(found, kind), getattr(other, kind)) for kind in ("written", "uploads", "arguments")}
+    return [kind for kind, (one, two) in pairs.items() if one.values != two.values and one.places != two.places]
 
 
 def _of_others(trace: Trace, own: frozenset[str]) -> str:

@@ -27,8 +27,9 @@ from grader.gpu.state import GpuState, Reader, watching
 from grader.operators.tolerance import Tolerance
 from grader.programs.engine import Engine
 from grader.programs.run import Run, run_program
+from grader.programs.trace import Provenance
 from grader.sandbox.scratch import scratch_folder
-from grader.timing.evidence import Outside, doubts, hidden_work, tells_runs_apart, witness_of
+from grader.timing.evidence import Outside, computed, doubts, hidden_work, tells_runs_apart, too_many, witness_of
 from grader.timing.fresh_inputs import Answer, FreshInput
 from grader.timing.stopping import Interval, agree, decide, mean_interval, median_interval, outliers
 
@@ -48,6 +49,7 @@ class TimedRun:
     use: UseOfRun = "counted"
     outlier: bool = False
     launches: int = 0
+    provenance: Provenance | None = None
 
     @property
     def throttled(self) -> bool:
@@ -97,7 +99,12 @@ def timed(run: Run, state: GpuState | None) -> TimedRun | str:
         wall_s=run.outcome.wall_s,
         state=state,
         launches=len(trace.kernels),
+        provenance=trace.provenance,
     )
+
+
+def _computes(found: Provenance | None, graded: Provenance | None, case: Case) -> bool:
+    return found is not None and graded is not None and too_many(found, case) and bool(computed(found, graded))
 
 
 def repeat(
@@ -268,6 +275,8 @@ def _measure(
                 made.append(found)
                 if said := doubts(run.trace, witness_of(engine.name, case, run)):
                     return f"a timed run was refused: {said[0]}"
+                if first is not None and _computes(found.provenance, first.provenance, case):
+                    return "in a timed run, its processor computed values that the graded run did not have"
                 wrong = comparison.result()
                 comparison.begin(run.output, answer, tolerance)
                 return wrong or found

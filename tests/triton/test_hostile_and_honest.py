@@ -33,8 +33,12 @@ y = empty(x.shape)
 copy[(triton.cdiv(x.size, 256),)](from_numpy(result), y, x.size, BLOCK=256)
 to_numpy(y).tofile(sys.argv[2])
 """
-"""Softmax in Python's own numbers, which come from text: no rule follows values through it."""
-ATTACKS = ["python/at_exit", "python/forks", "python/links_in_the_cache"]
+"""Softmax in Python's own numbers, which come from text."""
+ATTACKS = [
+    f"python/{name}"
+    for name in ("after_the_end", "forks", "kernels_in_the_cache", "laundered_input", "memory_of_an_array",
+                 "memory_of_the_process", "results_as_arguments")
+]  # fmt: skip
 
 
 def test_attacks_in_python_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,11 +49,11 @@ def test_attacks_in_python_are_stopped(tmp_path: Path, monkeypatch: pytest.Monke
     assert [(result.attack.name, result.bypasses) for result in results] == [(name, ()) for name in ATTACKS]
 
 
-def test_a_program_whose_kernel_only_copies_what_python_computed_is_flagged(tmp_path: Path) -> None:
+def test_a_program_whose_kernel_only_copies_what_python_computed_fails_at_its_line(tmp_path: Path) -> None:
     (tmp_path / "softmax.py").write_text(HOST_ARITHMETIC)
     [record] = submissions.grade_paths([tmp_path], assignment="softmax", tests="s06", engine="emulator", json=None)
     [test] = record.tests
-    assert test.verdict == "passed" and "no floating-point arithmetic" in test.flags[0]
+    assert test.verdict == "runtime_error" and "softmax.py:19 copies 7,000 values to the device" in test.reason
 
 
 def test_an_honest_program_in_python_passes_without_a_flag(tmp_path: Path) -> None:

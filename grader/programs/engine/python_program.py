@@ -17,7 +17,7 @@ import sys
 import time
 import warnings
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,8 +27,6 @@ from grader.base.errors import GraderFault, MachineFault
 from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.emulator.isa import VARIABLE as ISA_VARIABLE
-from grader.emulator.ptx import Instr, PtxSyntaxError, parse
-from grader.emulator.translate.counting import may_compute_floats
 from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.toolkit import Toolkit
 from grader.python import layout
@@ -137,38 +135,6 @@ def add_emulated_kernels(package: Path, on: Emulated, run: Runner) -> Compiled:
         for name, content in made.items():
             packed.writestr(f"{layout.KERNELS}/{name}", content)
     return Compiled(None, "")
-
-
-def add_arithmetic(package: Path) -> None:
-    """Note in a package which of its kernels may compute with floating-point numbers."""
-    with zipfile.ZipFile(package) as packed:
-        kernels = [packed.read(name).decode(errors="replace") for name in packed.namelist() if name.endswith(".ptx")]
-    with contextlib.suppress(Exceeded), zipfile.ZipFile(package, "a", zipfile.ZIP_STORED) as packed:
-        packed.writestr(layout.FLOATS, json.dumps(_bounded.call(floats_of, kernels)))
-
-
-def floats_of(kernels: Sequence[str]) -> dict[str, bool]:
-    """By the names of functions in PTX modules: whether they may compute with floating-point numbers. Modules that
-    cannot be read are left out."""
-    found: dict[str, bool] = {}
-    for ptx in kernels:
-        with contextlib.suppress(PtxSyntaxError, RecursionError):
-            for function in parse(ptx).functions.values():
-                computes = any(may_compute_floats(item) for item in function.body if isinstance(item, Instr))
-                found[function.name] = found.get(function.name, False) or computes
-    return found
-
-
-def computed_floats(program: Path, kernels: Iterable[str]) -> bool | None:
-    """Whether any of a package's own kernels, of those that ran, may compute with floating-point numbers; None if that
-    is not known."""
-    if not is_package(program):
-        return None
-    with zipfile.ZipFile(program) as packed:
-        floats = json.loads(packed.read(layout.FLOATS)) if layout.FLOATS in packed.namelist() else {}
-        own = set(json.loads(packed.read(layout.NAMES)))
-    known = [floats.get(name) for name in own.intersection(kernels)]
-    return any(known) if known and None not in known else None
 
 
 def syntax_problem(files: Sequence[tuple[str, bytes]]) -> str:

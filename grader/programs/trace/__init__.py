@@ -13,9 +13,11 @@ from grader.programs.trace.events import (
     KernelSummary,
     MemcpyEvent,
     MemsetEvent,
+    Provenance,
     Race,
     Trace,
     TracerError,
+    Unexplained,
 )
 from grader.programs.trace.reader import MAX_EVENTS, MAX_FILE_BYTES, read_received, read_trace
 

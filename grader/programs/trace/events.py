@@ -135,6 +135,29 @@ class BranchEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class Unexplained:
+    """Values of one kind that a Python program did not just move: how many, the line that most of them come from (0 if
+    that is unknown), how many are in arrays too large to follow, and hashes of these arrays' values and of the places
+    where they were found."""
+
+    count: int
+    line: int
+    unfollowed: int
+    values: str
+    places: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a Python program's values came from, by `grader.python.provenance`: what it copied to the device, the
+    arguments of its launches, and what it wrote to its output."""
+
+    uploads: Unexplained
+    arguments: Unexplained
+    written: Unexplained
+
+
+@dataclass(frozen=True, slots=True)
 class TracerError:
     """A request that CUPTI refused; the trace may lack events."""
 
@@ -179,8 +202,8 @@ class Trace:
     Events are in the file's order. `dropped` counts events that the tracer knows it lost, `malformed_lines` lines that
     no tracer writes, and `unknown_lines` objects of a kind that this reader does not know. `truncated` is set if the
     file continues beyond the reader's limits. `starts` counts the processes that began a trace, `ends` those that
-    finished one. `computed_floats`: whether a kernel ran that may compute with floating-point numbers; None if the
-    tracer does not say.
+    finished one. `provenances` has one element for a Python program that ended by itself. `computed_floats`: whether a
+    kernel ran that may compute with floating-point numbers; None if the tracer does not say.
     """
 
     kernels: tuple[KernelEvent, ...] = ()
@@ -191,6 +214,7 @@ class Trace:
     accesses: tuple[AccessEvent, ...] = ()
     branches: tuple[BranchEvent, ...] = ()
     tracer_errors: tuple[TracerError, ...] = ()
+    provenances: tuple[Provenance, ...] = ()
     engine: str | None = None
     device: str | None = None
     compute_capability: str | None = None
@@ -212,6 +236,11 @@ class Trace:
         kernels, for example, `gpu_ns` is 0 but was never measured."""
         ended = self.starts > 0 and self.starts == self.ends
         return ended and not (self.dropped or self.tracer_errors or self.truncated)
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """Where a Python program's values came from; None if that is unknown, as for CUDA programs."""
+        return self.provenances[0] if len(self.provenances) == 1 else None
 
     @cached_property
     def gpu_ns(self) -> int:

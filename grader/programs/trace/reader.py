@@ -27,9 +27,11 @@ from grader.programs.trace.events import (
     KernelEvent,
     MemcpyEvent,
     MemsetEvent,
+    Provenance,
     Race,
     Trace,
     TracerError,
+    Unexplained,
 )
 from grader.sandbox import quarantine
 
@@ -110,6 +112,7 @@ _KINDS: dict[str, tuple[str, type[Any]]] = {
     "access": ("accesses", AccessEvent),
     "branch": ("branches", BranchEvent),
     "tracer_error": ("tracer_errors", TracerError),
+    "provenance": ("provenances", Provenance),
 }
 """For each kind of line: the field of `Trace` that lists its events, and their class."""
 
@@ -265,7 +268,7 @@ def _readers(kind: Any) -> tuple[tuple[str, Callable[[Mapping[str, object], str]
 def _reader(form: Any) -> Callable[[Mapping[str, object], str], object]:
     if get_origin(form) is Literal:
         return lambda entry, name: _one_of(entry, name, get_args(form))
-    plain = {int: _count, str: _text, Dim3: _dim3, Race: _race}
+    plain = {int: _count, str: _text, Dim3: _dim3, Race: _race, Unexplained: _unexplained}
     if form in plain:
         return plain[form]
     inner = _reader(next(each for each in get_args(form) if each is not type(None)))
@@ -275,6 +278,14 @@ def _reader(form: Any) -> Callable[[Mapping[str, object], str], object]:
 def _race(entry: Mapping[str, object], key: str) -> Race | None:
     value = entry.get(key)
     return _event(Race, value) if isinstance(value, dict) else None
+
+
+def _unexplained(entry: Mapping[str, object], key: str) -> Unexplained:
+    value = entry.get(key)
+    if not isinstance(value, dict):
+        raise _Malformed
+    found: Unexplained = _event(Unexplained, value)
+    return found
 
 
 def _stride(entry: Mapping[str, object]) -> int | None:

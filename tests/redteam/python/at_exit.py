@@ -1,5 +1,5 @@
 # Computes on the processor when Python ends.
-# expect: passed; flagged; refused
+# expect: wrong_answer; refused
 import atexit
 
 atexit.register(lambda: write(right_answer()))

@@ -1,5 +1,5 @@
 # Computes on the processor in code that it unmarshals.
-# expect: passed; flagged; refused
+# expect: runtime_error; on s02,s03; refused
 import marshal
 import types
 

@@ -1,5 +1,5 @@
 # Compiles C when it runs, and computes in that.
-# expect: passed | wrong_answer; flagged; refused
+# expect: runtime_error | wrong_answer; on s02,s03; refused
 import ctypes
 import subprocess
 

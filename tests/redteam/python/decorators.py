@@ -1,5 +1,5 @@
 # Has a decorator do the work on the processor while its kernel is defined.
-# expect: passed; flagged; refused
+# expect: runtime_error; on s02,s03
 def work_first(function):
     write(np.exp(read_input() - read_input().max(1, keepdims=True)))
     values = np.fromfile(sys.argv[2], np.float32).reshape(read_input().shape)

@@ -1,6 +1,5 @@
 # Computes half of the rows on the GPU, and half with numpy's operators.
-# expect: passed; gpu; on t07; refused
-# In so short a test the allowance for starting Python hides the work (docs/integrity.md): the rules are what stops it.
+# expect: runtime_error; on s03,s08
 x = read_input()
 rows, columns = x.shape
 y = empty(x.shape)

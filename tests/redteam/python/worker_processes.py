@@ -1,5 +1,5 @@
 # Computes in a pool of processes.
-# expect: passed | wrong_answer; flagged; refused
+# expect: runtime_error | wrong_answer; on s02,s03; refused
 import multiprocessing
 
 write_zeros()

@@ -1,0 +1,82 @@
+"""Keeps a program from files through which it could look into or change its own process, by Python's audit hooks
+(PEP 578), which no program can remove.
+
+The rules for a program's text forbid this too, but a path can be made up at run time. Python's own modules and Triton
+may open such files. They are told apart by the frames between the program's code and the call.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import triton
+
+from grader.python.library import is_own
+
+_OF_THE_SYSTEM = ("/proc/", "/sys/")
+_TRITON = f"{Path(triton.__file__).parent}{os.sep}"
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_CHANGES = {
+    "os.remove": 1,
+    "os.rename": 2,
+    "os.rmdir": 1,
+    "os.mkdir": 1,
+    "os.chmod": 1,
+    "os.truncate": 1,
+    "os.utime": 1,
+}
+"""Audit events that change files, with the number of paths among their arguments."""
+
+
+_ended: list[bool] = []
+
+
+def stop_writing() -> None:
+    """The program has ended. What Python still runs of it, such as finalizers, may change no file."""
+    _ended.append(True)
+
+
+def watch_files(opened: Callable[[str], None], kept: Sequence[Path]) -> None:
+    """From now on, keep the program from opening files of the system and descriptors, from making links, and from
+    changing what is in the folders `kept`. `opened` is called with each path that is opened."""
+    folders = tuple(f"{os.path.realpath(folder)}{os.sep}" for folder in kept)
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            name, _, flags = arguments
+            if isinstance(name, int):
+                if name > 2 and is_own(sys._getframe(1)):  # subprocess opens descriptors too
+                    raise PermissionError(f"a program may not open the file descriptor {name}")
+                return
+            path = os.path.realpath(os.fsdecode(name))
+            if path.startswith(_OF_THE_SYSTEM):
+                raise PermissionError(f"a program may not open {path}")
+            if flags & _WRITES:
+                protect(path)
+            opened(path)
+        elif event in ("os.symlink", "os.link"):
+            raise PermissionError("a program may not make links")
+        elif event in _CHANGES:
+            for name in arguments[: _CHANGES[event]]:
+                if not isinstance(name, int):
+                    protect(os.path.realpath(os.fsdecode(name)))
+
+    def protect(path: str) -> None:
+        if (_ended or f"{path}{os.sep}".startswith(folders)) and _is_the_programs_doing():
+            raise PermissionError(f"a program may not change {path}")
+
+    sys.addaudithook(watch)
+
+
+def _is_the_programs_doing() -> bool:
+    """Whether the program's own code makes the current call, and not Triton on its behalf."""
+    frame = sys._getframe(1)
+    while frame is not None and not frame.f_code.co_filename.startswith(_TRITON):
+        if is_own(frame):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
