@@ -13,6 +13,8 @@ from grader.operators.returned import mistaken_rows
 EXPLAINED = 0.7
 """Lost precision counts as found if the errors that it would cause correlate at least this much with the errors in the
 output. A correlation of 0.7 explains half of the squared errors; unrelated errors correlate by less than 0.1."""
+MOST_APART = 8.0
+"""Errors that are this many times as large, or as small, have another cause."""
 
 Explanation = tuple[str, tuple[Step, ...]]
 """A cause in words, and the steps of the computation in which it may be, the likeliest first."""
@@ -80,7 +82,8 @@ def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sam
             return NOTHING
         with np.errstate(all="ignore"):
             correlation = float(mine @ theirs / np.sqrt((mine @ mine) * (theirs @ theirs)))
-        if correlation > best:
+            alike = 1 / MOST_APART <= np.sqrt((mine @ mine) / (theirs @ theirs)) <= MOST_APART
+        if correlation > best and alike:
             best, found = correlation, (alternate.sentence, alternate.steps)
     return found
 

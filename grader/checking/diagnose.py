@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grader.base.errors import UsageError
 from grader.checking.causes import LOST_PRECISION, NOTHING, Explanation, by_alternates, by_rounding, constant, misplaced
@@ -36,6 +37,9 @@ PRECISION_ROWS = 32
 WARP = 32
 COMPARED_VALUES = 32
 """If this many of the output's first values equal the input's, that is no coincidence."""
+
+FEWEST_VALUES = 8
+"""With fewer values, many mistakes look alike: other testcases show more."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,8 @@ def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expect
         )
         cause, steps = by_rounding(operator, shape, number, samples)
         return Diagnosis("", *((cause, steps, True) if cause else LOST_PRECISION))
+    if check.values < FEWEST_VALUES:
+        return Diagnosis()
     number, errors = next((i, e) for i, e in enumerate(check.errors) if e.wrong)
     tensors = which_tensors(check.errors)
     if check.nan == check.values:
@@ -135,9 +141,9 @@ def _cause(
             "(cudaGetLastError after it), the grid size, and the copy back to the host."
         )
         some_columns, some_rows = (not (each > 0).all() for each in (errors.by_column, errors.by_row))
-        return Diagnosis(
-            cause=cause, steps=("store",) if some_columns else ("grid", "row") if some_rows else ("launch",)
-        )
+        if some_columns and not (some_rows and _only_last(errors.by_row > 0)):
+            return Diagnosis(cause=cause, steps=("store",))
+        return Diagnosis(cause=cause, steps=("grid", "row") if some_rows else ("launch",))
     if _begins_with_the_input(operator, shape, input, got):
         cause = (
             "The output begins with the input's own values: the results never reached the array that was written. "
@@ -178,6 +184,10 @@ def _cause(
         )
         return Diagnosis(cause=cause, steps=("reset", "batch", "read"))
     return Diagnosis()
+
+
+def _only_last(wrong: NDArray[np.bool_]) -> bool:
+    return bool(wrong[int(np.argmax(wrong)) :].all())
 
 
 def _begins_right(check: Check, operator: Operator, shape: Shape, number: int) -> str:

@@ -123,7 +123,9 @@ def _wrong_rows(got: F32, expected: F32, tolerance: float) -> NDArray[np.intp]:
 
 
 def distance(got: F32, alternate: F32 | F64, near: Nearness) -> float:
-    """The largest difference, as a multiple of the allowed one; 1 or less is a match."""
+    """The largest difference, as a multiple of the allowed one; 1 or less is a match. An infinite value matches one
+    beyond float32's range."""
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        largest = float((np.abs(got - alternate) / (near.atol + near.rtol * np.abs(alternate))).max())
+        shares = np.abs(got - alternate) / (near.atol + near.rtol * np.abs(alternate))
+        largest = float(np.where(np.isinf(got) & (alternate.astype(np.float32) == got), 0.0, shares).max())
     return largest if np.isfinite(largest) else np.inf

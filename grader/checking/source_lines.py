@@ -31,7 +31,8 @@ class Line:
     @property
     def quoted(self) -> str:
         """ "kernel.cu:61: `acc[x] += p * v[key * d + x];`" """
-        text = " ".join(re.sub(r"//.*", "", self.text).split())
+        text = self.text if self.file.endswith(".py") else re.sub(r"//.*", "", self.text)
+        text = " ".join(text.split())
         return f"{self.file}:{self.number}: `{text if len(text) <= 80 else text[:79] + '…'}`"
 
 

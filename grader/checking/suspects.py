@@ -10,13 +10,14 @@ line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from grader.checking.host_text import BATCH, READ, WORDS, HostText
 from grader.checking.kernel_text import MAX
 from grader.checking.source_lines import WORD, Line, added, assigned_value, assignment, body, is_around, parenthesised
+from grader.checking.triton_lines import TritonLines
 from grader.operators.base import Step
 from grader.sandbox.bounded import Bounded, Exceeded
 
@@ -103,19 +104,25 @@ def _launch_for_another(files: tuple[tuple[str, bytes], ...], wanted: str, other
 
 
 def _suspect(files: tuple[tuple[str, bytes], ...], steps: tuple[Step, ...]) -> Line | None:
+    if any(name.endswith(".py") for name, _ in files):
+        return _first(TritonLines(files).of, steps)
     return Suspects(files).line(*steps)
 
 
+def _first(lines_of: Callable[[Step], Iterable[Line]], steps: Sequence[Step]) -> Line | None:
+    for step in steps:
+        for each in (step, *_FALLBACKS.get(step, ())):
+            if found := next(iter(lines_of(each)), None):
+                return found
+    return None
+
+
 class Suspects(HostText):
-    """Finds the line of each step in a submission."""
+    """Finds the line of each step in a CUDA program."""
 
     def line(self, *steps: Step) -> Line | None:
         """The line of the first of `steps` that is found; None if none is."""
-        for step in steps:
-            for each in (step, *_FALLBACKS.get(step, ())):
-                if found := next(iter(self._lines_of(each)), None):
-                    return found
-        return None
+        return _first(self._lines_of, steps)
 
     def _lines_of(self, step: Step) -> Iterable[Line]:
         match step:

@@ -88,6 +88,12 @@ def _reshaped(which: int) -> Compute:
     return compute
 
 
+def _exchanged(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+    m, n, k = sizes(shape)
+    values = np.concatenate([t.ravel() for t in tensors]).astype(np.float64)
+    return values[k * n :].reshape(m, k)[rows] @ values[: k * n].reshape(k, n)
+
+
 def _rounded(to: Callable[[NDArray[np.uint32]], NDArray[np.uint32]]) -> Compute:
     """The product of A and B after the bits of their values were rounded."""
 
@@ -118,12 +124,14 @@ def _tiles() -> list[Alternate]:
                 f"over tiles runs K / {tile} times, rounded down; round up, and load zeros beyond the edge.",
                 _some_terms(lambda k, t=tile: slice(0, k - k % t)),  # type: ignore[misc]
                 lambda shape, t=tile: shape[2] % t == 0,  # type: ignore[misc]
+                steps=("bound",),
             ),
             Alternate(
                 f"last_tile_{tile}_dropped",
                 f"It matches sums without their last {tile} terms: the loop over tiles of K ends one tile early.",
                 _some_terms(lambda k, t=tile: slice(0, k - t)),  # type: ignore[misc]
                 lambda shape, t=tile: shape[2] <= t,  # type: ignore[misc]
+                steps=("bound",),
             ),
             Alternate(
                 f"last_tile_{tile}_only",
@@ -131,12 +139,14 @@ def _tiles() -> list[Alternate]:
                 "assigns to it instead of adding).",
                 _some_terms(lambda k, t=tile: slice((k - 1) // t * t, k)),  # type: ignore[misc]
                 lambda shape, t=tile: shape[2] <= t,  # type: ignore[misc]
+                steps=("output_sum",),
             ),
             Alternate(
                 f"first_tile_{tile}_only",
                 f"It matches sums of the first {tile} terms only: the loop over tiles of K runs once.",
                 _some_terms(lambda k, t=tile: slice(0, t)),  # type: ignore[misc]
                 lambda shape, t=tile: shape[2] <= t,  # type: ignore[misc]
+                steps=("bound",),
             ),
         ]
     return found
@@ -151,25 +161,37 @@ _ALTERNATES: tuple[Alternate, ...] = (
         "It matches a product in which B is read column by column: element (k, column) of B is b[k * N + column].",
         _reshaped(1),
         lambda shape: _is_vector(shape, 1),
+        steps=("load_k",),
     ),
     Alternate(
         "a_transposed",
         "It matches a product in which A is read column by column: element (row, k) of A is a[row * K + k].",
         _reshaped(0),
         lambda shape: _is_vector(shape, 0),
+        steps=("load_q",),
+    ),
+    Alternate(
+        "matrices_exchanged",
+        "It matches a product in which B is read from the file before A: A comes first.",
+        _exchanged,
+        steps=("read_order", "read"),
     ),
     Alternate(
         "last_term_dropped",
         "It matches sums without their last term: the loop over k ends at K − 1.",
         _some_terms(lambda k: slice(0, k - 1)),
+        steps=("bound",),
     ),
     Alternate(
         "first_term_dropped",
         "It matches sums without their first term: the loop over k starts at 1.",
         _some_terms(lambda k: slice(1, k)),
+        steps=("bound",),
     ),
     *(
-        Alternate(f"rounded_to_{name}", _COARSE.format(words, remedy), _rounded(to), rounding=True)
+        Alternate(
+            f"rounded_to_{name}", _COARSE.format(words, remedy), _rounded(to), rounding=True, steps=("output_sum",)
+        )
         for name, words, remedy, to in (
             ("tf32", "10 bits of mantissa (TF32 or half precision)", _IN_FLOAT32, lambda x: (x + 0x1000) & _TF32),
             ("tf32_cut_off", "10 bits of mantissa (TF32, cut off)", _IN_FLOAT32, lambda x: x & _TF32),

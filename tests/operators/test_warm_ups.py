@@ -6,6 +6,12 @@ import numpy as np
 import pytest
 
 from grader.base.errors import UsageError
+from grader.checking.check import check_output
+from grader.checking.diagnose import diagnose
+from grader.course.assignment import load_assignment
+from grader.course.catalogue import TestcaseFiles, generate
+from grader.course.seeds import public_seed
+from grader.course.testcase import load_suite
 from grader.operators import load_operator
 
 PRODUCT = load_operator("matrix_product")
@@ -101,3 +107,38 @@ def test_every_alternate_differs_from_the_right_answer_by_more_than_the_toleranc
 def test_a_tolerance_for_a_tensor_that_there_is_not_is_refused_with_those_there_are():
     with pytest.raises(UsageError, match=r"matrix_product has no output tensor 'D'; it has C"):
         PRODUCT.tolerances((1, 1, 1), {"D": 1e-6})
+
+
+def diagnosed(tmp_path, name, wrong):
+    """What is said of the output `wrong(x, y)` of a softmax whose right output is y."""
+    suite = load_suite(load_assignment("softmax").testcases_file)
+    case, files = suite.cases[name], TestcaseFiles(tmp_path)
+    generate(case, files, public_seed("a test"))
+    rows = int(case.shape[0])
+    x = np.fromfile(files.input(case), np.float32, offset=8).reshape(rows, -1)
+    y = np.fromfile(files.expected(case), np.float32).reshape(rows, -1)
+    with np.errstate(over="ignore"):
+        wrong(x.astype(np.float64), y).astype(np.float32).tofile(tmp_path / "got")
+    check = check_output(SOFTMAX, case.shape, files.expected(case), tmp_path / "got", 5e-3)
+    return diagnose(check, SOFTMAX, files.input(case), files.expected(case), tmp_path / "got")
+
+
+def without_maximum(x, y):
+    return np.exp(x) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
+
+
+def of_half_the_rows(x, y):
+    return np.where(np.arange(len(y))[:, None] < len(y) // 2, y, 0)
+
+
+def test_a_mistake_is_recognised_although_values_overflow(tmp_path):
+    found = diagnosed(tmp_path, "s05", without_maximum)
+    assert "maximum is subtracted in the sum, but not" in found.cause and found.steps == ("store",)
+
+
+def test_rows_at_the_end_that_were_not_written_point_to_the_grid(tmp_path):
+    assert diagnosed(tmp_path, "s02", of_half_the_rows).steps == ("grid", "row")
+
+
+def test_a_single_value_explains_nothing(tmp_path):
+    assert diagnosed(tmp_path, "s01", lambda x, y: y * 3) is None
