@@ -24,7 +24,7 @@ from grader.timing.evidence import (
 SECOND = 1_000_000_000
 WITNESS = Witness("cuda", wall_s=1.0, cpu_s=0.6, file_bytes=1 << 20, flops=1 << 30)
 OF_PYTHON = replace(WITNESS, own_kernels=frozenset({"attention"}))
-NONE = Unexplained(0, 0, 0, "", "")
+NONE = Unexplained(0, 0)
 MOVED = Provenance(NONE, NONE, NONE)
 
 

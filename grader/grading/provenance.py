@@ -1,17 +1,24 @@
 """Decides whether a Python program computed on the processor, from where its values came from.
 
 The program's process counts the values that did not simply move between the input, the device and the output
-(`grader.python.provenance`). A few are normal. If there are more, the program runs again on an input in which every
-value was replaced by another one, equal values by equal values. What does not depend on the values, such as a mask, is
-the same in both runs. What only moved is in the same places. What is neither was computed by the processor.
+(`grader.python.provenance`). A few are normal. If there are more, the program runs again on the same input and on other
+values, with the same random numbers, and records all that it copies and launches. These two records are compared value
+by value. A value is explained if it is the same in both runs, such as a constant, a mask or a size, or if some place in
+the input, or in an array copied from the device, holds this value in the one run and that value in the other: then it
+was moved from there. Everything else was computed by the processor.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import secrets
 import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,28 +28,35 @@ from grader.course.assignment import Limits
 from grader.course.testcase import Case
 from grader.operators.number_types import NumberType
 from grader.programs.engine import Engine
-from grader.programs.run import run_program
+from grader.programs.run import Recording, run_program
 from grader.programs.submission import Submission
-from grader.programs.trace import Provenance, Trace
+from grader.programs.trace import Trace
+from grader.python.provenance import FLOAT_BYTES, Bits, Source
 from grader.sandbox.scratch import scratch_folder
-from grader.timing.evidence import computed, too_many
+from grader.timing.evidence import too_many
 
 _DOES = {
-    "written": "writes {count:,} values to the output that were not copied from the device",
-    "uploads": "copies {count:,} values to the device that are neither in the input nor copied from the device",
-    "arguments": "gives {count:,} different numbers to launches",
+    "written": "writes {count:,} {values} to the output that {were} not copied from the device",
+    "uploads": "copies {count:,} {values} to the device that {are} neither in the input nor copied from the device",
+    "arguments": "gives launches, or places and sizes of arrays, {count:,} {values} computed from the input's values",
 }
 _RULE = (
-    "They change with the input's values, so the processor computed them. Kernels must do this work; the processor may "
-    "only move values, in another shape, order or type."
+    "The processor computed {them} from the input's values. Kernels must do this work; the processor may only move "
+    "values, in another shape, order or type, and not choose them by their values."
 )
-_UNKNOWN = (
-    "It could not be determined whether the processor computed its output: {why}. Move values only as whole arrays, "
-    "slices, or transposed."
-)
+_UNKNOWN = "It could not be determined whether the processor computed its output: {why}."
 _MANTISSA_BITS = {"f32": 23, "f16": 10, "bf16": 7, "e4m3": 3, "e5m2": 2}
 _CHANGED_BITS = 7
 """As many upper bits of the mantissa as bfloat16 has, so that values stay different when they are rounded."""
+_MOST_BYTES = 256 << 20
+"""Limit on a record."""
+_MOST_HEADING = 1 << 20
+_MOST_SEARCHES = 32
+_NEEDLE_BYTES = 64
+_ROUNDED_DIFFERENTLY = 1000
+"""One of so many values may be unexplained, because a program may round ties in its own way."""
+_WORD_BYTES = 4
+"""Single bytes are compared in groups of so many, because equal bytes prove nothing."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,23 @@ class HostWork:
 
     sentence: str
     proved: bool
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a program did: copied an array to the device or back (uploads, downloads), gave numbers to a launch
+    (arguments), or wrote its output (written)."""
+
+    kind: str
+    type: str
+    size: int
+    values: NDArray[np.uint8]
+    numbers: tuple[object, ...]
+    line: int
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        return self.kind, self.type, self.size, self.values.size, tuple(map(type, self.numbers))
 
 
 def host_work(
@@ -64,41 +95,249 @@ def host_work(
     wall_s: float,
     limits: Limits,
 ) -> HostWork | None:
-    """What a Python program computed on the processor; None if it only moved values. Runs the program a second time if
-    `trace`, that of the first run, leaves this open. Raises MachineFault if the machine has no room for that run."""
+    """What a Python program computed on the processor; None if it only moved values. Runs the program again if `trace`,
+    that of the first run, leaves this open. Raises MachineFault if the machine has no room for that."""
     first = trace.provenance if trace is not None else None
     if first is None or not too_many(first, case):
         return None
+    seed = secrets.token_hex(16)
+    with scratch_folder("run", linger=True) as folder, contextlib.ExitStack() as stack:
 
-    def again(path: Path) -> Provenance | None:
-        with run_program(engine, program, path, output_bytes=case.output_bytes, wall_s=wall_s, limits=limits) as run:
-            return run.trace.provenance if run.trace is not None else None
+        def recorded(path: Path) -> list[Entry] | None:
+            file = stack.enter_context(tempfile.TemporaryFile(prefix="grader-record-"))
+            with run_program(
+                engine,
+                program,
+                path,
+                output_bytes=case.output_bytes,
+                wall_s=wall_s,
+                limits=limits,
+                recording=Recording(file, seed),
+            ) as run:
+                ended = run.outcome.exit_code == 0
+            return read_record(file) if ended else None
 
-    with scratch_folder("run", linger=True) as folder:
         _write_other_values(case, input_file, folder / "input")
-        other = again(folder / "input")
-    if other is None:
-        return HostWork(_UNKNOWN.format(why="on other values it did not end normally"), proved=False)
-    if not (kinds := computed(first, other)):
+        one, other = recorded(input_file), recorded(folder / "input")
+        if one is None or other is None:
+            return HostWork(
+                _UNKNOWN.format(why="it did not end normally when it ran again, or it copies too much"), proved=False
+            )
+        if [entry.form for entry in one] != [entry.form for entry in other]:
+            why = "what it copies and launches depends on the input's values, or on chance"
+            return HostWork(_UNKNOWN.format(why=why), proved=False)
+        if (found := unexplained(one, other, (_bytes(input_file), _bytes(folder / "input")))) is None:
+            return None
+        kind, count, line = found
+        same = recorded(input_file)
+        if same is None or unexplained(one, same, (_bytes(input_file), _bytes(input_file))) is not None:
+            return HostWork(_UNKNOWN.format(why="it does not do the same in every run"), proved=False)
+    name = submission.sources[0]
+    code = submission.line(name, line).strip()
+    words = {"values": "value", "were": "was", "are": "is", "them": "it"} if count == 1 else {}
+    words = {"values": "values", "were": "were", "are": "are", "them": "them", **words}
+    does = _DOES[kind].format(count=count, **words)
+    does = f"{name}:{line} {does}: `{code}`." if code else f"The program {does}."
+    return HostWork(f"{does} {_RULE.format(**words)}", proved=True)
+
+
+def _bytes(path: Path) -> NDArray[np.uint8]:
+    return np.memmap(path, np.uint8, "r")
+
+
+def read_record(file: IO[bytes]) -> list[Entry] | None:
+    """The entries of a record; None if no program of the grader's wrote it, or it is too large."""
+    file.seek(0, 2)
+    left = file.tell()
+    if left > _MOST_BYTES:
         return None
-    same = again(input_file)
-    if same is None or computed(first, same):
-        return HostWork(_UNKNOWN.format(why="it does not do the same in every run"), proved=False)
-    return _found(first, kinds[0], submission)
+    file.seek(0)
+    found = []
+    try:
+        while left > 0:
+            text = file.readline(_MOST_HEADING)
+            heading = json.loads(text)
+            size, count = int(heading["size"]), int(heading["bytes"])
+            left -= len(text) + count
+            if size not in (1, 2, 4, 8) or count < 0 or left < 0:
+                return None
+            values = np.frombuffer(file.read(count), np.uint8)
+            numbers = tuple(heading["numbers"])
+            found.append(Entry(str(heading["kind"]), str(heading["type"]), size, values, numbers, int(heading["line"])))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return found
 
 
-def _found(provenance: Provenance, kind: str, submission: Submission) -> HostWork:
-    values, name = getattr(provenance, kind), submission.sources[0]
-    code = submission.line(name, values.line).strip()
-    does = _DOES[kind].format(count=values.count)
-    does = f"{name}:{values.line} {does}: `{code}`" if code else f"the program {does}"
-    if values.unfollowed:
-        return HostWork(_UNKNOWN.format(why=does), proved=False)
-    return HostWork(f"{does[0].upper()}{does[1:]}. {_RULE}" if not code else f"{does}. {_RULE}", proved=True)
+# ---- comparing two records ----------------------------------------------------------------------------------------
+
+
+def unexplained(
+    one: Sequence[Entry], other: Sequence[Entry], inputs: tuple[NDArray[np.uint8], NDArray[np.uint8]]
+) -> tuple[str, int, int] | None:
+    """The kind of the most unexplained values of two records of the same form, their number, and the line that most of
+    them come from; None if all are explained."""
+    pairs = list(zip(one, other, strict=True))
+    copied = [(place, _source(a), _source(b)) for place, (a, b) in enumerate(pairs) if a.kind == "downloads"]
+    downloads = _Pool(copied)
+    everything = _Pool([(-1, Source(inputs[0], ""), Source(inputs[1], "")), *copied])
+    lines: dict[tuple[str, int], int] = {}
+    for place, pair in enumerate(pairs):
+        entry, count = pair[0], 0
+        if entry.kind == "uploads":
+            count = everything.without(pair, entry.size, entry.type, place)
+        elif entry.kind == "written":
+            sizes = {source.values.itemsize for _, source, _ in copied} or {4}
+            ways = [(size, "") for size in sorted(sizes)] + [(size, type_) for type_, size in FLOAT_BYTES.items()]
+            ways = [way for way in ways if entry.values.size % way[0] == 0] or [(1, "")]
+            count, size = downloads.without(pair, *ways[0], place), ways[0][0]
+            for way in ways[1:]:
+                found = downloads.without(pair, *way, place) if count else 0
+                if found * way[0] < count * size / 2:  # else some values agree by chance
+                    count, size = found, way[0]
+        key = entry.kind, entry.line
+        lines[key] = lines.get(key, 0) + count
+    for line, count in _numbers(pairs, everything).items():
+        lines["arguments", line] = count
+    if not any(lines.values()):
+        return None
+    (kind, line), _ = max(lines.items(), key=lambda item: item[1])
+    return kind, sum(count for (of, _), count in lines.items() if of == kind), line
+
+
+def _source(entry: Entry) -> Source:
+    storage = "f" if entry.type in FLOAT_BYTES and entry.type != "bf16" else "u"
+    return Source(entry.values.view(f"{storage}{entry.size}"), entry.type)
+
+
+_Sourced = tuple[int, Source, Source]
+"""When a source became known to the program, and its values in both runs."""
+
+
+class _Pool:
+    """The values of sources in two runs."""
+
+    def __init__(self, sources: Sequence[_Sourced]) -> None:
+        self._sources = sources
+        self._known: dict[tuple[int, str, bool], tuple[NDArray[np.uint64], NDArray[np.int64]]] = {}
+        self._next: dict[int, int] = {}
+        self._searches = _MOST_SEARCHES
+
+    def without(self, pair: Sequence[Entry], size: int, type_: str, place: int) -> int:
+        """The number of values of an array in two runs that are not the same and were not moved from a source that was
+        known at `place`."""
+        if self._has_piece(pair, place):
+            return 0
+        first, second = (_groups(each.values) if size == 1 else each.values.view(f"u{size}") for each in pair)
+        differ = first != second
+        found = int(np.count_nonzero(~self.holds(first[differ], second[differ], size, type_, place)))
+        return found if found > len(first) // _ROUNDED_DIFFERENTLY else 0
+
+    def _has_piece(self, pair: Sequence[Entry], place: int) -> bool:
+        """Whether an array is a piece of a source, which is found soon if it follows the last piece. Saves time."""
+        one, other = (each.values for each in pair)
+        for number, (born, *source) in enumerate(self._sources):
+            first, second = (each.bits(1) for each in source)
+            if born >= place or len(first) < len(one):
+                continue
+            begins = [self._next.get(number, 0)]
+            if number not in self._next and self._searches > 0:
+                self._searches -= 1
+                begins.append(max(0, first.tobytes().find(one[:_NEEDLE_BYTES].tobytes())))
+            for begin in begins:
+                pieces = (values[begin : begin + len(one)] for values in (first, second))
+                if all(map(np.array_equal, pieces, (one, other))):
+                    self._next[number] = begin + len(one)
+                    return True
+        return False
+
+    def holds(
+        self, one: Bits, other: Bits, size: int, type_: str, places: int | NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Which pairs of values are in a source that was known at these places."""
+        keys = _keys(one, other)
+        found = np.zeros(len(keys), bool)
+        for raw in (True, False):  # few programs convert values
+            if not found.all():
+                known, born = self._values(size, type_, raw=raw)
+                at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+                found |= (known[at] == keys) & (born[at] < places) if len(known) else False
+        return found
+
+    def _values(self, size: int, type_: str, *, raw: bool) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """The pairs of values of all sources, sorted, and when each became known."""
+        if (size, type_, raw) not in self._known:
+            forms = [(place, *form) for place, *both in self._sources for form in _forms(both, size, type_, raw=raw)]
+            keys = [_keys(first, second) for _, first, second in forms]
+            known, first_at = np.unique(np.concatenate([*keys, np.empty(0, np.uint64)]), return_index=True)
+            born = np.repeat([place for place, *_ in forms], [len(each) for each in keys]).astype(np.int64)
+            self._known[size, type_, raw] = known, born[first_at]
+        return self._known[size, type_, raw]
+
+
+def _forms(source: Sequence[Source], size: int, type_: str, *, raw: bool) -> Iterator[tuple[Bits, Bits]]:
+    """The values of a source in two runs, as they are stored, or else as they may have been converted."""
+    one, other = source
+    if size == 1:
+        if raw:
+            yield _windows(one.bits(1)), _windows(other.bits(1))
+        return
+    if raw:
+        yield one.bits(size), other.bits(size)
+        return
+    yield one.bits(size).byteswap(), other.bits(size).byteswap()
+    if type_ in FLOAT_BYTES:
+        yield from zip(one.converted(type_), other.converted(type_), strict=True)
+
+
+def _numbers(pairs: Sequence[Sequence[Entry]], pool: _Pool) -> dict[int, int]:
+    """For each line, the number of arguments that are not the same in two runs and were not copied from the device."""
+    found: dict[int, int] = {}
+    differ: list[tuple[int, int, float, float]] = []
+    for place, (one, other) in enumerate(pairs):
+        for a, b in zip(one.numbers, other.numbers, strict=True):
+            if a != b and isinstance(a, int | float) and isinstance(b, int | float):
+                differ.append((one.line, place, a, b))
+            elif a != b:
+                found[one.line] = found.get(one.line, 0) + 1
+    for storage, type_, plain in (("f4", "fp32", float), ("i4", "", int)):
+        of_kind = [each for each in differ if isinstance(each[2], plain)]
+        places = np.array([each[1] for each in of_kind], np.int64)
+        with np.errstate(all="ignore"):
+            columns = np.array([each[2:] for each in of_kind], np.float64).reshape(-1, 2).T.astype(storage)
+        first, second = (np.ascontiguousarray(column).view(np.uint32) for column in columns)
+        known = (first == second) | pool.holds(first, second, 4, type_, places)
+        for (line, *_), moved in zip(of_kind, known.tolist(), strict=True):
+            found[line] = found.get(line, 0) + (not moved)
+    return found
+
+
+def _keys(one: Bits, other: Bits) -> NDArray[np.uint64]:
+    """A number for each pair of values; of 8-byte values, a hash."""
+    first, second = one.astype(np.uint64), other.astype(np.uint64)
+    if one.itemsize < 8:
+        return first << np.uint64(32) | second
+    return first * np.uint64(0x9E3779B97F4A7C15) ^ (second * np.uint64(0xC2B2AE3D27D4EB4F) >> np.uint64(7))
+
+
+def _groups(values: NDArray[np.uint8]) -> Bits:
+    """Single bytes as groups, the last one filled up with zeros."""
+    return np.pad(values, (0, -len(values) % _WORD_BYTES)).view(np.uint32)
+
+
+def _windows(values: NDArray[np.uint8]) -> Bits:
+    """Every group of adjacent bytes."""
+    if len(values) < _WORD_BYTES:
+        return np.empty(0, np.uint32)
+    windows = np.lib.stride_tricks.sliding_window_view(values, _WORD_BYTES)
+    return np.ascontiguousarray(windows).view(np.uint32).reshape(-1)
+
+
+# ---- other values -------------------------------------------------------------------------------------------------
 
 
 def _write_other_values(case: Case, source: Path, target: Path) -> None:
-    """Copy an input file, with other values."""
+    """Copy an input file, with other values in another order."""
     try:
         shutil.copyfile(source, target)
     except OSError as error:
@@ -108,7 +347,8 @@ def _write_other_values(case: Case, source: Path, target: Path) -> None:
     for layout in case.operator.input_layouts(case.shape):
         for unit in range(case.operator.units(case.shape)):
             stored = layout.stored(content, unit)
-            stored[:] = other_values(stored, layout.type, masks)
+            changed = other_values(stored, layout.type, masks)
+            stored[:] = dice.permutation(changed.reshape(-1)).reshape(stored.shape)
 
 
 def other_values(stored: NDArray[Any], type_: NumberType, masks: NDArray[np.int64]) -> NDArray[Any]:

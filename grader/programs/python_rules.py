@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterator
 
 MODULES = frozenset(
-    {"__future__", "argparse", "array", "bisect", "collections", "collections.abc", "contextlib", "copy",
+    {"__future__", "abc", "argparse", "array", "bisect", "collections", "collections.abc", "contextlib", "copy",
      "dataclasses", "device_arrays", "enum", "fractions", "functools", "heapq", "io", "itertools", "math", "numbers",
      "numpy", "operator", "pathlib", "random", "statistics", "string", "struct", "sys", "textwrap", "time", "triton",
      "triton.language", "triton.language.extra", "triton.language.extra.cuda", "triton.language.extra.libdevice",
@@ -42,7 +42,7 @@ _LEAVES_TRITON = frozenset(
 )  # fmt: skip
 _BY_TEXT = frozenset(
     {"attrgetter", "methodcaller", "Formatter", "vformat", "get_field", "get_type_hints", "ForwardRef",
-     "singledispatch", "singledispatchmethod", "update_wrapper"}
+     "singledispatch", "singledispatchmethod", "update_wrapper", "redirect_stdout", "redirect_stderr"}
 )  # fmt: skip
 _ATTRIBUTES = {
     **dict.fromkeys(("ctypes", "ctypeslib", "f2py", "distutils"), "reaches beyond numpy's arrays"),
@@ -50,6 +50,7 @@ _ATTRIBUTES = {
     **dict.fromkeys(_BY_TEXT, "looks up attributes by text"),
     **dict.fromkeys(("system", "popen", "Popen", "fork", "posix_spawn"), "starts other programs"),
     **dict.fromkeys(_LEAVES_TRITON, "changes or bypasses Triton"),
+    **dict.fromkeys(("clock", "globaltimer"), "reads a clock in a kernel"),
     **dict.fromkeys(("allow_pickle", "load", "fromfunction"), "runs code from data"),
     **dict.fromkeys(
         ("f_back", "f_globals", "f_locals", "f_builtins", "gi_frame", "cr_frame", "ag_frame", "tb_frame", "tb_next"),
@@ -65,6 +66,13 @@ _ALLOWED_DUNDERS = frozenset(
     {"__name__", "__file__", "__doc__", "__init__", "__call__", "__enter__", "__exit__", "__post_init__", "__len__",
      "__getitem__", "__iter__", "__next__", "__repr__", "__str__", "__eq__", "__hash__"}
 )  # fmt: skip
+_OPERATORS = frozenset(
+    {"__abs__", "__add__", "__bool__", "__contains__", "__delitem__", "__float__", "__floordiv__", "__ge__", "__gt__",
+     "__iadd__", "__imul__", "__index__", "__int__", "__isub__", "__le__", "__lt__", "__matmul__", "__mod__", "__mul__",
+     "__ne__", "__neg__", "__pow__", "__radd__", "__reversed__", "__rmul__", "__rsub__", "__rtruediv__",
+     "__setitem__", "__sub__", "__truediv__"}
+)  # fmt: skip
+"""Operators that a program's classes may define."""
 _OF_TRITON = frozenset({"JITFunction", "cache_hook", "fn", "pre_run_hooks", "run"})
 """Attributes of Triton's objects; changing one changes how kernels run."""
 _WHOLE_MODULES = frozenset(
@@ -79,6 +87,7 @@ _LIBRARY_KERNEL = re.compile(
 """Names of libraries' kernels. If a submission defined a function with such a name, the library's kernel would pass for
 the submission's own."""
 _NUMPY_LOADERS = frozenset({"allow_pickle", "load", "fromfunction"})
+_CLOCKS = re.compile(r"globaltimer|%clock")
 _PRIVATE = re.compile(r"(?!_experimental|__.*__$)_.*")
 """Names that are internal to a module. `_is_dunder` finds those like `__dict__`."""
 
@@ -175,6 +184,14 @@ def _judged(
                         yield node.lineno, f"uses numpy.{alias.name}", _BEYOND_ARRAYS
         case ast.Name(id=name) if name in _BUILT_INS or _is_dunder(name):
             yield node.lineno, f"uses {name}", _OWN_CODE
+        case ast.FunctionDef(name=name) if _is_dunder(name) and name not in _OPERATORS:
+            yield node.lineno, f"defines {name}", "it gives access to Python's internals"
+        case ast.Constant(value=str(text)) if _is_dunder(text) and text != "__main__":
+            yield node.lineno, f"has the text {text}", "it is a name of Python's internals"
+        case ast.Constant(value=str(text)) if _CLOCKS.search(text):
+            yield node.lineno, "reads a clock in a kernel", "a kernel's work must not depend on time"
+        case ast.Call(func=ast.Name(id="type")) if len(node.args) + len(node.keywords) != 1:
+            yield node.lineno, "makes a class by calling type", _OWN_CODE
         case ast.FunctionDef(name=name) if name in kernels and _LIBRARY_KERNEL.match(name):
             yield node.lineno, f"defines {name}", "libraries' kernels have such names; give it another name"
         case ast.Attribute(value=value, attr=name):
@@ -188,6 +205,8 @@ def _judged(
                 yield node.lineno, f"uses {ast.unparse(node)}", _BEYOND_ARRAYS
             if _PRIVATE.fullmatch(name) and _root(value) in imported:
                 yield node.lineno, f"uses {name}", "it is internal to a module"
+        case ast.MatchClass(patterns=patterns) if patterns and not _is_built_in(node.cls):
+            yield node.cls.lineno, "matches parts of objects by their places", "name them, as in Point(x=x)"
         case ast.MatchClass(kwd_attrs=names):
             for name in names:
                 yield from _attribute(node.cls.lineno, "", name)
@@ -223,6 +242,10 @@ def _attribute(line: int, module: str, name: str) -> Iterator[Broken]:
 
 def _is_dunder(name: str) -> bool:
     return name.startswith("__") and name.endswith("__") and name not in _ALLOWED_DUNDERS
+
+
+def _is_built_in(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in ("bool", "bytes", "dict", "float", "int", "list", "str", "tuple")
 
 
 def _runs_kernels(tree: ast.AST) -> bool:

@@ -10,12 +10,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from grader import sandbox
 from grader.base.errors import MachineFault
 from grader.course.assignment import Limits
 from grader.programs.engine import Engine, python_program
 from grader.programs.trace import MAX_FILE_BYTES, Trace, read_received
+from grader.python import layout
 from grader.sandbox import memory_share
 from grader.sandbox.scratch import claim_name, scratch_folder
 from grader.sandbox.streams import Receiver
@@ -53,14 +55,34 @@ class Run:
     own."""
 
 
+@dataclass(frozen=True)
+class Recording:
+    """An open file for the record of a Python program's copies and launches, and the seed of its random numbers."""
+
+    file: IO[bytes]
+    seed: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {layout.RECORD_VARIABLE: str(self.file.fileno()), layout.SEED_VARIABLE: self.seed}
+
+
 @contextlib.contextmanager
 def run_program(
-    engine: Engine, program: Path, input_file: Path, *, output_bytes: int, wall_s: float, limits: Limits
+    engine: Engine,
+    program: Path,
+    input_file: Path,
+    *,
+    output_bytes: int,
+    wall_s: float,
+    limits: Limits,
+    recording: Recording | None = None,
 ) -> Iterator[Run]:
     """Run `program INPUT OUTPUT` in an empty folder that is removed afterwards, so no output can be stale.
 
     The input has a random name, and the program sees no other file next to it. `output_bytes` is the exact size of a
-    correct output, `wall_s` the time limit. Raises MachineFault if the machine has no room for the run.
+    correct output, `wall_s` the time limit. `recording` asks a Python program for a record of what it copies. Raises
+    MachineFault if the machine has no room for the run.
     """
     with scratch_folder("run", linger=True) as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
         work = folder / "run" / "work"  # /tmp is writable in the sandbox, but the job's .. and ../.. must not be
@@ -72,10 +94,10 @@ def run_program(
         job = sandbox.Job(
             command=launch.command,
             folder=work,
-            environment={**launch.environment, **limit},
+            environment={**launch.environment, **limit, **(recording.environment if recording else {})},
             readable=(own, lent, *launch.readable),
             devices=launch.devices,
-            descriptors=(receiver.descriptor,),
+            descriptors=(receiver.descriptor, *((recording.file.fileno(),) if recording else ())),
             changes_modes=False,
             # On the emulator, which measures no times, the program starts addr2line.
             starts_processes=launch.starts_processes or not engine.measures_time,
@@ -88,7 +110,7 @@ def run_program(
                 wall_s=wall_s,
                 memory_bytes=memory_share.of_a_program(limits.memory_bytes),
                 processes=limits.processes,
-                file_bytes=output_bytes + _SLACK_BYTES if launch.file_sizes_limited else None,
+                file_bytes=(output_bytes + _SLACK_BYTES if launch.file_sizes_limited and recording is None else None),
                 folder_bytes=2 * (output_bytes + _SLACK_BYTES),
                 kept_output_bytes=limits.stdout_bytes,
             ),

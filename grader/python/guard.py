@@ -32,12 +32,13 @@ _CHANGES = {
 """Audit events that change files, with the number of paths among their arguments."""
 
 
-_ended: list[bool] = []
+_ended: list[str] = []
 
 
-def stop_writing() -> None:
-    """The program has ended. What Python still runs of it, such as finalizers, may change no file."""
-    _ended.append(True)
+def stop_writing(*, everything: bool = False) -> None:
+    """The program has ended. What Python still runs of it, such as finalizers, may change no file; with `everything`,
+    nobody opens a file for writing or renames one any more."""
+    _ended.append("everything" if everything else "program")
 
 
 def watch_files(opened: Callable[[str], None], kept: Sequence[Path]) -> None:
@@ -63,10 +64,11 @@ def watch_files(opened: Callable[[str], None], kept: Sequence[Path]) -> None:
         elif event in _CHANGES:
             for name in arguments[: _CHANGES[event]]:
                 if not isinstance(name, int):
-                    protect(os.path.realpath(os.fsdecode(name)))
+                    protect(os.path.realpath(os.fsdecode(name)), event_changes=event == "os.rename")
 
-    def protect(path: str) -> None:
-        if (_ended or f"{path}{os.sep}".startswith(folders)) and _is_the_programs_doing():
+    def protect(path: str, *, event_changes: bool = True) -> None:
+        sealed = "everything" in _ended and event_changes
+        if sealed or ((_ended or f"{path}{os.sep}".startswith(folders)) and _is_the_programs_doing()):
             raise PermissionError(f"a program may not change {path}")
 
     sys.addaudithook(watch)

@@ -12,6 +12,7 @@ import contextlib
 import importlib.abc
 import json
 import os
+import random
 import runpy
 import sys
 import tempfile
@@ -19,7 +20,9 @@ import traceback
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import triton
 from triton.backends import Backend, backends
 from triton.backends.nvidia.compiler import CUDABackend
@@ -27,10 +30,21 @@ from triton.compiler.errors import CompilationError
 from triton.runtime import cache, driver
 
 from grader.python import library, provenance
+from grader.python.arrays import seal
 from grader.python.backend import EmulatorBackend, make_cubin
 from grader.python.driver import CompilingDriver, EmulatorDriver, GpuDriver
 from grader.python.guard import stop_writing, watch_files
-from grader.python.layout import CACHE, CACHE_VARIABLE, ENGINE_VARIABLE, KERNELS, MAIN, SOURCE, TRACE_VARIABLE
+from grader.python.layout import (
+    CACHE,
+    CACHE_VARIABLE,
+    ENGINE_VARIABLE,
+    KERNELS,
+    MAIN,
+    RECORD_VARIABLE,
+    SEED_VARIABLE,
+    SOURCE,
+    TRACE_VARIABLE,
+)
 
 _MODULES = Path(__file__).parent / "modules"
 """The folder of modules that a submission can import in addition to installed packages."""
@@ -55,6 +69,7 @@ def start(package: str, arguments: Sequence[str]) -> int:
         if not _imports_torch(main):
             sys.meta_path.insert(0, _WithoutTorch())
         _take_over(engine)
+        seal()
         watch_files(_note_opened, (folder, Path(os.environ["TRITON_CACHE_DIR"])))
         if not engine.startswith("compile"):
             if len(arguments) == 2:
@@ -105,6 +120,14 @@ def _relocate(cache: Path) -> None:
 def _take_over(engine: str) -> None:
     """Replace Triton's driver for NVIDIA GPUs, and on the emulator its compiler too, by ours."""
     CUDABackend.make_cubin = make_cubin
+    add_stages = CUDABackend.add_stages
+
+    def add_stages_and_tell(*arguments: Any) -> Any:
+        if provenance.follower is not None:
+            provenance.follower.compiling()
+        return add_stages(*arguments)
+
+    CUDABackend.add_stages = add_stages_and_tell
     cache.triton_key = lambda: triton.__version__  # Triton would hash all its files, longer than most runs
     kind, _, architecture = engine.partition(":")
     if kind != "cuda" and not architecture:
@@ -123,11 +146,35 @@ def _note_opened(path: str) -> None:
 def _followed(main: Path, arguments: Sequence[str]) -> int:
     """Run the program, and add to the trace where its output's values come from."""
     input_file, output_file = (Path(os.path.realpath(name)) for name in arguments)
-    follower = provenance.follower = provenance.Follower(input_file, output_file, lambda: library.program_line()[1])
+    record = os.environ.get(RECORD_VARIABLE)
+    if record:
+        _seed(os.environ[SEED_VARIABLE])
+    follower = provenance.Follower(
+        input_file, output_file, lambda: library.program_line()[1], int(record) if record else None
+    )
+    follower.chooses = os.environ[ENGINE_VARIABLE] == "cuda" and "autotune" in main.read_text()
+    provenance.follower = follower
     code = _run(main, arguments)
     stop_writing()
-    _add_to_trace(follower.report())
+    with contextlib.suppress(OSError):  # without the event, the run is doubted
+        _add_to_trace(follower.report())
+    stop_writing(everything=True)
     return code
+
+
+def _seed(seed: str) -> None:
+    """Let the program draw the same random numbers in every run with this seed."""
+    dice = random.Random(seed)
+    randbits = dice.getrandbits
+    random.seed(dice.getrandbits(64))
+    np.random.seed(dice.getrandbits(32))
+    np.random.bit_generator.randbits = lambda bits: randbits(bits)  # type: ignore[attr-defined]
+    original = random.Random.seed
+
+    def seeded(self: random.Random, a: Any = None, version: int = 2) -> None:
+        original(self, randbits(64) if a is None else a, version)
+
+    random.Random.seed = seeded  # type: ignore[method-assign]
 
 
 def _add_to_trace(event: dict[str, object]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from grader.python import gpu, library, provenance
-from grader.python.arrays import empty, place, zeros
+from grader.python.arrays import Final, empty, place, zeros
 
 _WARP = 32
 _SCALARS: dict[str, Any] = {
@@ -19,10 +20,7 @@ _SCALARS: dict[str, Any] = {
 }  # fmt: skip
 
 
-_PLAIN = (bool, int, float, str, type(None))
-
-
-class Launcher:
+class Launcher(metaclass=Final):
     """Launches one compiled kernel. Each engine's subclass defines `_launch`."""
 
     def __init__(self, source: Any, metadata: Any) -> None:
@@ -36,9 +34,8 @@ class Launcher:
     ) -> None:  # fmt: skip
         if enter is not None:
             enter(metadata)
+        x, y, z = (ctypes.c_int64(number).value for number in (x, y, z))  # plain ints, whatever their class says
         if x * y * z > 0:
-            if provenance.follower is not None:
-                provenance.follower.launched(self._numbers(x, y, z, values))
             self._launch(kernel, (x, y, z), stream, values)
         if leave is not None:
             leave(metadata)
@@ -46,15 +43,14 @@ class Launcher:
     def _launch(self, kernel: Any, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
         raise NotImplementedError
 
-    _chooses_constants = False
-    """Whether autotune chooses constants and grids by times, which differ from run to run."""
-
-    def _numbers(self, x: int, y: int, z: int, values: Sequence[Any]) -> Iterator[object]:
-        """What a launch can tell a kernel: its name, its grid, and its arguments, with places for pointers."""
-        yield self._metadata.name
-        if not self._chooses_constants:
-            yield from (x, y, z)
-        yield from _plain(self._types, values, constants=not self._chooses_constants)
+    def _follow(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        """Note what a launch tells its kernel: its grid, its arguments, and by the kernel's hash its constants.
+        Autotune chooses constants and grids by times, which differ from run to run."""
+        if (follower := provenance.follower) is None:
+            return
+        chosen = () if follower.chooses else (self._metadata.hash, *grid)
+        numbers = (place(each.value or 0) if isinstance(each, ctypes.c_void_p) else (each.value,) for each in arguments)
+        follower.launched((self._metadata.name, *chosen, *itertools.chain.from_iterable(numbers)))
 
     @property
     def _threads(self) -> int:
@@ -72,16 +68,16 @@ class EmulatorLauncher(Launcher):
         with _lent(_tensors(values)):
             scratch = [zeros((size,), "uint8") if size else None for size in self._scratch_bytes(grid)]
             arguments = [*_arguments(self._types, values), *map(_pointer, scratch)]
+            self._follow(grid, arguments)
             library.launch(kernel, grid, self._threads, self._metadata.shared, stream, arguments)
             library.synchronize()
 
 
 class GpuLauncher(Launcher):
-    _chooses_constants = True
-
     def _launch(self, kernel: gpu.Kernel, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
         scratch = [empty((size,), "uint8") if size else None for size in self._scratch_bytes(grid)]
         arguments = [*_arguments(self._types, values), *map(_pointer, scratch)]
+        self._follow(grid, arguments)
         gpu.launch(
             kernel,
             grid,
@@ -97,20 +93,6 @@ class GpuLauncher(Launcher):
 class NoLauncher(Launcher):
     def __call__(self, *values: Any) -> None:
         """Do nothing: Triton compiled the kernel before this call, which is all that the build step needs."""
-
-
-def _plain(types: Sequence[Any], values: Sequence[Any], *, constants: bool) -> Iterator[object]:
-    for kind, value in zip(types, values, strict=True):
-        if isinstance(value, tuple):
-            kinds = kind if isinstance(kind, tuple) else (kind,) * len(value)
-            yield from _plain(kinds, value, constants=constants)
-        elif kind == "constexpr":
-            if constants or isinstance(value, float):
-                yield value if isinstance(value, _PLAIN) else type(value).__name__
-        elif kind.startswith("*"):
-            yield from place(value)
-        else:
-            yield value.item() if hasattr(value, "item") else value
 
 
 def _pointer(array: Any) -> ctypes.c_void_p:

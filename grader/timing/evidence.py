@@ -200,13 +200,6 @@ def too_many(found: Provenance, case: Case) -> bool:
     return max(kind.count for kind in kinds) > min(FEW_VALUES, rows)
 
 
-def computed(found: Provenance, other: Provenance) -> list[str]:
-    """The kinds of values that the processor computed, from runs on two inputs with other values: neither these values
-    nor their places are the same in both runs."""
-    pairs = {kind: (getattr(found, kind), getattr(other, kind)) for kind in ("written", "uploads", "arguments")}
-    return [kind for kind, (one, two) in pairs.items() if one.values != two.values and one.places != two.places]
-
-
 def _of_others(trace: Trace, own: frozenset[str]) -> str:
     """A sentence on the kernels that a Python program launched but does not define; '' if these only fill or copy
     arrays."""

@@ -29,10 +29,12 @@ from grader.programs.engine import Engine
 from grader.programs.run import Run, run_program
 from grader.programs.trace import Provenance
 from grader.sandbox.scratch import scratch_folder
-from grader.timing.evidence import Outside, computed, doubts, hidden_work, tells_runs_apart, too_many, witness_of
+from grader.timing.evidence import FEW_VALUES, Outside, doubts, hidden_work, tells_runs_apart, too_many, witness_of
 from grader.timing.fresh_inputs import Answer, FreshInput
 from grader.timing.stopping import Interval, agree, decide, mean_interval, median_interval, outliers
 
+SIMILAR = 1.25
+"""A timed run may have this many times as many values as the graded run that did not simply move. Chosen."""
 UseOfRun = Literal["counted", "warm-up", "throttled"]
 
 
@@ -104,7 +106,11 @@ def timed(run: Run, state: GpuState | None) -> TimedRun | str:
 
 
 def _computes(found: Provenance | None, graded: Provenance | None, case: Case) -> bool:
-    return found is not None and graded is not None and too_many(found, case) and bool(computed(found, graded))
+    """Whether a timed run has more values than the graded run that did not simply move."""
+    if found is None or graded is None or not too_many(found, case):
+        return False
+    pairs = ((found.uploads, graded.uploads), (found.arguments, graded.arguments), (found.written, graded.written))
+    return any(one.count > SIMILAR * other.count + FEW_VALUES for one, other in pairs)
 
 
 def repeat(

@@ -71,7 +71,7 @@ using MemsetRecord = CUpti_ActivityMemset4;
 
 constexpr size_t kActivityBufferBytes = size_t(8) << 20;    // about 40,000 kernels
 constexpr size_t kActivityBufferAlignment = 8;              // ACTIVITY_RECORD_ALIGNMENT of CUPTI's samples
-constexpr size_t kWriteBytes = size_t(256) << 10;
+constexpr size_t kWriteBytes = size_t(16) << 10;            // one packet of the socket, so that lines of others never mix in
 constexpr uint32_t kFlushPeriodMs = 1000;
 constexpr int kMaxApiErrors = 1000;    // a program may poll a failing call forever
 

@@ -136,15 +136,11 @@ class BranchEvent:
 
 @dataclass(frozen=True, slots=True)
 class Unexplained:
-    """Values of one kind that a Python program did not just move: how many, the line that most of them come from (0 if
-    that is unknown), how many are in arrays too large to follow, and hashes of these arrays' values and of the places
-    where they were found."""
+    """Values of one kind that a Python program did not just move: how many, and the line that most of them come from (0
+    if that is unknown)."""
 
     count: int
     line: int
-    unfollowed: int
-    values: str
-    places: str
 
 
 @dataclass(frozen=True, slots=True)

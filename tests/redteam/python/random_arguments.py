@@ -1,5 +1,5 @@
 # Computes with numpy, and gives its kernels random numbers, so that no two runs of it are alike.
-# expect: passed; flagged; on s03
+# expect: runtime_error; on s03
 import random
 
 
