@@ -95,9 +95,9 @@ def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expect
         )
         cause, steps = by_rounding(operator, shape, number, samples)
         return Diagnosis("", *((cause, steps, True) if cause else LOST_PRECISION))
-    if check.values < FEWEST_VALUES:
-        return Diagnosis()
     number, errors = next((i, e) for i, e in enumerate(check.errors) if e.wrong)
+    if check.values < FEWEST_VALUES and errors.zeros != errors.wrong:
+        return Diagnosis()
     tensors = which_tensors(check.errors)
     if check.nan == check.values:
         cause = (
