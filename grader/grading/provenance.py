@@ -157,13 +157,17 @@ def read_record(file: IO[bytes]) -> list[Entry] | None:
         while left > 0:
             text = file.readline(_MOST_HEADING)
             heading = json.loads(text)
-            size, count = int(heading["size"]), int(heading["bytes"])
+            size, count, type_ = int(heading["size"]), int(heading["bytes"]), str(heading["type"])
             left -= len(text) + count
-            if size not in (1, 2, 4, 8) or count < 0 or left < 0:
+            if size not in (1, 2, 4, 8) or count < 0 or count % size or left < 0:
+                return None
+            if heading["kind"] == "downloads" and FLOAT_BYTES.get(type_, size) != size:
                 return None
             values = np.frombuffer(file.read(count), np.uint8)
             numbers = tuple(heading["numbers"])
-            found.append(Entry(str(heading["kind"]), str(heading["type"]), size, values, numbers, int(heading["line"])))
+            if any(isinstance(number, int) and abs(number) >= 1 << 64 for number in numbers):
+                return None
+            found.append(Entry(str(heading["kind"]), type_, size, values, numbers, int(heading["line"])))
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return found

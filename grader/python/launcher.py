@@ -48,7 +48,7 @@ class Launcher(metaclass=Final):
         Autotune chooses constants and grids by times, which differ from run to run."""
         if (follower := provenance.follower) is None:
             return
-        chosen = () if follower.chooses else (self._metadata.hash, *grid)
+        chosen = () if follower.chooses else (getattr(self._metadata, "hash", ""), *grid)
         numbers = (place(each.value or 0) if isinstance(each, ctypes.c_void_p) else (each.value,) for each in arguments)
         follower.launched((self._metadata.name, *chosen, *itertools.chain.from_iterable(numbers)))
 
