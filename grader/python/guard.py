@@ -2,7 +2,7 @@
 (PEP 578), which no program can remove.
 
 The rules for a program's text forbid this too, but a path can be made up at run time. Python's own modules and Triton
-may open such files. They are told apart by the frames between the program's code and the call.
+may open such files: the frames between the program's code and the call show who does.
 """
 
 from __future__ import annotations

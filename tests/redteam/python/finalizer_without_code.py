@@ -1,4 +1,4 @@
-# Overwrites its output from a finalizer that is no code of its own.
+# Overwrites its output from a finalizer without any code of its own.
 # expect: runtime_error | no_output | wrong_answer; on s03,s06; refused
 import sys
 
