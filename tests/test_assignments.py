@@ -12,6 +12,7 @@ import json
 import os
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -225,8 +226,20 @@ def test_the_template_compiles_and_fails_every_test_politely(name: str, tmp_path
 @pytest.mark.parametrize("path", [path for name in WITH_WRONGS for path in wrongs(name)], ids=shown)
 def test_a_wrong_solution_says_what_the_grader_must_find(path: Path) -> None:
     head = path.read_text(encoding="utf-8").splitlines()
-    assert head[0].startswith("// ") and SAYS.fullmatch(head[1])
+    said = SAYS.fullmatch(head[1])
+    assert head[0].startswith("// ") and said
     assert sum(1 for line in head if line.startswith('#include "')) == 1
+    part = len(said[1]) * 3 // 5  # the rest may be a name or a number that the grader puts in
+    parts = [said[1][at : at + part] for at in range(len(said[1]) - part + 1)]
+    assert any(each in texts_of_the_grader() for each in parts), "the grader says nothing like that"
+
+
+@cache
+def texts_of_the_grader() -> str:
+    """All its constant strings, such as the parts of its messages."""
+    trees = [ast.parse(path.read_bytes()) for path in (ROOT / "grader").rglob("*.py")]
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    return "\0".join(node.value for node in nodes if isinstance(node.value, str))
 
 
 @pytest.mark.parametrize("path", WRONGS, ids=shown)

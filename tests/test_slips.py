@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from pathlib import Path
 
 import pytest
 
@@ -113,9 +115,25 @@ def test_a_copy_before_the_launch_is_found() -> None:
 
 
 def test_right_programs_have_no_slips() -> None:
-    programs = [*(ROOT / "reference").glob("*/*.cu"), *(ROOT / "tests/honest/programs").glob("*.cu")]
+    programs = [*(ROOT / "reference").glob("*/*.cu"), *(ROOT / "tests/honest").glob("*/*.cu")]
     assert len(programs) > 50
-    assert {path.name: slip for path in programs if (slip := slip_in(path.read_text(encoding="utf-8")))} == {}
+    assert {path.name: slip for path in programs if (slip := find_slip(with_headers(path), "all"))} == {}
+
+
+def test_the_mistakes_of_wrong_programs_are_not_mistaken_for_slips() -> None:
+    programs = (ROOT / "reference").glob("*/wrong/*.cu")
+    found = {path.stem for path in programs if find_slip(with_headers(path), "all")}
+    assert found == {"max_starts_at_infinity"}
+
+
+def with_headers(path: Path) -> list[tuple[str, bytes]]:
+    """A program's files, as they are submitted."""
+    found, left = dict[Path, bytes](), [path]
+    while left:
+        if (file := left.pop()).is_file() and file not in found:
+            found[file] = file.read_bytes()
+            left += [(file.parent / name).resolve() for name in re.findall(r'#include "(.+)"', file.read_text())]
+    return [(file.name, content) for file, content in found.items()]
 
 
 def test_a_source_made_to_take_hours_is_searched_once_for_all_tests(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from grader.checking.samples import F32, F64, FEWEST_ERRORS, Sample, distance
+from grader.checking.samples import CLOSE, F32, F64, FEWEST_ERRORS, Sample, distance
 from grader.checking.wrong_places import TILES, listed
 from grader.operators import Alternate, Operator, Shape
 from grader.operators.base import Step
@@ -116,9 +116,10 @@ def misplaced(operator: Operator, samples: list[Sample]) -> Explanation:
     several = all(min(s.expected.shape) > 1 for s in samples)  # the transpose of a single row is the same
     if several and all(distance(s.got.reshape(-1), s.expected.T.reshape(-1), s.near) <= 1 for s in samples):
         return "The output is the right one transposed: it must be row-major, row after row.", ("store",)
-    if shift := _row_moves(samples):
+    far = any(distance(s.got[s.rows], s.expected[s.rows], s.near) > CLOSE for s in samples)
+    if far and (shift := _row_moves(samples)):
         return shift, ("load_q",) if "(number mod" in shift else ("row",)
-    if _columns_move(samples):
+    if far and _columns_move(samples):
         return (
             "The wrong columns hold the right values of other columns: look at how threads are mapped to columns, when "
             "they read and when they write."

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from grader.base.errors import UsageError
 from grader.checking.causes import LOST_PRECISION, NOTHING, Explanation, by_alternates, by_rounding, constant, misplaced
 from grader.checking.check import Check
-from grader.checking.samples import Sample, draw_samples
+from grader.checking.samples import CLOSE, Sample, draw_samples
 from grader.checking.scan import TensorErrors
 from grader.checking.wrong_places import where_nan, where_wrong, which_tensors
 from grader.operators import Operator, Shape
@@ -166,7 +166,7 @@ def _cause(
         cause, steps = explain(samples)
         if cause:
             return Diagnosis(cause=cause, steps=steps, matched=explain not in (constant, last))
-    if finite is not None and finite < 20 * errors.limit.largest:
+    if finite is not None and finite < CLOSE * errors.limit.largest:
         sentence, steps = LOST_PRECISION
         return Diagnosis(cause=f"The largest error is {finite:.2g}. {sentence}", steps=steps)
     if _only_first_lane_right(errors):

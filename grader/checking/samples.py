@@ -122,6 +122,10 @@ def _wrong_rows(got: F32, expected: F32, tolerance: float) -> NDArray[np.intp]:
     return np.flatnonzero(~(off <= tolerance))
 
 
+CLOSE = 20
+"""Values whose errors are less than so many times the allowed one lost precision; they are not other values."""
+
+
 def distance(got: F32, alternate: F32 | F64, near: Nearness) -> float:
     """The largest difference, as a multiple of the allowed one; 1 or less is a match. An infinite value matches one
     beyond float32's range."""

@@ -84,10 +84,21 @@ def added(line: Line) -> str:
     found = assignment(line)
     if found is None:
         return ""
-    name, _, sign, value = found.groups()
-    again = re.search(rf"\b{re.escape(name)}\b", value) is not None
+    name, _, sign, rest = found.groups()
+    value = _expression(rest)
+    again = re.search(rf"(?<!\.)(?<!->)\b{re.escape(name)}\b", value) is not None
     plus = "+" in re.sub(r"\[[^\]]*\]", "", value)
     return value if sign == "+=" or (sign == "=" and again and (plus or _FUSED.search(value))) else ""
+
+
+def _expression(code: str) -> str:
+    """The expression with which `code` begins: all before a comma or semicolon outside parentheses and braces."""
+    depth = 0
+    for place, character in enumerate(code):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(character, 0)
+        if depth < 0 or (depth == 0 and character in ",;"):
+            return code[:place]
+    return code
 
 
 def is_around(loop: Line, last: int, line: Line) -> bool:

@@ -12,28 +12,51 @@ from typing import Any
 import pytest
 
 from grader.course.assignment import load_assignment
+from grader.programs.engine import python_program
 from grader.programs.engine.cuda import CudaEngine
 from tests.support.assignments import SAYS, WITH_WRONGS, assignment_of, models, shown, template, wrongs
 from tests.support.command_line import grader
+from tests.support.course import ROOT
 
-MODELS = [path for name in WITH_WRONGS for path in models(name)]
-WRONGS = [path for name in WITH_WRONGS for path in wrongs(name)]
+in_triton = pytest.mark.skipif(not python_program.triton_version(), reason=python_program.INSTALL)
+MODELS: list[Any] = [(path, name) for name in WITH_WRONGS for path in models(name)]
+MODELS += [
+    pytest.param(path, name, marks=in_triton)
+    for path in sorted(ROOT.glob("reference/*/*.py"))
+    for name in (assignment_of(path), *(["half_backward"] if path.stem == "flash" else []))
+]
+WRONGS: list[Any] = [path for name in WITH_WRONGS for path in wrongs(name)]
+WRONGS += [
+    pytest.param(path, marks=in_triton)
+    for path in sorted(ROOT.glob("reference/*/wrong/*.py"))
+    if SAYS.search(path.read_text())
+]
+TEMPLATES: list[Any] = [(template(name), name) for name in WITH_WRONGS]
+TEMPLATES += [
+    pytest.param(path.with_suffix(".py"), name, marks=in_triton)
+    for path, name in TEMPLATES
+    if path.with_suffix(".py").exists()
+]
 
 
-def graded(path: Path, tmp_path: Path, tests: str) -> dict[str, Any]:
+def graded(path: Path, name: str, tmp_path: Path, tests: str) -> dict[str, Any]:
     record = tmp_path / "record.json"
-    said = grader(
-        "grade", path, "--assignment", assignment_of(path), "--engine", "cuda", "--tests", tests, "--json", record
-    )
+    said = grader("grade", path, "--assignment", name, "--engine", "cuda", "--tests", tests, "--json", record)
     assert said.code == 0, said.err
     content: dict[str, Any] = json.loads(record.read_text())
     return content
 
 
+def named(value: Path | str) -> str:
+    return value if isinstance(value, str) else shown(value)
+
+
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("path", MODELS, ids=shown)
-def test_a_model_solution_passes_everything_and_is_timed(path: Path, tmp_path: Path, gpu: CudaEngine) -> None:
-    record = graded(path, tmp_path, "all,public")
+@pytest.mark.parametrize(("path", "name"), MODELS, ids=named)
+def test_a_model_solution_passes_everything_and_is_timed(
+    path: Path, name: str, tmp_path: Path, gpu: CudaEngine
+) -> None:
+    record = graded(path, name, tmp_path, "all,public")
     for test in record["tests"]:
         assert test["verdict"] == "passed", f"{test['name']}: {test['reason']}"
         assert test["timing_refused"] == "" and test["flags"] == []
@@ -46,15 +69,15 @@ def test_a_model_solution_passes_everything_and_is_timed(path: Path, tmp_path: P
 def test_phases_are_timed_and_sum_to_the_whole(name: str, tmp_path: Path, gpu: CudaEngine) -> None:
     phases = [phase.name for phase in load_assignment(name).phases]
     for path in models(name):
-        for test in graded(path, tmp_path, "public")["tests"]:
+        for test in graded(path, name, tmp_path, "public")["tests"]:
             assert list(test["phases_ms"]) == phases  # and no `other`
             assert all(time > 0 for time in test["phases_ms"].values())
             assert sum(test["phases_ms"].values()) == pytest.approx(test["gpu_ms"], rel=0.5)
 
 
-@pytest.mark.parametrize("name", WITH_WRONGS)
-def test_the_template_fails_every_test_politely(name: str, tmp_path: Path, gpu: CudaEngine) -> None:
-    record = graded(template(name), tmp_path, "public")
+@pytest.mark.parametrize(("path", "name"), TEMPLATES, ids=named)
+def test_the_template_fails_every_test_politely(path: Path, name: str, tmp_path: Path, gpu: CudaEngine) -> None:
+    record = graded(path, name, tmp_path, "public")
     assert {test["verdict"] for test in record["tests"]} == {"wrong_answer"}
     assert all("exactly 0" in test["reason"] for test in record["tests"])
 
@@ -63,6 +86,7 @@ def test_the_template_fails_every_test_politely(name: str, tmp_path: Path, gpu: 
 def test_a_wrong_solution_is_refused_with_its_cause(path: Path, tmp_path: Path, gpu: CudaEngine) -> None:
     said = SAYS.search(path.read_text(encoding="utf-8"))
     assert said is not None
-    failed = [test for test in graded(path, tmp_path, "public")["tests"] if test["verdict"] != "passed"]
+    tests = graded(path, assignment_of(path), tmp_path, "public")["tests"]
+    failed = [test for test in tests if test["verdict"] != "passed"]
     explained = [test for test in failed if said[1] in test["reason"]]
     assert failed and 2 * len(explained) > len(failed), [test["reason"] for test in failed]

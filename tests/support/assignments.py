@@ -9,7 +9,7 @@ from grader.course.assignment import assignment_names, load_assignment
 from tests.support.course import ROOT
 
 NAMES = assignment_names()
-SAYS = re.compile(r"^// expect: wrong_answer on most: (.+)$", re.MULTILINE)
+SAYS = re.compile(r"^(?://|#) expect: wrong_answer on most: (.+)$", re.MULTILINE)
 
 
 def assignment_of(path: Path) -> str:

@@ -55,7 +55,7 @@ _MASKS: tuple[tuple[str, str, Sees, Unless], ...] = (
     ),
     (
         "causal_mask_one_too_early",
-        "a causal mask that is off by one: query i also sees key i + Nk − Nq itself.",
+        "a causal mask that is off by one: query i must also see key i + Nk − Nq.",
         shifted(end=-1),
         lambda p: not p.causal,
     ),
@@ -67,7 +67,7 @@ _MASKS: tuple[tuple[str, str, Sees, Unless], ...] = (
     ),
     (
         "window_exclusive",
-        "a window that is one key too narrow: query i also sees key i + Nk − Nq − window.",
+        "a window that is one key too narrow: query i must also see key i + Nk − Nq − window.",
         shifted(first=1),
         lambda p: p.window < 0,
     ),

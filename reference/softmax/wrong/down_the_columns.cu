@@ -1,5 +1,5 @@
 // The softmax of every column.
-// expect: wrong_answer on most: maximum and sum belong to a row
+// expect: wrong_answer on most: a softmax of every column
 #define ROW_STEP 1
 #define COLUMN_STEP columns
 #define LENGTH rows
