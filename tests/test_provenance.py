@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -19,12 +20,13 @@ from numpy.typing import NDArray
 from grader.course.assignment import load_assignment
 from grader.course.testcase import load_suite
 from grader.grading import provenance
-from grader.grading.provenance import other_values, read_record, unexplained
+from grader.grading.provenance import Entry, first_run, other_values, read_record, unexplained
 from grader.operators.number_types import BF16, E4M3, E5M2, F16, F32_TYPE, NumberType
-from grader.programs.run import Recording
+from grader.programs.run import Recording, open_recording
 from grader.programs.submission import read_submission
 from grader.programs.trace import Provenance, Trace, Unexplained
-from grader.python.provenance import Follower
+from grader.python import provenance as python_provenance
+from grader.python.provenance import CUT, Follower
 from grader.timing.evidence import too_many
 
 Array = NDArray[Any]
@@ -49,24 +51,28 @@ def inputs(folder: Path, dtype: Any) -> list[Path]:
     return paths
 
 
-def run(program: Program, source: Path, dtype: Any, record: int | None = None) -> dict[str, Any]:
+def run(program: Program, source: Path, dtype: Any) -> tuple[dict[str, Any], list[Entry]]:
+    """The event in the trace, and the record."""
     target = source.with_name("output")
     x = np.frombuffer(source.read_bytes()[8:], dtype).reshape(ROWS, COLUMNS)
-    follower = Follower(source, target, itertools.count(1).__next__, record)
-    target.write_bytes(program(follower, x.copy()).tobytes())
-    return follower.report()
+    with open_recording("7") as recording:
+        follower = Follower(source, target, itertools.count(1).__next__, recording.file.fileno())
+        target.write_bytes(program(follower, x.copy()).tobytes())
+        found, record = follower.report(), read_record(recording.file)
+    assert record is not None
+    return found, record
+
+
+def unread(folder: Path, line: Callable[[], int]) -> Follower:
+    """One whose record nobody reads."""
+    return Follower(folder / "input", folder / "output", line, os.open(os.devnull, os.O_RDWR))
 
 
 def computed(program: Program, folder: Path, dtype: Any = np.float32) -> int:
     """The number of values that the processor computed."""
-    records = []
     paths = inputs(folder, dtype)
-    for path in paths:
-        with tempfile.TemporaryFile() as file:
-            run(program, path, dtype, file.fileno())
-            records.append(read_record(file))
-    one, other = records
-    assert one is not None and other is not None and [each.form for each in one] == [each.form for each in other]
+    one, other = (run(program, path, dtype)[1] for path in paths)
+    assert [each.form for each in one] == [each.form for each in other]
     first, second = (np.frombuffer(path.read_bytes(), np.uint8) for path in paths)
     found = unexplained(one, other, (first, second))
     return 0 if found is None else found[1]
@@ -74,7 +80,7 @@ def computed(program: Program, folder: Path, dtype: Any = np.float32) -> int:
 
 def counted(program: Program, folder: Path) -> int:
     """The largest number of unexplained values of a kind in a usual run."""
-    found = run(program, inputs(folder, np.float32)[0], np.float32)
+    found, _ = run(program, inputs(folder, np.float32)[0], np.float32)
     return max(int(found[kind]["count"]) for kind in ("uploads", "arguments", "written"))
 
 
@@ -309,7 +315,7 @@ def test_what_the_processor_computes_is_counted(program: Program, tmp_path: Path
 def test_the_line_of_most_unexplained_values_is_reported(tmp_path: Path) -> None:
     (tmp_path / "input").write_bytes(bytes(8))
     lines: Iterator[int] = iter([3, 5, 3])
-    follower = Follower(tmp_path / "input", tmp_path / "output", lambda: next(lines))
+    follower = unread(tmp_path, lambda: next(lines))
     for size in (60, 90, 70):
         follower.uploaded(np.random.default_rng(size).normal(size=size), "fp64")
     assert follower.report()["uploads"] == {"count": 220, "line": 3}
@@ -331,8 +337,34 @@ def test_the_line_of_most_unexplained_values_is_reported(tmp_path: Path) -> None
 )
 def test_a_record_that_a_program_has_written_itself_is_no_record(text: bytes) -> None:
     with tempfile.TemporaryFile() as file:
-        file.write(text)
+        file.write(b"[]\n" + text)
         assert read_record(file) is None
+
+
+def test_a_record_that_becomes_too_large_is_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python_provenance, "MOST_RECORDED_BYTES", 5000)
+    for size, whole in ((1000, True), (1300, False)):
+        with open_recording("7") as recording:
+            follower = Follower(tmp_path / "input", tmp_path / "output", lambda: 1, recording.file.fileno())
+            follower.downloaded(np.zeros(size, np.float32))
+            follower.downloaded(np.zeros(1, np.float32))
+            assert (read_record(recording.file) is not None) == whole
+            assert recording.file.seek(0, 2) < 5000
+
+
+def test_a_record_that_cannot_be_written_ends_the_record_and_not_the_program(tmp_path: Path) -> None:
+    follower = Follower(tmp_path / "input", tmp_path / "output", lambda: 1, os.open(os.devnull, os.O_RDONLY))
+    assert follower.timed(2.0) == 2.0
+
+
+def test_a_run_for_comparison_is_told_the_times_of_the_first(tmp_path: Path) -> None:
+    times = [0.5, 0.25]
+    for given, seen in (((), [1.0, 2.0, 3.0]), (times, [0.5, 0.25, 3.0])):
+        with open_recording("7", given) as recording:
+            follower = Follower(tmp_path / "input", tmp_path / "output", lambda: 1, recording.file.fileno())
+            assert [follower.timed(ms) for ms in (1.0, 2.0, 3.0)] == seen
+            record = read_record(recording.file)
+        assert record is not None and [each.numbers for each in record] == [(ms,) for ms in seen]
 
 
 @pytest.mark.parametrize("type_", [F32_TYPE, F16, BF16, E4M3, E5M2], ids=lambda type_: type_.name)
@@ -357,8 +389,19 @@ CASES = load_suite(ASSIGNMENT.testcases_file).cases
 CASE, OF_TWO_ROWS = CASES["s08"], CASES["s07"]
 
 
+def write(recording: Recording, values: str) -> None:
+    """The record of a program that writes an output which does not come from the device; for '-', none that is whole;
+    for ' ', an empty one."""
+    if values.isalpha():
+        recording.file.seek(0, 2)
+        recording.file.write(output_of(values))
+    elif values == "-":
+        recording.file.seek(0, 2)
+        recording.file.write(CUT)
+    recording.file.flush()
+
+
 def output_of(values: str) -> bytes:
-    """A record of a program that writes an output which does not come from the device."""
     content = np.random.default_rng(ord(values)).normal(size=90_000).astype(np.float32).tobytes()
     heading = {"kind": "written", "type": "", "size": 1, "bytes": len(content), "numbers": [], "line": 2}
     return json.dumps(heading).encode() + b"\n" + content
@@ -371,7 +414,10 @@ def output_of(values: str) -> bytes:
         (90_000, "aa", None),  # a table
         (90_000, "aba", "softmax.py:2 writes 90,000 values to the output that were not copied"),
         (90_000, "abc", "not do the same in every run"),
+        (90_000, "ab ", "not do the same in every run"),
         (90_000, "a-", "it did not end normally"),
+        (90_000, "-", "it copies too much"),
+        (90_000, "a ", "depends on the input's values, or on chance"),
     ],
 )
 def test_values_count_as_computed_if_they_change_with_the_input_and_with_nothing_else(
@@ -386,9 +432,7 @@ def test_values_count_as_computed_if_they_change_with_the_input_and_with_nothing
         content = args[2].read_bytes()
         assert len(content) == CASE.input_bytes and content[:8] == given.read_bytes()[:8]
         values = next(left)
-        if values != "-":
-            recording.file.write(output_of(values))
-            recording.file.flush()
+        write(recording, values)
         yield SimpleNamespace(outcome=SimpleNamespace(exit_code=int(values == "-")))
 
     monkeypatch.setattr(provenance, "run_program", run_again)
@@ -396,7 +440,10 @@ def test_values_count_as_computed_if_they_change_with_the_input_and_with_nothing
     submission = read_submission(tmp_path / "softmax.py", ASSIGNMENT)
     engine: Any = None
     trace = Trace(provenances=(Provenance(NOTHING, NOTHING, Unexplained(count, 2)),))
-    found = provenance.host_work(trace, engine, tmp_path, CASE, given, submission, wall_s=1, limits=ASSIGNMENT.limits)
+    with first_run() as first:
+        write(first.recording, next(left, ""))
+        first.keep(trace, CASE, given)
+        found = first.host_work(engine, tmp_path, CASE, submission, wall_s=1, limits=ASSIGNMENT.limits)
     assert (says or "") in (found.sentence if found is not None else "") and (found is None) == (says is None)
     assert found is None or found.proved == ("writes" in found.sentence)
 
@@ -411,7 +458,7 @@ def test_with_few_rows_a_few_numbers_are_too_many() -> None:
 def test_a_hundred_thousand_padded_rows_take_no_time(columns: int, tmp_path: Path) -> None:
     x = np.random.default_rng(1).normal(size=(100_000, columns)).astype(np.float32)
     (tmp_path / "input").write_bytes(bytes(8) + x.tobytes())
-    follower = Follower(tmp_path / "input", tmp_path / "output", lambda: 1)
+    follower = unread(tmp_path, lambda: 1)
     began = time.process_time()
     follower.uploaded(np.pad(x, ((0, 0), (0, 64)), constant_values=-np.inf), "fp32")
     results = np.pad(np.sin(x), ((0, 0), (0, 64)))

@@ -24,7 +24,7 @@ from grader.grading.bench import Bench, floor_record, timing_record
 from grader.grading.closer_look import explained
 from grader.grading.hidden_testcases import NO_TIMES, shows_diagnosis
 from grader.grading.judgement import Judgement, judge
-from grader.grading.provenance import host_work
+from grader.grading.provenance import FirstRun, HostWork, first_run
 from grader.grading.setup import Setup
 from grader.programs.build import Build
 from grader.programs.engine import Engine
@@ -132,7 +132,9 @@ def _try_case(
         with ahead as fresh:
             if isinstance(fresh, MachineFault):
                 raise fresh
-            return _run_case(grading, program, case, fresh, watch, last=last)
+            of_python = grading.submission is not None and grading.submission.is_python
+            with first_run() if of_python else contextlib.nullcontext() as followed:
+                return _run_case(grading, program, case, fresh, watch, followed, last=last)
     except MachineFault as fault:
         return Tested(
             TestRecord(
@@ -142,16 +144,25 @@ def _try_case(
 
 
 def _run_case(
-    grading: Grading, program: Path, case: Case, fresh: FreshInput | None, watch: Stopwatch, *, last: bool
+    grading: Grading,
+    program: Path,
+    case: Case,
+    fresh: FreshInput | None,
+    watch: Stopwatch,
+    followed: FirstRun | None,
+    *,
+    last: bool,
 ) -> Tested:
-    """Run `case` once. On the `last` try, CUDA errors that blame the machine count only if the grader's own test of the
-    engine fails too, since a program can provoke or forge them."""
+    """Run `case` once. `followed` is for this run if the program is in Python. On the `last` try, CUDA errors that
+    blame the machine count only if the grader's own test of the engine fails too, since a program can provoke or forge
+    them."""
 
     def machine_fails() -> bool:
         return not last or bool(grading.engine.problem())
 
     limit_s, limit_name = wall_limit(grading, case)
     files, bench = grading.files, grading.bench
+    input_file = fresh.path if fresh is not None else files.input(case)
     with watch.stage("fresh inputs and their checks"):
         since = bench.mark() if bench is not None and fresh is not None else None
     with (
@@ -159,10 +170,11 @@ def _run_case(
         run_program(
             grading.engine,
             program,
-            fresh.path if fresh is not None else files.input(case),
+            input_file,
             output_bytes=case.output_bytes,
             wall_s=limit_s,
             limits=grading.assignment.limits,
+            recording=followed.recording if followed is not None else None,
         ) as run,
     ):
         watched.stop()
@@ -195,14 +207,20 @@ def _run_case(
             record = record.model_copy(update={"corners": corners})
         credible = judgement.verdict is Verdict.PASSED and not record.flags
         first = timed(run, watched.state) if credible else ""
+        if followed is not None and judgement.verdict is Verdict.PASSED:
+            followed.keep(run.trace, case, input_file)
         trace, witness = run.trace, witness_of(grading.engine.name, case, run)
     if isinstance(first, TimedRun):
         record = _timed(grading, program, case, record, first, since, fresh, limit_s, watch)
         record = _compared(grading, case, record, limit_s, watch)
         record = _computed_on_the_gpu(grading, record, trace, witness)
     right = record.verdict is Verdict.PASSED
-    if right:
-        record = _computed_by_kernels(grading, program, case, record, trace, limit_s, watch)
+    if right and followed is not None and grading.submission is not None:
+        with watch.stage("where values come from"):
+            found = followed.host_work(
+                grading.engine, program, case, grading.submission, wall_s=limit_s, limits=grading.assignment.limits
+            )
+        record = _computed_by_kernels(grading, record, found)
     keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
     seen = trace.diagnostics if trace is not None else ()
     return Tested(
@@ -295,29 +313,8 @@ def _computed_on_the_gpu(grading: Grading, record: TestRecord, trace: Trace | No
     return record.model_copy(update={"flags": (*record.flags, why), "timing_refused": why, **NO_TIMES})
 
 
-def _computed_by_kernels(
-    grading: Grading,
-    program: Path,
-    case: Case,
-    record: TestRecord,
-    trace: Trace | None,
-    limit_s: float,
-    watch: Stopwatch,
-) -> TestRecord:
+def _computed_by_kernels(grading: Grading, record: TestRecord, found: HostWork | None) -> TestRecord:
     """The record; failed, without its times, if a Python program computed with the input's values on the processor."""
-    if grading.submission is None or not grading.submission.is_python:
-        return record
-    with watch.stage("where values come from"):
-        found = host_work(
-            trace,
-            grading.engine,
-            program,
-            case,
-            grading.files.input(case),
-            grading.submission,
-            wall_s=limit_s,
-            limits=grading.assignment.limits,
-        )
     if found is None:
         return record
     if grading.bench is not None:

@@ -1,11 +1,12 @@
 """Decides whether a Python program computed on the processor, from where its values came from.
 
 The program's process counts the values that did not simply move between the input, the device and the output
-(`grader.python.provenance`). A few are normal. If there are more, the program runs again on the same input and on other
-values, with the same random numbers, and records all that it copies and launches. These two records are compared value
-by value. A value is explained if it is the same in both runs, such as a constant, a mask or a size, or if some place in
-the input, or in an array copied from the device, holds this value in the one run and that value in the other: then it
-was moved from there. Everything else was computed by the processor.
+(`grader.python.provenance`), and records all that it copies and launches. A few such values are normal. If there are
+more, the program runs again on other values, with the same random numbers, and is told the times of the first run
+whenever it measures one. The two records are compared value by value. A value is explained if it is the same in both
+runs, such as a constant, a mask or a size, or if some place in the input, or in an array copied from the device, holds
+this value in the one run and that value in the other: then it was moved from there. Everything else was computed by the
+processor.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import contextlib
 import json
 import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +28,10 @@ from grader.course.assignment import Limits
 from grader.course.testcase import Case
 from grader.operators.number_types import NumberType
 from grader.programs.engine import Engine
-from grader.programs.run import Recording, run_program
+from grader.programs.run import Recording, open_recording, run_program
 from grader.programs.submission import Submission
 from grader.programs.trace import Trace
+from grader.python.layout import MOST_RECORDED_BYTES
 from grader.python.provenance import FLOAT_BYTES, Bits, Source
 from grader.sandbox.scratch import scratch_folder
 from grader.timing.evidence import too_many
@@ -48,8 +49,6 @@ _UNKNOWN = "It could not be determined whether the processor computed its output
 _MANTISSA_BITS = {"f32": 23, "f16": 10, "bf16": 7, "e4m3": 3, "e5m2": 2}
 _CHANGED_BITS = 7
 """As many upper bits of the mantissa as bfloat16 has, so that values stay different when they are rounded."""
-_MOST_BYTES = 256 << 20
-"""Limit on a record."""
 _MOST_HEADING = 1 << 20
 _MOST_SEARCHES = 32
 _NEEDLE_BYTES = 64
@@ -70,7 +69,7 @@ class HostWork:
 @dataclass(frozen=True)
 class Entry:
     """What a program did: copied an array to the device or back (uploads, downloads), gave numbers to a launch
-    (arguments), or wrote its output (written)."""
+    (arguments), measured a time in ms (times), or wrote its output (written)."""
 
     kind: str
     type: str
@@ -84,61 +83,85 @@ class Entry:
         return self.kind, self.type, self.size, self.values.size, tuple(map(type, self.numbers))
 
 
-def host_work(
-    trace: Trace | None,
-    engine: Engine,
-    program: Path,
-    case: Case,
-    input_file: Path,
-    submission: Submission,
-    *,
-    wall_s: float,
-    limits: Limits,
-) -> HostWork | None:
-    """What a Python program computed on the processor; None if it only moved values. Runs the program again if `trace`,
-    that of the first run, leaves this open. Raises MachineFault if the machine has no room for that."""
-    first = trace.provenance if trace is not None else None
-    if first is None or not too_many(first, case):
-        return None
-    seed = secrets.token_hex(16)
-    with scratch_folder("run", linger=True) as folder, contextlib.ExitStack() as stack:
+@dataclass
+class FirstRun:
+    """The graded run of a Python program, kept until it is clear where its values came from."""
 
-        def recorded(path: Path) -> list[Entry] | None:
-            file = stack.enter_context(tempfile.TemporaryFile(prefix="grader-record-"))
-            with run_program(
-                engine,
-                program,
-                path,
-                output_bytes=case.output_bytes,
-                wall_s=wall_s,
-                limits=limits,
-                recording=Recording(file, seed),
-            ) as run:
-                ended = run.outcome.exit_code == 0
-            return read_record(file) if ended else None
+    recording: Recording
+    _folder: contextlib.ExitStack
+    _input: Path | None = None
+    """A copy of its input, if it is to be compared with other runs."""
 
-        _write_other_values(case, input_file, folder / "input")
-        one, other = recorded(input_file), recorded(folder / "input")
-        if one is None or other is None:
-            return HostWork(
-                _UNKNOWN.format(why="it did not end normally when it ran again, or it copies too much"), proved=False
-            )
-        if [entry.form for entry in one] != [entry.form for entry in other]:
+    def keep(self, trace: Trace | None, case: Case, input_file: Path) -> None:
+        """Keep a copy of its input if, by its trace, the processor may have done the work. Raises MachineFault if the
+        machine has no room for it."""
+        found = trace.provenance if trace is not None else None
+        if found is not None and too_many(found, case):
+            self._input = self._folder.enter_context(scratch_folder("run", linger=True)) / "input"
+            _copy(input_file, self._input)
+
+    def host_work(
+        self, engine: Engine, program: Path, case: Case, submission: Submission, *, wall_s: float, limits: Limits
+    ) -> HostWork | None:
+        """What the program computed on the processor; None if it only moved values. Runs the program again if this run
+        left it open. Raises MachineFault if the machine has no room for that."""
+        if self._input is None:
+            return None
+        if (one := read_record(self.recording.file)) is None:
+            return HostWork(_UNKNOWN.format(why="it copies too much"), proved=False)
+        times = (number for entry in one if entry.kind == "times" for number in entry.numbers)
+        times_ms = [number for number in times if isinstance(number, int | float)]
+
+        def again(path: Path) -> list[Entry] | None:
+            with (
+                open_recording(self.recording.seed, times_ms) as recording,
+                run_program(
+                    engine,
+                    program,
+                    path,
+                    output_bytes=case.output_bytes,
+                    wall_s=wall_s,
+                    limits=limits,
+                    recording=recording,
+                ) as run,
+            ):
+                return read_record(recording.file) if run.outcome.exit_code == 0 else None
+
+        changed = self._input.with_name("changed")
+        _write_other_values(case, self._input, changed)
+        if (other := again(changed)) is None:
+            return HostWork(_UNKNOWN.format(why="it did not end normally when it ran again"), proved=False)
+        if _form(one) != _form(other):
             why = "what it copies and launches depends on the input's values, or on chance"
             return HostWork(_UNKNOWN.format(why=why), proved=False)
-        if (found := unexplained(one, other, (_bytes(input_file), _bytes(folder / "input")))) is None:
+        given = _bytes(self._input)
+        if (found := unexplained(one, other, (given, _bytes(changed)))) is None:
             return None
-        kind, count, line = found
-        same = recorded(input_file)
-        if same is None or unexplained(one, same, (_bytes(input_file), _bytes(input_file))) is not None:
+        same = again(self._input)
+        if same is None or _form(one) != _form(same) or unexplained(one, same, (given, given)) is not None:
             return HostWork(_UNKNOWN.format(why="it does not do the same in every run"), proved=False)
+        return HostWork(_sentence(*found, submission), proved=True)
+
+
+@contextlib.contextmanager
+def first_run() -> Iterator[FirstRun]:
+    """For the graded run of a Python program."""
+    with open_recording(secrets.token_hex(16)) as recording, contextlib.ExitStack() as folder:
+        yield FirstRun(recording, folder)
+
+
+def _form(record: Sequence[Entry]) -> list[tuple[object, ...]]:
+    return [entry.form for entry in record]
+
+
+def _sentence(kind: str, count: int, line: int, submission: Submission) -> str:
     name = submission.sources[0]
     code = submission.line(name, line).strip()
     words = {"values": "value", "were": "was", "are": "is", "them": "it"} if count == 1 else {}
     words = {"values": "values", "were": "were", "are": "are", "them": "them", **words}
     does = _DOES[kind].format(count=count, **words)
     does = f"{name}:{line} {does}: `{code}`." if code else f"The program {does}."
-    return HostWork(f"{does} {_RULE.format(**words)}", proved=True)
+    return f"{does} {_RULE.format(**words)}"
 
 
 def _bytes(path: Path) -> NDArray[np.uint8]:
@@ -146,12 +169,13 @@ def _bytes(path: Path) -> NDArray[np.uint8]:
 
 
 def read_record(file: IO[bytes]) -> list[Entry] | None:
-    """The entries of a record; None if no program of the grader's wrote it, or it is too large."""
-    file.seek(0, 2)
-    left = file.tell()
-    if left > _MOST_BYTES:
-        return None
+    """The entries of a record, after its first line; None if no program of the grader's wrote it, or it would have
+    become too large."""
+    left = file.seek(0, 2)
     file.seek(0)
+    left -= len(file.readline(MOST_RECORDED_BYTES))
+    if left > MOST_RECORDED_BYTES:
+        return None
     found = []
     try:
         while left > 0:
@@ -342,10 +366,7 @@ def _windows(values: NDArray[np.uint8]) -> Bits:
 
 def _write_other_values(case: Case, source: Path, target: Path) -> None:
     """Copy an input file, with other values in another order."""
-    try:
-        shutil.copyfile(source, target)
-    except OSError as error:
-        raise MachineFault(f"{target.parent} has no room for a copy of {source.name}: {error.strerror}.") from error
+    _copy(source, target)
     content, dice = np.memmap(target, np.uint8, "r+"), np.random.default_rng()
     masks = dice.integers(1, 1 << _CHANGED_BITS, 512)
     for layout in case.operator.input_layouts(case.shape):
@@ -353,6 +374,13 @@ def _write_other_values(case: Case, source: Path, target: Path) -> None:
             stored = layout.stored(content, unit)
             changed = other_values(stored, layout.type, masks)
             stored[:] = dice.permutation(changed.reshape(-1)).reshape(stored.shape)
+
+
+def _copy(source: Path, target: Path) -> None:
+    try:
+        shutil.copyfile(source, target)
+    except OSError as error:
+        raise MachineFault(f"{target.parent} has no room for a copy of {source.name}: {error.strerror}.") from error
 
 
 def other_values(stored: NDArray[Any], type_: NumberType, masks: NDArray[np.int64]) -> NDArray[Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -57,7 +59,8 @@ class Run:
 
 @dataclass(frozen=True)
 class Recording:
-    """An open file for the record of a Python program's copies and launches, and the seed of its random numbers."""
+    """An open file for the record of a Python program's copies and launches, and the seed of its random numbers. The
+    file's first line is the grader's."""
 
     file: IO[bytes]
     seed: str
@@ -65,6 +68,20 @@ class Recording:
     @property
     def environment(self) -> dict[str, str]:
         return {layout.RECORD_VARIABLE: str(self.file.fileno()), layout.SEED_VARIABLE: self.seed}
+
+
+@contextlib.contextmanager
+def open_recording(seed: str, times_ms: Sequence[float] = ()) -> Iterator[Recording]:
+    """For one run. The program first reads these times instead of those that it measures. Raises MachineFault if there
+    is no room."""
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(tempfile.TemporaryFile(prefix="grader-record-"))
+            file.write(json.dumps(times_ms).encode() + b"\n")
+            file.seek(0)
+        except OSError as error:
+            raise MachineFault(f"A temporary file could not be written: {error.strerror}.") from error
+        yield Recording(file, seed)
 
 
 @contextlib.contextmanager
@@ -81,8 +98,8 @@ def run_program(
     """Run `program INPUT OUTPUT` in an empty folder that is removed afterwards, so no output can be stale.
 
     The input has a random name, and the program sees no other file next to it. `output_bytes` is the exact size of a
-    correct output, `wall_s` the time limit. `recording` asks a Python program for a record of what it copies. Raises
-    MachineFault if the machine has no room for the run.
+    correct output, `wall_s` the time limit. `recording` is for the record of a Python program. Raises MachineFault if
+    the machine has no room for the run.
     """
     with scratch_folder("run", linger=True) as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
         work = folder / "run" / "work"  # /tmp is writable in the sandbox, but the job's .. and ../.. must not be
@@ -102,6 +119,7 @@ def run_program(
             # On the emulator, which measures no times, the program starts addr2line.
             starts_processes=launch.starts_processes or not engine.measures_time,
         )
+        largest = max(output_bytes, layout.MOST_RECORDED_BYTES if recording else 0)
         receiver.start()
         began_ns = tuple(map(time.clock_gettime_ns, _CLOCKS))
         outcome = sandbox.run(
@@ -110,7 +128,7 @@ def run_program(
                 wall_s=wall_s,
                 memory_bytes=memory_share.of_a_program(limits.memory_bytes),
                 processes=limits.processes,
-                file_bytes=(output_bytes + _SLACK_BYTES if launch.file_sizes_limited and recording is None else None),
+                file_bytes=largest + _SLACK_BYTES if launch.file_sizes_limited else None,
                 folder_bytes=2 * (output_bytes + _SLACK_BYTES),
                 kept_output_bytes=limits.stdout_bytes,
             ),

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from grader.python import provenance
+
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _ANY_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 _MAX_THREADS, _LOCAL_BYTES, _REGISTERS = 0, 3, 4
@@ -194,7 +196,7 @@ class Event:
         """Milliseconds from this event to `end`."""
         duration = ctypes.c_float()
         _call("cuEventElapsedTime", ctypes.byref(duration), self._event, end._event)
-        return duration.value
+        return duration.value if provenance.follower is None else provenance.follower.timed(duration.value)
 
     def synchronize(self) -> None:
         _call("cuEventSynchronize", self._event)

@@ -16,6 +16,7 @@ import random
 import runpy
 import sys
 import tempfile
+import tokenize
 import traceback
 import zipfile
 from collections.abc import Sequence
@@ -146,13 +147,15 @@ def _note_opened(path: str) -> None:
 def _followed(main: Path, arguments: Sequence[str]) -> int:
     """Run the program, and add to the trace where its output's values come from."""
     input_file, output_file = (Path(os.path.realpath(name)) for name in arguments)
-    record = os.environ.get(RECORD_VARIABLE)
-    if record:
-        _seed(os.environ[SEED_VARIABLE])
+    record = os.environ.pop(RECORD_VARIABLE, "")
+    if seed := os.environ.pop(SEED_VARIABLE, ""):
+        _seed(seed)
     follower = provenance.Follower(
-        input_file, output_file, lambda: library.program_line()[1], int(record) if record else None
+        input_file,
+        output_file,
+        lambda: library.program_line()[1],
+        int(record) if record else os.open(os.devnull, os.O_RDWR),
     )
-    follower.chooses = os.environ[ENGINE_VARIABLE] == "cuda" and "autotune" in main.read_text()
     provenance.follower = follower
     code = _run(main, arguments)
     stop_writing()
@@ -205,7 +208,10 @@ def _run(main: Path, arguments: Sequence[str]) -> int:
 
 def _described(error: BaseException, main: Path) -> str:
     """The error as Python prints it, but with only the program's lines, and its files under their submitted names."""
-    place = _place_in_kernel(error, main.read_text()) if isinstance(error, CompilationError) else ""
+    place = ""
+    if isinstance(error, CompilationError):
+        with tokenize.open(main) as file:  # in the encoding that the file names
+            place = _place_in_kernel(error, file.read())
     whole = traceback.TracebackException.from_exception(error, limit=-200)
     part: traceback.TracebackException | None = whole
     while part is not None:

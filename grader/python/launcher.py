@@ -44,13 +44,12 @@ class Launcher(metaclass=Final):
         raise NotImplementedError
 
     def _follow(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
-        """Note what a launch tells its kernel: its grid, its arguments, and by the kernel's hash its constants.
-        Autotune chooses constants and grids by times, which differ from run to run."""
+        """Note what a launch tells its kernel: its grid, its arguments, and by the kernel's hash its constants."""
         if (follower := provenance.follower) is None:
             return
-        chosen = () if follower.chooses else (getattr(self._metadata, "hash", ""), *grid)
+        hash_ = getattr(self._metadata, "hash", "")
         numbers = (place(each.value or 0) if isinstance(each, ctypes.c_void_p) else (each.value,) for each in arguments)
-        follower.launched((self._metadata.name, *chosen, *itertools.chain.from_iterable(numbers)))
+        follower.launched((self._metadata.name, hash_, *grid, *itertools.chain.from_iterable(numbers)))
 
     @property
     def _threads(self) -> int:

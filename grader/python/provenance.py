@@ -9,8 +9,9 @@ file, and counts the *unexplained values*:
 - numbers given to launches, places and sizes of arrays, because they can carry values to a kernel too,
 - values of the output that are in no array copied from the device, searched for in the same way.
 
-A few are normal, such as sizes, a scale, or padding. If there are more, the grader runs the program twice more, on two
-inputs, and asks for a full record of what it copied and launched, which `grader.grading.provenance` compares.
+A few are normal, such as sizes, a scale, or padding. If there are more, the grader runs the program again on another
+input, and compares all that both runs copied and launched (`grader.grading.provenance`). So every run makes such a
+record, even if nobody reads it: else a program could see in which runs it is watched.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.python.layout import MOST_RECORDED_BYTES
+
 Bits = NDArray[Any]
 """A flat array of unsigned integers: the bits of values."""
 _NEEDLE_BYTES = 16
@@ -41,6 +44,9 @@ _FEW = 16
 _OF_A_KERNEL = 1000
 """A kernel that is compiled in the run counts as so many unexplained numbers."""
 _PROBES = 8
+_NOTHING = np.empty(0, np.uint8)
+CUT = b"{}\n"
+"""The end of a record that would become too large. Nothing that a record may hold."""
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 FLOATS = {"fp16": np.float16, "fp32": np.float32, "fp64": np.float64}
 FLOAT_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4, "fp64": 8}
@@ -65,37 +71,34 @@ class _Kind:
 
 
 class Follower:
-    """Follows one run of a program. `line` returns the line of the program that is running. With the descriptor
-    `record`, everything is written there, and nothing is counted."""
+    """Follows one run of a program. `line` returns the line of the program that is running. Everything is written to
+    the descriptor `record`, which holds the times of the run with which this one will be compared, if there is one."""
 
-    def __init__(self, input_file: Path, output_file: Path, line: Callable[[], int], record: int | None = None) -> None:
+    def __init__(self, input_file: Path, output_file: Path, line: Callable[[], int], record: int) -> None:
         self._output, self._line, self._record = output_file, line, record
         self._output_line = 0
-        self.chooses = False
-        """Whether autotune chooses among the build's kernels, and grids, by times, which differ from run to run."""
+        self._room = MOST_RECORDED_BYTES
+        self._times: Iterator[float] = iter(json.loads(_rest(record) or b"[]"))
         self._kinds = {"uploads": _Kind(), "arguments": _Kind(), "written": _Kind()}
         self._downloads: list[Source] = []
         self._sources: list[Source] = []
         """The input and all downloads."""
         self._numbers: set[object] = set()
-        if record is None and input_file.is_file() and input_file.stat().st_size:
+        if input_file.is_file() and input_file.stat().st_size:
             with input_file.open("rb") as file:
                 content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             self._sources.append(Source(np.frombuffer(content, np.uint8), ""))
 
     def uploaded(self, values: NDArray[Any], type_: str) -> None:
         """`values` are about to be copied to the device as values of `type_`, one of Triton's names."""
-        if self._record is not None:
-            self._write("uploads", values, type_)
-        else:
-            self._kinds["uploads"].add(_unexplained(_upload_tries(values, type_, self._sources)), self._line())
+        line = self._line()
+        self._write("uploads", line, values, type_)
+        self._kinds["uploads"].add(_unexplained(_upload_tries(values, type_, self._sources)), line)
 
     def downloaded(self, values: NDArray[Any]) -> None:
         """`values` were copied from the device."""
         type_ = next((name for name, of in FLOATS.items() if values.dtype == of), "")
-        if self._record is not None:
-            self._write("downloads", values, type_)
-            return
+        self._write("downloads", self._line(), values, type_)
         source = Source(values.copy(), type_)
         self._sources.append(source)
         self._downloads.append(source)
@@ -107,17 +110,21 @@ class Follower:
 
     def launched(self, numbers: Iterable[object]) -> None:
         """A kernel or a copy was started, or memory allocated, with these numbers and names."""
-        given = list(numbers)
-        if self._record is not None:
-            self._write("arguments", np.empty(0, np.uint8), "", given)
-            return
+        given, line = list(numbers), self._line()
+        self._write("arguments", line, numbers=given)
         new = {number for number in given if number not in self._numbers}
         self._numbers |= new
-        self._kinds["arguments"].add(1 + len(new), self._line())
+        self._kinds["arguments"].add(1 + len(new), line)
+
+    def timed(self, ms: float) -> float:
+        """The time that the program shall see if it has measured `ms`: in a run for comparison, that of the first run,
+        because programs choose by times, as autotune does."""
+        ms = next(self._times, ms)
+        self._write("times", self._line(), numbers=[ms])
+        return ms
 
     def compiling(self) -> None:
         """A kernel is compiled that the build, which had only zeros, did not need: its constants may be values."""
-        self.chooses = False
         self._kinds["arguments"].add(_OF_A_KERNEL, self._line())
 
     def report(self) -> dict[str, object]:
@@ -126,9 +133,8 @@ class Follower:
         if "torch" not in sys.modules and self._output.is_file():
             written = self._output.read_bytes()
             content = np.frombuffer(written, np.uint8)
-            if self._record is not None:
-                self._write("written", content, "", line=self._output_line)
-            elif count := _unexplained(_output_tries(content, self._downloads)):
+            self._write("written", self._output_line, content)
+            if count := _unexplained(_output_tries(content, self._downloads)):
                 self._kinds["written"].add(count, self._output_line)
             copy = self._output.with_name(secrets.token_hex(16))
             with copy.open("xb") as file:
@@ -137,16 +143,27 @@ class Follower:
         return {"kind": "provenance", **{name: kind.event() for name, kind in self._kinds.items()}}
 
     def _write(
-        self, kind: str, values: NDArray[Any], type_: str, numbers: Sequence[object] = (), line: int | None = None
+        self, kind: str, line: int, values: NDArray[Any] = _NOTHING, type_: str = "", numbers: Sequence[object] = ()
     ) -> None:
-        assert self._record is not None
-        content = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-        heading = {"kind": kind, "type": type_, "size": values.itemsize, "bytes": content.size, "numbers": numbers}
-        heading["line"] = self._line() if line is None else line
-        for part in (json.dumps(heading).encode() + b"\n", content.data):
-            left = memoryview(part)
-            while left:
-                left = left[os.write(self._record, left) :]
+        if self._room < 0:
+            return
+        heading = {"kind": kind, "type": type_, "size": values.itemsize, "bytes": values.nbytes, "numbers": numbers}
+        text = json.dumps({**heading, "line": line}).encode() + b"\n"
+        self._room -= len(text) + values.nbytes
+        parts = (CUT,) if self._room < 0 else (text, np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+        try:
+            for part in parts:
+                left = memoryview(part)
+                while left:
+                    left = left[os.write(self._record, left) :]
+        except OSError:  # the disk is full: the record is the grader's concern, and the program goes on
+            self._room = -1
+
+
+def _rest(descriptor: int) -> bytes:
+    """What can be read from it."""
+    parts = iter(lambda: os.read(descriptor, 1 << 20), b"")
+    return b"".join(parts)
 
 
 # ---- where values may come from -----------------------------------------------------------------------------------
