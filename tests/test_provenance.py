@@ -312,6 +312,15 @@ def test_what_the_processor_computes_is_counted(program: Program, tmp_path: Path
     assert computed(program, tmp_path) >= ROWS * COLUMNS / 100
 
 
+def test_one_computed_value_for_a_thousand_others_is_counted(tmp_path: Path) -> None:
+    def with_sums(f: Follower, x: Array) -> Array:
+        rows = x.reshape(15, -1)
+        f.uploaded(np.concatenate([rows, rows.sum(1, keepdims=True)], 1), "fp32")
+        return from_device(f, result(x))
+
+    assert computed(with_sums, tmp_path) == 15
+
+
 def test_the_line_of_most_unexplained_values_is_reported(tmp_path: Path) -> None:
     (tmp_path / "input").write_bytes(bytes(8))
     lines: Iterator[int] = iter([3, 5, 3])
@@ -327,12 +336,12 @@ def test_the_line_of_most_unexplained_values_is_reported(tmp_path: Path) -> None
         b"x",
         b"{}\n",
         b"[" * 9999,
-        b'{"kind":"uploads","type":"","size":3,"bytes":0,"numbers":[],"line":1}\n',
-        b'{"kind":"downloads","type":"fp32","size":2,"bytes":0,"numbers":[],"line":1}\n',
-        b'{"kind":"arguments","type":"","size":1,"bytes":0,"numbers":[' + b"9" * 400 + b'],"line":1}\n',
-        b'{"kind":"uploads","type":"","size":4,"bytes":3,"numbers":[],"line":1}\n123',
-        b'{"kind":"uploads","type":"","size":4,"bytes":-8,"numbers":[],"line":1}\n',
-        b'{"kind":"uploads","type":"","size":4,"bytes":1000000000000,"numbers":[],"line":1}\n',
+        b'{"kind":"uploads","type":"","size":3,"bytes":0,"omitted":false,"numbers":[],"line":1}\n',
+        b'{"kind":"downloads","type":"fp32","size":2,"bytes":0,"omitted":false,"numbers":[],"line":1}\n',
+        b'{"kind":"arguments","type":"","size":1,"bytes":0,"omitted":false,"numbers":[' + b"9" * 400 + b'],"line":1}\n',
+        b'{"kind":"uploads","type":"","size":4,"bytes":3,"omitted":false,"numbers":[],"line":1}\n123',
+        b'{"kind":"uploads","type":"","size":4,"bytes":-8,"omitted":false,"numbers":[],"line":1}\n',
+        b'{"kind":"uploads","type":"","size":4,"bytes":1000000000000,"omitted":false,"numbers":[],"line":1}\n',
     ],
 )
 def test_a_record_that_a_program_has_written_itself_is_no_record(text: bytes) -> None:
@@ -341,15 +350,20 @@ def test_a_record_that_a_program_has_written_itself_is_no_record(text: bytes) ->
         assert read_record(file) is None
 
 
-def test_a_record_that_becomes_too_large_is_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(python_provenance, "MOST_RECORDED_BYTES", 5000)
-    for size, whole in ((1000, True), (1300, False)):
+def test_a_record_becomes_no_larger_than_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays are left out first, and a record without launches is none."""
+    monkeypatch.setattr(python_provenance, "MOST_RECORDED_BYTES", 6000)
+    monkeypatch.setattr(python_provenance, "OF_LAUNCHES_BYTES", 1000)
+    for launches, omitted in ((1, 200), (100, None)):
         with open_recording("7") as recording:
             follower = Follower(tmp_path / "input", tmp_path / "output", lambda: 1, recording.file.fileno())
-            follower.downloaded(np.zeros(size, np.float32))
-            follower.downloaded(np.zeros(1, np.float32))
-            assert (read_record(recording.file) is not None) == whole
-            assert recording.file.seek(0, 2) < 5000
+            follower.downloaded(np.zeros(1200, np.float32))
+            follower.downloaded(np.zeros(50, np.float32))
+            for number in range(launches):
+                follower.launched([number])
+            record = read_record(recording.file)
+            assert (record[1].omitted if record else None) == omitted
+            assert recording.file.seek(0, 2) < 6000
 
 
 def test_a_record_that_cannot_be_written_ends_the_record_and_not_the_program(tmp_path: Path) -> None:
@@ -389,63 +403,81 @@ CASES = load_suite(ASSIGNMENT.testcases_file).cases
 CASE, OF_TWO_ROWS = CASES["s08"], CASES["s07"]
 
 
-def write(recording: Recording, values: str) -> None:
-    """The record of a program that writes an output which does not come from the device; for '-', none that is whole;
-    for ' ', an empty one."""
-    if values.isalpha():
-        recording.file.seek(0, 2)
-        recording.file.write(output_of(values))
-    elif values == "-":
-        recording.file.seek(0, 2)
-        recording.file.write(CUT)
-    recording.file.flush()
+def entry(kind: str, content: bytes = b"", **more: object) -> bytes:
+    heading = {"kind": kind, "type": "", "size": 1, "bytes": len(content), "omitted": False, "numbers": [], "line": 2}
+    return json.dumps({**heading, **more}).encode() + b"\n" + content
 
 
-def output_of(values: str) -> bytes:
-    content = np.random.default_rng(ord(values)).normal(size=90_000).astype(np.float32).tobytes()
-    heading = {"kind": "written", "type": "", "size": 1, "bytes": len(content), "numbers": [], "line": 2}
-    return json.dumps(heading).encode() + b"\n" + content
+A, B, C = (
+    entry("written", np.random.default_rng(seed).normal(size=90_000).astype(np.float32).tobytes()) for seed in (1, 2, 3)
+)
+"""Records of programs that write an output which does not come from the device."""
+LARGE = entry("downloads", bytes=1 << 30, omitted=True)
+ONE, TWO = (LARGE + entry("arguments", numbers=[number]) for number in (1, 2))
+"""Records of programs that copy much."""
+FAILED = b"failed"
 
 
 @pytest.mark.parametrize(
     ("count", "records", "says"),
     [
-        (64, "", None),  # so few may be a scale and sizes
-        (90_000, "aa", None),  # a table
-        (90_000, "aba", "softmax.py:2 writes 90,000 values to the output that were not copied"),
-        (90_000, "abc", "not do the same in every run"),
-        (90_000, "ab ", "not do the same in every run"),
-        (90_000, "a-", "it did not end normally"),
-        (90_000, "-", "it copies too much"),
-        (90_000, "a ", "depends on the input's values, or on chance"),
+        (64, [], None),  # so few may be a scale and sizes
+        (90_000, [A, A], None),  # a table
+        (90_000, [A, B, A], "softmax.py:2 writes 90,000 values to the output that were not copied"),
+        (90_000, [A, B, C], "not do the same in every run"),
+        (90_000, [A, B, b""], "not do the same in every run"),
+        (90_000, [A, FAILED], "it did not end normally"),
+        (90_000, [CUT], "it launches too many kernels"),
+        (90_000, [A, b""], "depends on the input's values, or on chance"),
+        (90_000, [LARGE], "it copies too much"),
     ],
 )
 def test_values_count_as_computed_if_they_change_with_the_input_and_with_nothing_else(
-    count: int, records: str, says: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    count: int, records: list[bytes], says: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = tmp_path / "given"
+    found = compared(Provenance(NOTHING, NOTHING, Unexplained(count, 2)), records, tmp_path, monkeypatch)
+    assert (says or "") in (found.sentence if found is not None else "") and (found is None) == (says is None)
+    assert found is None or found.proved == ("writes" in found.sentence)
+
+
+@pytest.mark.parametrize(("records", "says"), [([ONE, ONE], ""), ([ONE, TWO], "it copies too much")])
+def test_launches_are_compared_even_if_arrays_are_too_large(
+    records: list[bytes], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = compared(Provenance(NOTHING, Unexplained(999, 2), NOTHING), records, tmp_path, monkeypatch)
+    assert (found is not None and not found.proved and says in found.sentence) == bool(says)
+
+
+def compared(
+    counts: Provenance, records: list[bytes], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> provenance.HostWork | None:
+    """What is made of runs with these records; the first is that of the graded run."""
+    given = folder / "given"
     given.write_bytes(np.random.default_rng(4).normal(size=CASE.input_bytes // 4).astype(np.float32).tobytes())
     left = iter(records)
+
+    def write(recording: Recording, record: bytes) -> None:
+        recording.file.seek(0, 2)
+        recording.file.write(record)
 
     @contextlib.contextmanager
     def run_again(*args: Any, recording: Recording, **limits: object) -> Iterator[SimpleNamespace]:
         content = args[2].read_bytes()
         assert len(content) == CASE.input_bytes and content[:8] == given.read_bytes()[:8]
-        values = next(left)
-        write(recording, values)
-        yield SimpleNamespace(outcome=SimpleNamespace(exit_code=int(values == "-")))
+        record = next(left)
+        write(recording, record)
+        yield SimpleNamespace(outcome=SimpleNamespace(exit_code=int(record == FAILED)))
 
     monkeypatch.setattr(provenance, "run_program", run_again)
-    (tmp_path / "softmax.py").write_text("import triton\ny.tofile(name)\n")
-    submission = read_submission(tmp_path / "softmax.py", ASSIGNMENT)
+    (folder / "softmax.py").write_text("import triton\ny.tofile(name)\n")
+    submission = read_submission(folder / "softmax.py", ASSIGNMENT)
     engine: Any = None
-    trace = Trace(provenances=(Provenance(NOTHING, NOTHING, Unexplained(count, 2)),))
     with first_run() as first:
-        write(first.recording, next(left, ""))
-        first.keep(trace, CASE, given)
-        found = first.host_work(engine, tmp_path, CASE, submission, wall_s=1, limits=ASSIGNMENT.limits)
-    assert (says or "") in (found.sentence if found is not None else "") and (found is None) == (says is None)
-    assert found is None or found.proved == ("writes" in found.sentence)
+        write(first.recording, next(left, b""))
+        first.keep(Trace(provenances=(counts,)), CASE, given)
+        found = first.host_work(engine, folder, CASE, submission, wall_s=1, limits=ASSIGNMENT.limits)
+    assert next(left, None) is None
+    return found
 
 
 def test_with_few_rows_a_few_numbers_are_too_many() -> None:

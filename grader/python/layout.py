@@ -16,8 +16,8 @@ TRACE_VARIABLE = "GRADER_TRACE"
 """`grader.programs.trace.PATH_VARIABLE`."""
 RECORD_VARIABLE, SEED_VARIABLE = "GRADER_PYTHON_RECORD", "GRADER_PYTHON_SEED"
 """A descriptor to which all that is copied and launched is written, and the seed of that run's random numbers."""
-MOST_RECORDED_BYTES = 256 << 20
-"""Limit on such a record."""
+MOST_RECORDED_BYTES, OF_LAUNCHES_BYTES = 320 << 20, 64 << 20
+"""Limit on such a record, and the part of it that is not for arrays."""
 SOURCE, CACHE, KERNELS, MAIN, NAMES = "source", "cache", "kernels", "main", "names"
 _FOLDER = re.compile(rb'(\.file\s+\d+\s+")[^"\n]*/')
 

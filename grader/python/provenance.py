@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.python.layout import MOST_RECORDED_BYTES
+from grader.python.layout import MOST_RECORDED_BYTES, OF_LAUNCHES_BYTES
 
 Bits = NDArray[Any]
 """A flat array of unsigned integers: the bits of values."""
@@ -147,12 +147,13 @@ class Follower:
     ) -> None:
         if self._room < 0:
             return
-        heading = {"kind": kind, "type": type_, "size": values.itemsize, "bytes": values.nbytes, "numbers": numbers}
-        text = json.dumps({**heading, "line": line}).encode() + b"\n"
-        self._room -= len(text) + values.nbytes
-        parts = (CUT,) if self._room < 0 else (text, np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+        omitted = values.nbytes > self._room - OF_LAUNCHES_BYTES
+        content = _NOTHING if omitted else np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        heading = {"kind": kind, "type": type_, "size": values.itemsize, "bytes": values.nbytes, "omitted": omitted}
+        text = json.dumps({**heading, "numbers": numbers, "line": line}).encode() + b"\n"
+        self._room -= len(text) + content.nbytes
         try:
-            for part in parts:
+            for part in (text, content.data) if self._room >= 0 else (CUT,):
                 left = memoryview(part)
                 while left:
                     left = left[os.write(self._record, left) :]
