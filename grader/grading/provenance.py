@@ -33,7 +33,7 @@ from grader.programs.run import Recording, open_recording, run_program
 from grader.programs.submission import Submission
 from grader.programs.trace import Provenance, Trace, Unexplained
 from grader.python.layout import MOST_RECORDED_BYTES
-from grader.python.provenance import FLOAT_BYTES, Bits, Source
+from grader.python.provenance import FLOAT_BYTES, TYPE_BYTES, Bits, Source
 from grader.sandbox.scratch import scratch_folder
 from grader.timing.evidence import too_many
 
@@ -50,8 +50,14 @@ _UNKNOWN = "It could not be determined whether the processor computed its output
 _MANTISSA_BITS = {"f32": 23, "f16": 10, "bf16": 7, "e4m3": 3, "e5m2": 2}
 _CHANGED_BITS = 7
 """As many upper bits of the mantissa as bfloat16 has, so that values stay different when they are rounded."""
+_MOST_KEPT, _ALL_KEPT, _DRAWS = 0.5, 0.95, 16
 _MOST_HEADING = 1 << 20
 _MOST_SEARCHES = 32
+_MOST_LOOKS = 1 << 18
+"""Limit on the sources that are looked into for pieces, since programs may copy thousands of arrays."""
+_SATURATED, _PAIRS = 0.5, 4096
+"""If a source holds so large a share of pairs that were put together at random, it explains nothing. Chosen."""
+_BY_CHANCE = "its values are so few that other places hold the same ones by chance"
 _NEEDLE_BYTES = 64
 _WORD_BYTES = 4
 """Single bytes are compared in groups of so many, because equal bytes prove nothing."""
@@ -148,10 +154,12 @@ class FirstRun:
         given = _bytes(self._input)
         if (found := unexplained(one, other, (given, _bytes(changed)))) is None:
             return None
+        if not found.count:
+            return HostWork(_UNKNOWN.format(why=_BY_CHANCE), proved=False)
         same = again(self._input)
         if same is None or _form(one) != _form(same) or unexplained(one, same, (given, given)) is not None:
             return HostWork(_UNKNOWN.format(why="it does not do the same in every run"), proved=False)
-        return HostWork(_sentence(*found, submission), proved=True)
+        return HostWork(_sentence(found, submission), proved=True)
 
 
 @contextlib.contextmanager
@@ -165,13 +173,13 @@ def _form(record: Sequence[Entry]) -> list[tuple[object, ...]]:
     return [entry.form for entry in record]
 
 
-def _sentence(kind: str, count: int, line: int, submission: Submission) -> str:
+def _sentence(found: Computed, submission: Submission) -> str:
     name = submission.sources[0]
-    code = submission.line(name, line).strip()
-    words = {"values": "value", "were": "was", "are": "is", "them": "it"} if count == 1 else {}
+    code = submission.line(name, found.line).strip()
+    words = {"values": "value", "were": "was", "are": "is", "them": "it"} if found.count == 1 else {}
     words = {"values": "values", "were": "were", "are": "are", "them": "them", **words}
-    does = _DOES[kind].format(count=count, **words)
-    does = f"{name}:{line} {does}: `{code}`." if code else f"The program {does}."
+    does = _DOES[found.kind].format(count=found.count, **words)
+    does = f"{name}:{found.line} {does}: `{code}`." if code else f"The program {does}."
     return f"{does} {_RULE.format(**words)}"
 
 
@@ -201,22 +209,43 @@ def read_record(file: IO[bytes]) -> list[Entry] | None:
                 return None
             values = np.frombuffer(file.read(count), np.uint8)
             numbers = tuple(heading["numbers"])
-            if any(isinstance(number, int) and abs(number) >= 1 << 64 for number in numbers):
+            if not all(map(_is_a_number, numbers)):
                 return None
             found.append(Entry(str(heading["kind"]), type_, size, values, numbers, int(heading["line"]), omitted))
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError):
         return None
     return found
+
+
+def _is_a_number(given: object) -> bool:
+    """Whether a record may hold it: a name, a time, an integer, or an argument's bits after the name of its type."""
+    match given:
+        case str() | float():
+            return True
+        case int():
+            return abs(given) < 1 << 63
+        case [str(kind), int(bits)]:
+            return kind in TYPE_BYTES and 0 <= bits < 1 << 8 * TYPE_BYTES[kind]
+    return False
 
 
 # ---- comparing two records ----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Computed:
+    """Values that two runs do not explain: of which kind most are, how many of this kind there are, and the line that
+    most of these come from. None (`count` 0) if their pairs are in some source, but any others would be, too."""
+
+    kind: str
+    count: int
+    line: int
+
+
 def unexplained(
     one: Sequence[Entry], other: Sequence[Entry], inputs: tuple[NDArray[np.uint8], NDArray[np.uint8]]
-) -> tuple[str, int, int] | None:
-    """The kind of the most unexplained values of two records of the same form, their number, and the line that most of
-    them come from; None if all are explained."""
+) -> Computed | None:
+    """The unexplained values of two records of the same form; None if all are explained."""
     pairs = list(zip(one, other, strict=True))
     copied = [(place, _source(a), _source(b)) for place, (a, b) in enumerate(pairs) if a.kind == "downloads"]
     downloads = _Pool(copied)
@@ -239,10 +268,10 @@ def unexplained(
         lines[key] = lines.get(key, 0) + count
     for line, count in _numbers(pairs, everything).items():
         lines["arguments", line] = count
-    if not any(lines.values()):
-        return None
-    (kind, line), _ = max(lines.items(), key=lambda item: item[1])
-    return kind, sum(count for (of, _), count in lines.items() if of == kind), line
+    (kind, line), most = max(lines.items(), key=lambda item: item[1], default=(("", 0), 0))
+    if most:
+        return Computed(kind, sum(count for (of, _), count in lines.items() if of == kind), line)
+    return Computed("", 0, 0) if everything.by_chance() or downloads.by_chance() else None
 
 
 def _source(entry: Entry) -> Source:
@@ -263,7 +292,10 @@ class _Pool:
         self._sources = sources
         self._known: dict[tuple[int, str, bool], _Known] = {}
         self._next: dict[int, int] = {}
-        self._searches = _MOST_SEARCHES
+        self._searches, self._looks = _MOST_SEARCHES, _MOST_LOOKS
+        self._saturated = False
+        self._trusted: dict[tuple[int, str, int], list[tuple[Bits, Bits, NDArray[np.int64]]]] = {}
+        """The pairs that were found, by size, type and the line that copies them."""
 
     def without(self, pair: Sequence[Entry], size: int, type_: str, place: int) -> int:
         """The number of values of an array in two runs that are not the same and were not moved from a source that was
@@ -272,12 +304,29 @@ class _Pool:
             return 0
         first, second = (_groups(each.values) if size == 1 else each.values.view(f"u{size}") for each in pair)
         differ = first != second
-        return int(np.count_nonzero(~self.holds(first[differ], second[differ], size, type_, place)))
+        found = self.holds(first[differ], second[differ], size, type_, place, pair[0].line)
+        if size == 1 and not found.all() and self._holds_bytes(pair, place):
+            self._saturated = True
+            return 0
+        return int(np.count_nonzero(~found))
+
+    def _holds_bytes(self, pair: Sequence[Entry], place: int) -> bool:
+        """Whether each byte of an array in two runs is somewhere. That is so for most arrays, also for moved ones."""
+        known = np.zeros(1 << 16, bool)
+        for born, *source in self._sources:
+            if born < place:
+                one, other = (each.bits(1).astype(np.uint16) for each in source)
+                known[one << 8 | other] = True
+        one, other = (each.values.astype(np.uint16) for each in pair)
+        return bool((known[one << 8 | other] | (one == other)).all())
 
     def _has_piece(self, pair: Sequence[Entry], place: int) -> bool:
         """Whether an array is a piece of a source, which is found soon if it follows the last piece. Saves time."""
         one, other = (each.values for each in pair)
         for number, (born, *source) in enumerate(self._sources):
+            self._looks -= 1
+            if self._looks < 0:
+                return False
             first, second = (each.bits(1) for each in source)
             if born >= place or len(first) < len(one):
                 continue
@@ -293,12 +342,32 @@ class _Pool:
         return False
 
     def holds(
-        self, one: Bits, other: Bits, size: int, type_: str, places: int | NDArray[np.int64]
+        self, one: Bits, other: Bits, size: int, type_: str, places: int | NDArray[np.int64], line: int
     ) -> NDArray[np.bool_]:
         """Which pairs of values are in a source that was known at these places, as they are or converted."""
         if not len(one):
             return np.zeros(0, bool)
-        places = np.broadcast_to(places, one.shape)
+        where = np.broadcast_to(np.asarray(places, np.int64), one.shape)
+        found = self._holds(one, other, size, type_, where)
+        self._trusted.setdefault((size, type_, line), []).append((one[found], other[found], where[found]))
+        return found
+
+    def by_chance(self) -> bool:
+        """Whether the sources would also hold most pairs that are put together at random from those of a line. Then
+        they explain nothing: a program can have the device make a table of all pairs of a few values."""
+        dice = np.random.default_rng(1)
+        for (size, type_, _), found in self._trusted.items():
+            one, other, places = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            _, distinct = np.unique(_keys(one, other), return_index=True)
+            if len(distinct) > 1:
+                first, second = dice.choice(distinct, _PAIRS), dice.choice(distinct, _PAIRS)
+                other_pair = first != second
+                first, second = first[other_pair], second[other_pair]
+                places = np.maximum(places[first], places[second])
+                self._saturated |= self._holds(one[first], other[second], size, type_, places).mean() > _SATURATED
+        return self._saturated
+
+    def _holds(self, one: Bits, other: Bits, size: int, type_: str, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         found = self._among(one, other, places, self._values(size, type_, raw=True))
         near = (0, 1, -1) if size == FLOAT_BYTES.get(type_) == 2 else (0,)  # a program may round in its own way
         for steps in itertools.product(near, repeat=2):
@@ -343,30 +412,39 @@ def _forms(source: Sequence[Source], size: int, type_: str, *, raw: bool) -> Ite
         yield one.bits(size), other.bits(size)
         return
     yield one.bits(size).byteswap(), other.bits(size).byteswap()
-    if type_ in FLOAT_BYTES:
+    if type_ in TYPE_BYTES:
         yield from zip(one.converted(type_), other.converted(type_), strict=True)
 
 
 def _numbers(pairs: Sequence[Sequence[Entry]], pool: _Pool) -> dict[int, int]:
     """For each line, the number of arguments that are not the same in two runs and were not copied from the device."""
     found: dict[int, int] = {}
-    differ: list[tuple[int, int, float, float]] = []
+    differ: dict[tuple[str, int], list[tuple[int, int, int]]] = {}
     for place, (one, other) in enumerate(pairs):
         for a, b in zip(one.numbers, other.numbers, strict=True):
-            if a != b and isinstance(a, int | float) and isinstance(b, int | float):
-                differ.append((one.line, place, a, b))
-            elif a != b:
-                found[one.line] = found.get(one.line, 0) + 1
-    for storage, type_, plain in (("f4", "fp32", float), ("i4", "", int)):
-        of_kind = [each for each in differ if isinstance(each[2], plain)]
-        places = np.array([each[1] for each in of_kind], np.int64)
-        with np.errstate(all="ignore"):
-            columns = np.array([each[2:] for each in of_kind], np.float64).reshape(-1, 2).T.astype(storage)
-        first, second = (np.ascontiguousarray(column).view(np.uint32) for column in columns)
-        known = (first == second) | pool.holds(first, second, 4, type_, places)
-        for (line, *_), moved in zip(of_kind, known.tolist(), strict=True):
-            found[line] = found.get(line, 0) + (not moved)
+            if a != b:
+                (kind, first), (of, second) = _bits(a), _bits(b)
+                if kind and kind == of:
+                    differ.setdefault((kind, one.line), []).append((place, first, second))
+                else:
+                    found[one.line] = found.get(one.line, 0) + 1
+    for (kind, line), each in differ.items():
+        size = TYPE_BYTES[kind]
+        places = np.array([place for place, *_ in each], np.int64)
+        ours, theirs = (np.array([values[at] for values in each], f"u{size}") for at in (1, 2))
+        found[line] = found.get(line, 0) + int(np.count_nonzero(~pool.holds(ours, theirs, size, kind, places, line)))
     return found
+
+
+def _bits(number: object) -> tuple[str, int]:
+    """A number of a launch as a type's name and bits; small integers as int32, since they may come from any array. The
+    name is '' for what cannot come from the device."""
+    kind, value = number if isinstance(number, list) else ("int32", number)
+    if not isinstance(value, int) or (kind == "int32" and not -(1 << 31) <= value < 1 << 32):
+        return "", 0
+    if kind in ("int8", "uint8", "int1"):  # of single bytes, all pairs are somewhere
+        kind, value = "int32", value - (value >> 7 << 8 if kind == "int8" else 0)
+    return kind, value % (1 << 8 * TYPE_BYTES[kind])
 
 
 def _keys(one: Bits, other: Bits) -> NDArray[np.uint64]:
@@ -414,12 +492,25 @@ def _copy(source: Path, target: Path) -> None:
 
 def other_values(stored: NDArray[Any], type_: NumberType, masks: NDArray[np.int64]) -> NDArray[Any]:
     """Stored values, each replaced by one of the same sign and exponent, different values by different ones. Powers of
-    two, 0, infinities and NaN stay as they are. There is a mask for each sign and exponent, at most 512."""
+    two, 0, infinities and NaN stay as they are. There is a mask for each sign and exponent, at most 512.
+
+    Programs may check the range of their input: what would become larger than the largest value or smaller than the
+    smallest stays as it is, unless nearly all values would. Other masks are tried if most would."""
     bits = np.ascontiguousarray(stored).view(f"u{type_.bytes}")
     width = _MANTISSA_BITS[type_.name]
     changed = min(_CHANGED_BITS, width)
     upper, mantissa = bits >> width, bits & ((1 << width) - 1)
-    mask = (masks.astype(bits.dtype)[upper] % ((1 << changed) - 1) + 1) << (width - changed)
     exponent_bits = 8 * type_.bytes - 1 - width
-    kept = (mantissa == 0) | (mantissa == mask) | ((upper & ((1 << exponent_bits) - 1)) == (1 << exponent_bits) - 1)
-    return np.where(kept, bits, bits ^ mask).astype(bits.dtype).view(stored.dtype).reshape(stored.shape)
+    special = (mantissa == 0) | ((upper & ((1 << exponent_bits) - 1)) == (1 << exponent_bits) - 1)
+    before = type_.decode(stored)
+    finite = before[np.isfinite(before)]
+    low, high = finite.min(initial=np.inf), finite.max(initial=-np.inf)
+    for draw in range(_DRAWS):
+        mask = (np.roll(masks, draw).astype(bits.dtype)[upper] % ((1 << changed) - 1) + 1) << (width - changed)
+        kept = special | (mantissa == mask)
+        values = np.where(kept, bits, bits ^ mask).astype(bits.dtype).view(stored.dtype).reshape(stored.shape)
+        after = type_.decode(values)
+        outside = (after < low) | (after > high)
+        if outside.mean() < _MOST_KEPT:
+            break
+    return np.where(outside & (outside.mean() < _ALL_KEPT), stored, values)

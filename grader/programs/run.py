@@ -67,13 +67,18 @@ class Recording:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {layout.RECORD_VARIABLE: str(self.file.fileno()), layout.SEED_VARIABLE: self.seed}
+        hashes = str(int(self.seed, 16) % (1 << 32))  # of strings, for the order of sets
+        return {
+            layout.RECORD_VARIABLE: str(self.file.fileno()),
+            layout.SEED_VARIABLE: self.seed,
+            "PYTHONHASHSEED": hashes,
+        }
 
 
 @contextlib.contextmanager
 def open_recording(seed: str, times_ms: Sequence[float] = ()) -> Iterator[Recording]:
-    """For one run. The program first reads these times instead of those that it measures. Raises MachineFault if there
-    is no room."""
+    """For one run with this seed, a number in hexadecimal. The program first reads these times instead of those that
+    it measures. Raises MachineFault if there is no room."""
     with contextlib.ExitStack() as stack:
         try:
             file = stack.enter_context(tempfile.TemporaryFile(prefix="grader-record-"))
@@ -119,7 +124,7 @@ def run_program(
             # On the emulator, which measures no times, the program starts addr2line.
             starts_processes=launch.starts_processes or not engine.measures_time,
         )
-        largest = max(output_bytes, layout.MOST_RECORDED_BYTES if recording else 0)
+        recorded_bytes = layout.MOST_RECORDED_BYTES if recording else 0
         receiver.start()
         began_ns = tuple(map(time.clock_gettime_ns, _CLOCKS))
         outcome = sandbox.run(
@@ -128,8 +133,8 @@ def run_program(
                 wall_s=wall_s,
                 memory_bytes=memory_share.of_a_program(limits.memory_bytes),
                 processes=limits.processes,
-                file_bytes=largest + _SLACK_BYTES if launch.file_sizes_limited else None,
-                folder_bytes=2 * (output_bytes + _SLACK_BYTES),
+                file_bytes=max(output_bytes, recorded_bytes) + _SLACK_BYTES if launch.file_sizes_limited else None,
+                folder_bytes=2 * (output_bytes + _SLACK_BYTES) + recorded_bytes,
                 kept_output_bytes=limits.stdout_bytes,
             ),
         )

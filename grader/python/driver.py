@@ -42,8 +42,8 @@ _MOST_THREADS = 1024
 _SOME_REGISTERS = 32
 """For kernels that are only compiled. Programs such as Triton's second tutorial divide by this number."""
 
-Loaded = tuple[Any, Any, int, int, int]
-"""(module, function, registers, spills, most threads) of a kernel. Triton passes the function to the launcher."""
+Loaded = tuple[None, int, int, int, int]
+"""(no module, function, registers, spills, most threads) of a kernel. Triton passes the function to the launcher."""
 
 
 class Utilities:
@@ -53,8 +53,8 @@ class Utilities:
         self._most_shared = _SHARED_OPTIN_BYTES.get(architecture, max(_SHARED_OPTIN_BYTES.values()))
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
-        kernel = library.load(library_of(binary), name, shared)
-        return kernel, kernel, kernel.registers, kernel.spills, _MOST_THREADS
+        kernel, registers, spills = library.load(library_of(binary), name, shared)
+        return None, kernel, registers, spills, _MOST_THREADS
 
     def unload_module(self, module: Any) -> None:
         """Keep the kernels, since they may still be running."""
@@ -177,8 +177,7 @@ class EmulatorDriver(Driver):
 
 class _Unloaded(Utilities):
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
-        kernel = library.Kernel(name)
-        return kernel, kernel, _SOME_REGISTERS, 0, _MOST_THREADS
+        return None, 0, _SOME_REGISTERS, 0, _MOST_THREADS
 
 
 class CompilingDriver(EmulatorDriver):
@@ -199,8 +198,7 @@ class GpuUtilities:
     """The `utils` of a driver for a GPU, with the methods that Triton calls."""
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
-        kernel = gpu.load(binary, name, shared)
-        return kernel, kernel, kernel.registers, kernel.spills, kernel.max_threads
+        return None, *gpu.load(binary, name, shared)
 
     def unload_module(self, module: Any) -> None:
         """Keep the kernels, since they may still be running."""

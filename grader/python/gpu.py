@@ -8,6 +8,7 @@ than most runs. This module needs neither.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -52,19 +53,8 @@ class _Launch(ctypes.Structure):
     )
 
 
-class Kernel:
-    """A loaded kernel, with its properties as reported by the driver."""
-
-    def __init__(self, module: ctypes.c_void_p, function: ctypes.c_void_p) -> None:
-        self.module, self.function = module, function
-        self.registers = self._attribute(_REGISTERS)
-        self.spills = self._attribute(_LOCAL_BYTES) // 4
-        self.max_threads = self._attribute(_MAX_THREADS)
-
-    def _attribute(self, number: int) -> int:
-        value = ctypes.c_int()
-        _call("cuFuncGetAttribute", ctypes.byref(value), number, self.function)
-        return value.value
+_kernels: dict[int, str] = {}
+"""What stands for the code of each loaded kernel, by its handle."""
 
 
 @cache
@@ -90,18 +80,32 @@ def _call(name: str, *arguments: object) -> None:
     _check(driver, name, getattr(driver, name)(*arguments))
 
 
-def load(cubin: bytes, name: str, shared_bytes: int) -> Kernel:
-    """Load the kernel `name` from machine code."""
+def load(cubin: bytes, name: str, shared_bytes: int) -> tuple[int, int, int, int]:
+    """Load the kernel `name` from machine code. Returns its handle, registers, spills and most threads."""
     module, function = ctypes.c_void_p(), ctypes.c_void_p()
     _call("cuModuleLoadData", ctypes.byref(module), cubin)
     _call("cuModuleGetFunction", ctypes.byref(function), module, name.encode())
     if shared_bytes > _STATIC_SHARED_LIMIT:
         _call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, shared_bytes)
-    return Kernel(module, function)
+    registers, local_bytes, threads = (_attribute(function, each) for each in (_REGISTERS, _LOCAL_BYTES, _MAX_THREADS))
+    assert function.value is not None
+    _kernels[function.value] = f"{name} {hashlib.sha256(cubin).hexdigest()}"
+    return function.value, registers, local_bytes // 4, threads
+
+
+def _attribute(function: ctypes.c_void_p, number: int) -> int:
+    value = ctypes.c_int()
+    _call("cuFuncGetAttribute", ctypes.byref(value), number, function)
+    return value.value
+
+
+def identity(kernel: int) -> str:
+    """What stands for the code of the kernel with this handle."""
+    return _kernels[kernel]
 
 
 def launch(
-    kernel: Kernel,
+    kernel: int,
     grid: Sequence[int],
     threads: int,
     shared_bytes: int,
@@ -111,7 +115,8 @@ def launch(
     cluster: int = 1,
     cooperative: bool = False,
 ) -> None:
-    """Launch `kernel` with ctypes values as arguments, in clusters of `cluster` blocks."""
+    """Launch the kernel with the handle `kernel`, with ctypes values as arguments, in clusters of `cluster` blocks."""
+    function = ctypes.c_void_p(kernel)
     pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))  # type: ignore[arg-type]
     attributes = (_Attribute * 2)()
     count = 0
@@ -122,11 +127,11 @@ def launch(
         attributes[count].id, attributes[count].value[:3] = _CLUSTER_DIMENSION, [cluster, 1, 1]
         count += 1
     if cluster > _PORTABLE_CLUSTER:
-        _call("cuFuncSetAttribute", kernel.function, _ANY_CLUSTER, 1)
+        _call("cuFuncSetAttribute", function, _ANY_CLUSTER, 1)
     x, y, z = grid
     shape, block = (ctypes.c_uint * 3)(x * cluster, y, z), (ctypes.c_uint * 3)(threads, 1, 1)
     config = _Launch(shape, block, shared_bytes, ctypes.c_void_p(stream), attributes, count)
-    _call("cuLaunchKernelEx", ctypes.byref(config), kernel.function, pointers, None)
+    _call("cuLaunchKernelEx", ctypes.byref(config), function, pointers, None)
 
 
 def synchronize() -> None:

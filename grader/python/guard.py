@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,11 @@ import triton
 
 from grader.python.library import is_own
 
-_OF_THE_SYSTEM = ("/proc/", "/sys/")
+_OF_THE_SYSTEM = ("/proc/", "/sys/", "/dev/")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+"""The files of the system that a program may open."""
+_OPENS_DESCRIPTORS = tuple(f"{sysconfig.get_path('stdlib')}{os.sep}{name}.py" for name in ("subprocess", "os"))
+"""The modules that open files by their descriptors, and that a program cannot import."""
 _TRITON = f"{Path(triton.__file__).parent}{os.sep}"
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CHANGES = {
@@ -50,12 +55,14 @@ def watch_files(opened: Callable[[str], None], kept: Sequence[Path]) -> None:
         if event == "open":
             name, _, flags = arguments
             if isinstance(name, int):
-                if name > 2 and is_own(sys._getframe(1)):  # subprocess opens descriptors too
-                    raise PermissionError(f"a program may not open the file descriptor {name}")
+                number = int.__int__(name)
+                if number > 2 and sys._getframe(1).f_code.co_filename not in _OPENS_DESCRIPTORS:
+                    raise PermissionError(f"a program may not open the file descriptor {number}")
                 return
-            path = os.path.realpath(os.fsdecode(name))
-            if path.startswith(_OF_THE_SYSTEM):
-                raise PermissionError(f"a program may not open {path}")
+            plain = _plain(name)
+            path = os.path.realpath(plain)
+            if path not in _DEVICES and _is_of_the_system(plain):
+                raise PermissionError(f"a program may not open {plain}")
             if flags & _WRITES:
                 protect(path)
             opened(path)
@@ -64,7 +71,7 @@ def watch_files(opened: Callable[[str], None], kept: Sequence[Path]) -> None:
         elif event in _CHANGES:
             for name in arguments[: _CHANGES[event]]:
                 if not isinstance(name, int):
-                    protect(os.path.realpath(os.fsdecode(name)), event_changes=event == "os.rename")
+                    protect(os.path.realpath(_plain(name)), event_changes=event == "os.rename")
 
     def protect(path: str, *, event_changes: bool = True) -> None:
         sealed = "everything" in _ended and event_changes
@@ -72,6 +79,24 @@ def watch_files(opened: Callable[[str], None], kept: Sequence[Path]) -> None:
             raise PermissionError(f"a program may not change {path}")
 
     sys.addaudithook(watch)
+
+
+def _plain(name: Any) -> str:
+    """A path as the kernel gets it, whatever the methods of its class say."""
+    if isinstance(name, str):
+        return str.__str__(name)
+    if isinstance(name, bytes):
+        return os.fsdecode(memoryview(name).tobytes())
+    if type(name).__module__ != "pathlib":
+        raise PermissionError("a program may open files only by paths of type str, bytes or Path")
+    return str(name)
+
+
+def _is_of_the_system(path: str) -> bool:
+    """Whether a path leads through a folder of the system, also by links, as /dev/fd does."""
+    whole = os.path.abspath(path)  # noqa: PTH100 - links are looked at below
+    parts = [whole, *map(str, Path(whole).parents)]
+    return any(f"{os.path.realpath(part)}{os.sep}".startswith(_OF_THE_SYSTEM) for part in parts)
 
 
 def _is_the_programs_doing() -> bool:

@@ -31,7 +31,6 @@ from triton.compiler.errors import CompilationError
 from triton.runtime import cache, driver
 
 from grader.python import library, provenance
-from grader.python.arrays import seal
 from grader.python.backend import EmulatorBackend, make_cubin
 from grader.python.driver import CompilingDriver, EmulatorDriver, GpuDriver
 from grader.python.guard import stop_writing, watch_files
@@ -46,6 +45,7 @@ from grader.python.layout import (
     SOURCE,
     TRACE_VARIABLE,
 )
+from grader.python.sealed import seal
 
 _MODULES = Path(__file__).parent / "modules"
 """The folder of modules that a submission can import in addition to installed packages."""
@@ -150,6 +150,7 @@ def _followed(main: Path, arguments: Sequence[str]) -> int:
     record = os.environ.pop(RECORD_VARIABLE, "")
     if seed := os.environ.pop(SEED_VARIABLE, ""):
         _seed(seed)
+    _clear_new_arrays()
     follower = provenance.Follower(
         input_file,
         output_file,
@@ -169,6 +170,7 @@ def _seed(seed: str) -> None:
     """Let the program draw the same random numbers in every run with this seed."""
     dice = random.Random(seed)
     randbits = dice.getrandbits
+    provenance.secret = randbits(63)
     random.seed(dice.getrandbits(64))
     np.random.seed(dice.getrandbits(32))
     np.random.bit_generator.randbits = lambda bits: randbits(bits)  # type: ignore[attr-defined]
@@ -178,6 +180,13 @@ def _seed(seed: str) -> None:
         original(self, randbits(64) if a is None else a, version)
 
     random.Random.seed = seeded  # type: ignore[method-assign]
+
+
+def _clear_new_arrays() -> None:
+    """Let numpy.empty fill arrays with zeros. Else what a program copies, such as padding, could hold leftovers, which
+    are not the same in two runs."""
+    np.empty = np.zeros  # type: ignore[misc]
+    np.empty_like = np.zeros_like  # type: ignore[assignment]
 
 
 def _add_to_trace(event: dict[str, object]) -> None:

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import itertools
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from grader.python import gpu, library, provenance
-from grader.python.arrays import Final, empty, place, zeros
+from grader.python.arrays import empty, place, zeros
+from grader.python.sealed import Final
 
 _WARP = 32
-_SCALARS: dict[str, Any] = {
-    "i1": ctypes.c_int8, "i8": ctypes.c_int8, "i16": ctypes.c_int16, "i32": ctypes.c_int32, "i64": ctypes.c_int64,
-    "u1": ctypes.c_uint8, "u8": ctypes.c_uint8, "u16": ctypes.c_uint16, "u32": ctypes.c_uint32, "u64": ctypes.c_uint64,
-    "fp32": ctypes.c_float, "f32": ctypes.c_float, "fp64": ctypes.c_double,
+_SCALARS: dict[str, tuple[str, Any]] = {
+    "i1": ("int8", ctypes.c_int8), "i8": ("int8", ctypes.c_int8), "i16": ("int16", ctypes.c_int16),
+    "i32": ("int32", ctypes.c_int32), "i64": ("int64", ctypes.c_int64),
+    "u1": ("uint8", ctypes.c_uint8), "u8": ("uint8", ctypes.c_uint8), "u16": ("uint16", ctypes.c_uint16),
+    "u32": ("uint32", ctypes.c_uint32), "u64": ("uint64", ctypes.c_uint64),
+    "fp32": ("fp32", ctypes.c_float), "f32": ("fp32", ctypes.c_float), "fp64": ("fp64", ctypes.c_double),
 }  # fmt: skip
+"""For each type in a kernel's signature, its name and its type of ctypes."""
+
+
+class _Shape(NamedTuple):
+    threads: int
+    shared_bytes: int
+    cluster: int
+    cooperative: int
 
 
 class Launcher(metaclass=Final):
@@ -34,26 +44,22 @@ class Launcher(metaclass=Final):
     ) -> None:  # fmt: skip
         if enter is not None:
             enter(metadata)
-        x, y, z = (ctypes.c_int64(number).value for number in (x, y, z))  # plain ints, whatever their class says
+        # plain ints, whatever their class says
+        x, y, z, function = (ctypes.c_int64(number).value for number in (x, y, z, kernel))
         if x * y * z > 0:
-            self._launch(kernel, (x, y, z), stream, values)
+            self._launch(function, (x, y, z), stream, values)
         if leave is not None:
             leave(metadata)
 
-    def _launch(self, kernel: Any, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
+    def _launch(self, kernel: int, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
         raise NotImplementedError
 
-    def _follow(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
-        """Note what a launch tells its kernel: its grid, its arguments, and by the kernel's hash its constants."""
-        if (follower := provenance.follower) is None:
-            return
-        hash_ = getattr(self._metadata, "hash", "")
-        numbers = (place(each.value or 0) if isinstance(each, ctypes.c_void_p) else (each.value,) for each in arguments)
-        follower.launched((self._metadata.name, hash_, *grid, *itertools.chain.from_iterable(numbers)))
-
-    @property
-    def _threads(self) -> int:
-        return int(self._metadata.num_warps) * _WARP
+    def _shape(self) -> _Shape:
+        """Read once for each launch: a program could replace the metadata by an object with changing attributes."""
+        given = self._metadata
+        cooperative = getattr(given, "launch_cooperative_grid", False)
+        numbers = given.num_warps * _WARP, given.shared, getattr(given, "num_ctas", 1), cooperative
+        return _Shape(*(ctypes.c_int64(int(number)).value for number in numbers))
 
     def _scratch_bytes(self, grid: Sequence[int]) -> list[int]:
         x, y, z = grid
@@ -63,30 +69,46 @@ class Launcher(metaclass=Final):
 class EmulatorLauncher(Launcher):
     """Waits for each kernel, since a program can read PyTorch's tensors on the CPU without any call that could wait."""
 
-    def _launch(self, kernel: library.Kernel, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
+    def _launch(self, kernel: int, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
+        shape = self._shape()
         with _lent(_tensors(values)):
             scratch = [zeros((size,), "uint8") if size else None for size in self._scratch_bytes(grid)]
             arguments = [*_arguments(self._types, values), *map(_pointer, scratch)]
-            self._follow(grid, arguments)
-            library.launch(kernel, grid, self._threads, self._metadata.shared, stream, arguments)
+            follow(library.identity(kernel), (*grid, *shape), arguments)
+            library.launch(kernel, grid, shape.threads, shape.shared_bytes, stream, [value for _, value in arguments])
             library.synchronize()
 
 
 class GpuLauncher(Launcher):
-    def _launch(self, kernel: gpu.Kernel, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
+    def _launch(self, kernel: int, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
+        shape = self._shape()
         scratch = [empty((size,), "uint8") if size else None for size in self._scratch_bytes(grid)]
         arguments = [*_arguments(self._types, values), *map(_pointer, scratch)]
-        self._follow(grid, arguments)
+        follow(gpu.identity(kernel), (*grid, *shape), arguments)
         gpu.launch(
             kernel,
             grid,
-            self._threads,
-            self._metadata.shared,
+            shape.threads,
+            shape.shared_bytes,
             stream,
-            arguments,
-            cluster=getattr(self._metadata, "num_ctas", 1),
-            cooperative=bool(self._metadata.launch_cooperative_grid),
+            [value for _, value in arguments],
+            cluster=shape.cluster,
+            cooperative=bool(shape.cooperative),
         )
+
+
+def follow(code: str, shape: tuple[int, ...], arguments: Sequence[tuple[str, Any]]) -> None:
+    """Note what a launch tells its kernel: its grid and blocks, its arguments bit by bit, and its constants, by what
+    stands for its code."""
+    if (follower := provenance.follower) is None:
+        return
+    numbers: list[object] = [code, *shape]
+    for kind, value in arguments:
+        if isinstance(value, ctypes.c_void_p):
+            numbers += place(value.value or 0)
+        else:
+            numbers.append((kind, int.from_bytes(bytes(value), "little")))
+    follower.launched(numbers)
 
 
 class NoLauncher(Launcher):
@@ -94,12 +116,13 @@ class NoLauncher(Launcher):
         """Do nothing: Triton compiled the kernel before this call, which is all that the build step needs."""
 
 
-def _pointer(array: Any) -> ctypes.c_void_p:
-    return ctypes.c_void_p(array.data_ptr() if array is not None else 0)
+def _pointer(array: Any) -> tuple[str, ctypes.c_void_p]:
+    return "", ctypes.c_void_p(array.data_ptr() if array is not None else 0)
 
 
-def _arguments(types: Sequence[Any], values: Sequence[Any]) -> Iterator[Any]:
-    """The values of the kernel's parameters as ctypes values. Constants are left out, and tuples are flattened."""
+def _arguments(types: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """The values of the kernel's parameters as ctypes values, each with the name of its type. Constants are left out,
+    and tuples are flattened."""
     for kind, value in zip(types, values, strict=True):
         if isinstance(kind, tuple):
             yield from _arguments(kind, value)
@@ -107,13 +130,14 @@ def _arguments(types: Sequence[Any], values: Sequence[Any]) -> Iterator[Any]:
             continue
         elif kind.startswith("*"):
             address = value if isinstance(value, int) else 0 if value is None else value.data_ptr()
-            yield ctypes.c_void_p(address)
+            yield "", ctypes.c_void_p(address)
         elif kind in _SCALARS:
-            yield _SCALARS[kind](value)
+            name, scalar = _SCALARS[kind]
+            yield name, scalar(value)
         elif kind == "fp16":
-            yield ctypes.c_uint16.from_buffer_copy(_half(value))
+            yield kind, ctypes.c_uint16.from_buffer_copy(_half(value))
         elif kind == "bf16":
-            yield ctypes.c_uint16(_bfloat16(value))
+            yield kind, ctypes.c_uint16(_bfloat16(value))
         else:
             raise TypeError(f"a kernel takes no argument of type {kind}: make tensor descriptors inside the kernel")
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from grader.base.errors import MachineFault
 
@@ -44,15 +45,9 @@ class _Attributes(ctypes.Structure):
     )
 
 
-class Kernel:
-    """A loaded kernel. The runtime identifies it by an address, as it identifies nvcc's kernels by the address of their
-    host function."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._token = ctypes.create_string_buffer(name.encode())
-        self.address = ctypes.addressof(self._token)
-        self.registers = self.spills = 0
+_kernels: dict[int, tuple[str, Any]] = {}
+"""For each loaded kernel, what stands for its code, and the memory at its address. The runtime identifies a kernel by
+an address, as it identifies nvcc's kernels by the address of their host function."""
 
 
 @cache
@@ -69,29 +64,33 @@ def _runtime() -> ctypes.CDLL:
     return library
 
 
-def load(file: Path, name: str, shared_bytes: int) -> Kernel:
-    """Load the kernel `name` from a shared library that backend.py built."""
-    library, kernel = _runtime(), Kernel(name)
+def load(file: Path, name: str, shared_bytes: int) -> tuple[int, int, int]:
+    """Load the kernel `name` from a shared library that backend.py built. Returns its address, registers and spills."""
+    library, encoded = _runtime(), name.encode()
+    token = ctypes.create_string_buffer(encoded)
+    address = ctypes.c_void_p(ctypes.addressof(token))
+    _kernels[ctypes.addressof(token)] = f"{name} {file.stem}", token
     module = ctypes.CDLL(str(file))
     handle = ctypes.c_void_p(library.emu_register(ctypes.byref(ctypes.c_byte.in_dll(module, "m0_module")), 0))
-    encoded = name.encode()
     nothing = (None,) * 5
-    library.__getattr__("__cudaRegisterFunction")(
-        handle, ctypes.c_void_p(kernel.address), encoded, encoded, -1, *nothing
-    )
-    call("cudaFuncSetAttribute", ctypes.c_void_p(kernel.address), _DYNAMIC_SHARED, shared_bytes)
+    library.__getattr__("__cudaRegisterFunction")(handle, address, encoded, encoded, -1, *nothing)
+    call("cudaFuncSetAttribute", address, _DYNAMIC_SHARED, shared_bytes)
     found = _Attributes()
-    call("cudaFuncGetAttributes", ctypes.byref(found), ctypes.c_void_p(kernel.address))
-    kernel.registers, kernel.spills = found.registers, found.local_bytes // 4
-    return kernel
+    call("cudaFuncGetAttributes", ctypes.byref(found), address)
+    return ctypes.addressof(token), found.registers, found.local_bytes // 4
+
+
+def identity(kernel: int) -> str:
+    """What stands for the code of the kernel at this address."""
+    return _kernels[kernel][0]
 
 
 def launch(
-    kernel: Kernel, grid: Sequence[int], threads: int, shared_bytes: int, stream: int, arguments: Sequence[object]
+    kernel: int, grid: Sequence[int], threads: int, shared_bytes: int, stream: int, arguments: Sequence[object]
 ) -> None:
-    """Launch `kernel` with ctypes values as arguments."""
+    """Launch the kernel at the address `kernel` with ctypes values as arguments."""
     pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))  # type: ignore[arg-type]
-    function, shape, shared = ctypes.c_void_p(kernel.address), _Dim3(*grid), ctypes.c_size_t(shared_bytes)
+    function, shape, shared = ctypes.c_void_p(kernel), _Dim3(*grid), ctypes.c_size_t(shared_bytes)
     call("cudaLaunchKernel", function, shape, _Dim3(threads, 1, 1), pointers, shared, ctypes.c_void_p(stream))
 
 

@@ -36,9 +36,13 @@ Bits = NDArray[Any]
 """A flat array of unsigned integers: the bits of values."""
 _NEEDLE_BYTES = 16
 """So many equal bytes are taken for moved values, not for a coincidence."""
-_MOST_RUNS = 1000
-_SEARCHED_BYTES = 1 << 29
-"""Limit on the bytes searched for the runs of one array: a second or less."""
+_MOST_RUNS = 1 << 17
+_SEARCHED_BYTES, _SEARCHED_IN_ALL_BYTES = 1 << 29, 1 << 33
+"""Limits on the bytes searched for the runs of one array, a second or less, and of all arrays of a run."""
+_PIECE_BYTES, _MOST_FINDS = 64, 8
+"""How a copy of the input's next piece is found: by so many bytes, and not again if there are others between them."""
+_PER_SOURCE_BYTES = 1 << 14
+"""What looking into one source costs at least, in bytes searched."""
 _FEW = 16
 """An array with at most so many unexplained values needs no further search."""
 _OF_A_KERNEL = 1000
@@ -48,8 +52,16 @@ _NOTHING = np.empty(0, np.uint8)
 CUT = b"{}\n"
 """The end of a record that would become too large. Nothing that a record may hold."""
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
-FLOATS = {"fp16": np.float16, "fp32": np.float32, "fp64": np.float64}
+_TYPES: dict[str, Any] = {
+    "fp16": np.float16, "fp32": np.float32, "fp64": np.float64, "int1": np.bool_,
+    "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
+    "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64,
+}  # fmt: skip
 FLOAT_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4, "fp64": 8}
+TYPE_BYTES = {"bf16": 2, **{name: np.dtype(of).itemsize for name, of in _TYPES.items()}}
+"""The types that values are converted from and to, by Triton's names."""
+secret = secrets.randbits(63)
+"""Stands for the addresses of arrays in a record. It is the same in runs with the same seed."""
 
 follower: Follower | None = None
 """Follows this process's program; None while kernels are only compiled."""
@@ -77,27 +89,32 @@ class Follower:
     def __init__(self, input_file: Path, output_file: Path, line: Callable[[], int], record: int) -> None:
         self._output, self._line, self._record = output_file, line, record
         self._output_line = 0
-        self._room = MOST_RECORDED_BYTES
+        self._room, self._left = MOST_RECORDED_BYTES, _SEARCHED_IN_ALL_BYTES
         self._times: Iterator[float] = iter(json.loads(_rest(record) or b"[]"))
         self._kinds = {"uploads": _Kind(), "arguments": _Kind(), "written": _Kind()}
         self._downloads: list[Source] = []
         self._sources: list[Source] = []
         """The input and all downloads."""
         self._numbers: set[object] = set()
+        self._input: mmap.mmap | None = None
+        self._next, self._finds = 0, _MOST_FINDS
         if input_file.is_file() and input_file.stat().st_size:
             with input_file.open("rb") as file:
-                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._sources.append(Source(np.frombuffer(content, np.uint8), ""))
+                self._input = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._sources.append(Source(np.frombuffer(self._input, np.uint8), ""))
 
     def uploaded(self, values: NDArray[Any], type_: str) -> None:
         """`values` are about to be copied to the device as values of `type_`, one of Triton's names."""
         line = self._line()
         self._write("uploads", line, values, type_)
-        self._kinds["uploads"].add(_unexplained(_upload_tries(values, type_, self._sources)), line)
+        count = 0
+        if not self._continues(values):
+            count = self._searched(values.size, _upload_tries(values, type_, self._sources))
+        self._kinds["uploads"].add(count * max(1, values.itemsize // 4), line)
 
     def downloaded(self, values: NDArray[Any]) -> None:
         """`values` were copied from the device."""
-        type_ = next((name for name, of in FLOATS.items() if values.dtype == of), "")
+        type_ = next((name for name, of in _TYPES.items() if values.dtype == of), "")
         self._write("downloads", self._line(), values, type_)
         source = Source(values.copy(), type_)
         self._sources.append(source)
@@ -114,7 +131,8 @@ class Follower:
         self._write("arguments", line, numbers=given)
         new = {number for number in given if number not in self._numbers}
         self._numbers |= new
-        self._kinds["arguments"].add(1 + len(new), line)
+        large = sum(isinstance(number, tuple) and TYPE_BYTES[number[0]] > 4 and number[1] >> 32 > 0 for number in new)
+        self._kinds["arguments"].add(1 + len(new) + large, line)
 
     def timed(self, ms: float) -> float:
         """The time that the program shall see if it has measured `ms`: in a run for comparison, that of the first run,
@@ -134,13 +152,32 @@ class Follower:
             written = self._output.read_bytes()
             content = np.frombuffer(written, np.uint8)
             self._write("written", self._output_line, content)
-            if count := _unexplained(_output_tries(content, self._downloads)):
+            if count := self._searched(content.size, _output_tries(content, self._downloads)):
                 self._kinds["written"].add(count, self._output_line)
             copy = self._output.with_name(secrets.token_hex(16))
             with copy.open("xb") as file:
                 file.write(written)
             copy.replace(self._output)
         return {"kind": "provenance", **{name: kind.event() for name, kind in self._kinds.items()}}
+
+    def _continues(self, values: NDArray[Any]) -> bool:
+        """Whether the values are those of the input after the last ones that were copied, as if row by row."""
+        content = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        if self._input is None or not content.size:
+            return False
+        if found := self._input[self._next : self._next + content.size] == content.data:
+            self._next += content.size
+        elif self._finds > 0:
+            self._finds -= 1
+            self._next = self._input.find(content[:_PIECE_BYTES].tobytes()) + content.size
+        return found
+
+    def _searched(self, size: int, tries: Iterator[_Try]) -> int:
+        """The number of unexplained values, of `size`, as far as there is time to search for them."""
+        if self._left <= 0:
+            return size
+        count, self._left = _unexplained(tries, self._left)
+        return count
 
     def _write(
         self, kind: str, line: int, values: NDArray[Any] = _NOTHING, type_: str = "", numbers: Sequence[object] = ()
@@ -185,21 +222,22 @@ class Source:
         return flat[: len(flat) // size * size].view(_UNSIGNED[size])
 
     def converted(self, to: str) -> Iterator[Bits]:
-        """The values as another floating-point type, from each type that they may have. They become bfloat16 in each
-        of the ways in which programs round: to nearest with ties to even, cut off, to nearest with ties away from 0."""
-        for of in (self.type,) if self.type else FLOAT_BYTES:
+        """The values as another type, from each type that they may have: those of an unknown type may be
+        floating-point numbers. They become bfloat16 in each of the ways in which programs round: to nearest with ties
+        to even, cut off, to nearest with ties away from 0."""
+        for of in (self.type,) if self.type else FLOAT_BYTES if to in FLOAT_BYTES else ():
             for rounding in (0, 1, 2) if to == "bf16" else (0,):
-                if of != to and of in FLOAT_BYTES:
+                if of != to:
                     if (key := (of, to, rounding)) not in self._converted:
-                        self._converted[key] = _convert(self.bits(FLOAT_BYTES[of]), of, to, rounding)
+                        self._converted[key] = _convert(self.bits(TYPE_BYTES[of]), of, to, rounding)
                     yield self._converted[key]
 
 
 def _convert(bits: Bits, of: str, to: str, rounding: int) -> Bits:
     with np.errstate(all="ignore"):
-        values = (bits.astype(np.uint32) << 16).view(np.float32) if of == "bf16" else bits.view(FLOATS[of])
+        values = (bits.astype(np.uint32) << 16).view(np.float32) if of == "bf16" else bits.view(_TYPES[of])
         if to != "bf16":
-            return values.astype(FLOATS[to]).view(_UNSIGNED[FLOAT_BYTES[to]])
+            return values.astype(_TYPES[to]).view(_UNSIGNED[TYPE_BYTES[to]])
         whole = values.astype(np.float32).view(np.uint32)
         added = (0x7FFF + (whole >> 16 & 1), 0, 0x8000)[rounding]
         return ((whole + added) >> 16).astype(np.uint16)
@@ -213,7 +251,7 @@ def _upload_tries(values: NDArray[Any], type_: str, sources: Sequence[Source]) -
     orders = [None, *_orders(values.shape)]
     for order in orders:
         yield _flat(values, order), [source.bits(values.itemsize) for source in sources]
-    if type_ in FLOAT_BYTES:
+    if type_ in TYPE_BYTES:
         for order in orders:
             yield _flat(values, order), [bits for source in sources for bits in source.converted(type_)]
 
@@ -249,16 +287,18 @@ def _flat(values: NDArray[Any], order: tuple[int, ...] | None) -> Bits:
 # ---- finding them -------------------------------------------------------------------------------------------------
 
 
-def _unexplained(tries: Iterator[_Try]) -> int:
-    """The fewest unexplained values of all tries. All but the first are made only if some of the values are found."""
+def _unexplained(tries: Iterator[_Try], left: int) -> tuple[int, int]:
+    """The fewest unexplained values of all tries, and what is left of the bytes that may be searched. All tries but the
+    first are made only if some of the values are found."""
     best: int | None = None
     for values, sources in tries:
-        if best is None or _promising(values, sources):
-            found = _by_search(values, sources)
+        if best is None or (left > 0 and _promising(values, sources)):
+            left -= _PER_SOURCE_BYTES * len(sources)
+            found, left = _by_search(values, sources, left)
             best = found if best is None else min(best, found)
             if best <= _FEW:
                 break
-    return best or 0
+    return best or 0, left
 
 
 def _promising(values: Bits, sources: Sequence[Bits]) -> bool:
@@ -271,14 +311,15 @@ def _promising(values: Bits, sources: Sequence[Bits]) -> bool:
     return False
 
 
-def _by_search(values: Bits, sources: Sequence[Bits]) -> int:
-    """The number of values that are not in runs of values of the sources at regular places. A run is regular if it
-    continues where the last one ended, or leaves the same gap. Another run counts as one unexplained value, because its
-    place could carry information. So does a constant that is repeated between the runs, unless it is 0, and each change
-    of the length of such a repetition."""
+def _by_search(values: Bits, sources: Sequence[Bits], left: int) -> tuple[int, int]:
+    """The number of values that are not in runs of values of the sources at regular places, and what is left of the
+    bytes that may be searched. A run is regular if it continues where the last one ended, or leaves the same gap.
+    Another run counts as one unexplained value, because its place could carry information. So does a constant that is
+    repeated between the runs, unless it is 0, and each change of the length of such a repetition, or of a run before
+    it."""
     length = max(1, _NEEDLE_BYTES // values.itemsize)
-    position = unexplained = source = follows = gap = constant = repeated = 0
-    left = _SEARCHED_BYTES
+    position = unexplained = source = follows = gap = constant = repeated = moved = 0
+    least = max(0, left - _SEARCHED_BYTES)
     runs: list[_Run] = []
     for _ in range(_MOST_RUNS):
         if period := _period(runs):
@@ -286,7 +327,7 @@ def _by_search(values: Bits, sources: Sequence[Bits]) -> int:
             position += times * sum(run.length for run in period)
             follows += times * (period[0].length + gap)
             runs.clear()
-        if position >= len(values) or left < 0:
+        if position >= len(values) or left <= least:
             break
         rest = values[position:]
         expected = [(source, follows), (source, follows + gap), (source + 1, 0)]
@@ -295,7 +336,7 @@ def _by_search(values: Bits, sources: Sequence[Bits]) -> int:
         if not run and rest[0] != constant:
             places = ((_find(rest[:length], each), number) for number, each in enumerate(sources))
             place, at = next((found for found in places if found[0] >= 0), (-1, len(sources)))
-            left -= sum(each.nbytes for each in sources[: at + 1])
+            left -= sum(each.nbytes + _PER_SOURCE_BYTES for each in sources[: at + 1])
             if place >= 0:
                 run = _common(rest, sources[at][place:])
                 unexplained += 1
@@ -306,10 +347,12 @@ def _by_search(values: Bits, sources: Sequence[Bits]) -> int:
         else:
             run = _common(rest, np.broadcast_to(rest[:1], rest.shape))
             unexplained += bool(rest[0] != constant) + bool(run != repeated and repeated)
-            constant, repeated = int(rest[0]), run
+            before = runs[-1].length if runs and runs[-1].constant is None else moved
+            unexplained += bool(before != moved and moved)
+            constant, repeated, moved = int(rest[0]), run, before
             runs.append(_Run(run, 0, constant))
         position += run
-    return unexplained + len(values) - position
+    return unexplained + len(values) - position, left
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ VECTORISED = 64
 """The sequential program reaches about 3.6 GFLOP/s and a core with the widest vectors at best about 200, so a program
 on one core is less than this many times as fast."""
 
-FEW_VALUES = 64
+FEW_VALUES = 32
 """Limit on the values of one kind in a Python program that did not simply move, such as sizes and scales, above which
 the program runs again. Chosen: usual programs that normalise rows have 16 to 20
 (2026-11-23)."""

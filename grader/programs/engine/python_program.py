@@ -41,7 +41,7 @@ KERNEL_FOLDER = "libraries"
 """A folder next to a package; during the build, the compilers of the package's kernels may write to it."""
 INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
 _START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.python.host import main; main()"
-"""Starts a package. `-I` makes Python ignore PYTHONPATH, through which the grader itself may have been found."""
+"""Starts a package. The sandbox passes no PYTHONPATH on, through which the grader itself may have been found."""
 _TRANSLATING_S = 60.0
 """After this time, the build translates no further kernel for the emulator. Chosen."""
 _MEMORY_BYTES = 8 << 30
@@ -225,7 +225,7 @@ def _launch(
 ) -> Launch:
     start = _START.format(str(Path(grader.__file__).resolve().parent.parent))
     return Launch(
-        command=(sys.executable, "-IBc", start, str(program), *arguments),
+        command=(sys.executable, "-sPBc", start, str(program), *arguments),
         environment=environment,
         readable=(*_python_paths(), *readable),
     )
