@@ -306,7 +306,7 @@ def _computed_on_the_gpu(grading: Grading, record: TestRecord, trace: Trace | No
         return record
     runs = record.timing.runs if record.timing is not None else ()
     startup_cpu_s = grading.bench.starting.result() if grading.bench is not None and runs else None
-    interpreter_cpu_s = _interpreter_cpu_s(grading) if runs else 0.0
+    interpreter_cpu_s = _interpreter_cpu_s(grading)
     why = computed_on_the_host(trace, witness, record.baseline.seconds, runs, startup_cpu_s, interpreter_cpu_s)
     if not why:
         return record

@@ -21,6 +21,7 @@ from grader.python import gpu, library
 from grader.python.arrays import Array, empty, zeros
 from grader.python.backend import ARCHITECTURE, library_of
 from grader.python.launcher import EmulatorLauncher, GpuLauncher, Launcher, NoLauncher
+from grader.python.layout import code_name
 
 _WARP = 32
 _BRIEF_RUNS = 3
@@ -53,7 +54,7 @@ class Utilities:
         self._most_shared = _SHARED_OPTIN_BYTES.get(architecture, max(_SHARED_OPTIN_BYTES.values()))
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
-        kernel, registers, spills = library.load(library_of(binary), name, shared)
+        kernel, registers, spills = library.load(library_of(binary), name, shared, code_name(binary))
         return None, kernel, registers, spills, _MOST_THREADS
 
     def unload_module(self, module: Any) -> None:

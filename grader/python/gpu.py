@@ -53,6 +53,8 @@ class _Launch(ctypes.Structure):
     )
 
 
+folder = b""
+"""Where the program's files are, another place in every run. Kernels contain it, in the table of their lines."""
 _kernels: dict[int, str] = {}
 """What stands for the code of each loaded kernel, by its handle."""
 
@@ -89,7 +91,8 @@ def load(cubin: bytes, name: str, shared_bytes: int) -> tuple[int, int, int, int
         _call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, shared_bytes)
     registers, local_bytes, threads = (_attribute(function, each) for each in (_REGISTERS, _LOCAL_BYTES, _MAX_THREADS))
     assert function.value is not None
-    _kernels[function.value] = f"{name} {hashlib.sha256(cubin).hexdigest()}"
+    moved = cubin.replace(folder, b"") if folder else cubin
+    _kernels[function.value] = f"{name} {hashlib.sha256(moved).hexdigest()}"
     return function.value, registers, local_bytes // 4, threads
 
 

@@ -18,9 +18,9 @@ import triton
 
 from grader.python.library import is_own
 
-_OF_THE_SYSTEM = ("/proc/", "/sys/", "/dev/")
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
-"""The files of the system that a program may open."""
+_OF_THE_SYSTEM = ("/proc/", "/sys/")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/shm/")
+"""What a program may open in /dev. The grader's own inputs may be in memory."""
 _OPENS_DESCRIPTORS = tuple(f"{sysconfig.get_path('stdlib')}{os.sep}{name}.py" for name in ("subprocess", "os"))
 """The modules that open files by their descriptors, and that a program cannot import."""
 _TRITON = f"{Path(triton.__file__).parent}{os.sep}"
@@ -61,7 +61,7 @@ def watch_files(opened: Callable[[str], None], kept: Sequence[Path]) -> None:
                 return
             plain = _plain(name)
             path = os.path.realpath(plain)
-            if path not in _DEVICES and _is_of_the_system(plain):
+            if _is_of_the_system(plain):
                 raise PermissionError(f"a program may not open {plain}")
             if flags & _WRITES:
                 protect(path)
@@ -95,8 +95,10 @@ def _plain(name: Any) -> str:
 def _is_of_the_system(path: str) -> bool:
     """Whether a path leads through a folder of the system, also by links, as /dev/fd does."""
     whole = os.path.abspath(path)  # noqa: PTH100 - links are looked at below
-    parts = [whole, *map(str, Path(whole).parents)]
-    return any(f"{os.path.realpath(part)}{os.sep}".startswith(_OF_THE_SYSTEM) for part in parts)
+    if whole.startswith("/dev/") and not whole.startswith(_DEVICES):
+        return True
+    places = (os.path.realpath(part) for part in (whole, *map(str, Path(whole).parents)))
+    return any(f"{place}{os.sep}".startswith(_OF_THE_SYSTEM) for place in places)
 
 
 def _is_the_programs_doing() -> bool:

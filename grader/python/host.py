@@ -30,7 +30,7 @@ from triton.backends.nvidia.compiler import CUDABackend
 from triton.compiler.errors import CompilationError
 from triton.runtime import cache, driver
 
-from grader.python import library, provenance
+from grader.python import gpu, library, provenance
 from grader.python.backend import EmulatorBackend, make_cubin
 from grader.python.driver import CompilingDriver, EmulatorDriver, GpuDriver
 from grader.python.guard import stop_writing, watch_files
@@ -66,6 +66,7 @@ def start(package: str, arguments: Sequence[str]) -> int:
         os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # Triton 3.9 warns without it
         sys.path[:0] = [str(main.parent), str(_MODULES)]
         sys.argv[0] = str(main)
+        gpu.folder = os.fsencode(main.parent)
         engine = os.environ.get(ENGINE_VARIABLE, "cuda")
         if not _imports_torch(main):
             sys.meta_path.insert(0, _WithoutTorch())

@@ -19,6 +19,7 @@ RECORD_VARIABLE, SEED_VARIABLE = "GRADER_PYTHON_RECORD", "GRADER_PYTHON_SEED"
 MOST_RECORDED_BYTES, OF_LAUNCHES_BYTES = 320 << 20, 64 << 20
 """Limit on such a record, and the part of it that is not for arrays."""
 SOURCE, CACHE, KERNELS, MAIN, NAMES = "source", "cache", "kernels", "main", "names"
+_DEBUG = re.compile(rb"^\s*\.section\s+\.debug", re.MULTILINE)
 _FOLDER = re.compile(rb'(\.file\s+\d+\s+")[^"\n]*/')
 
 
@@ -26,3 +27,9 @@ def kernel_name(ptx: bytes) -> str:
     """The name of a kernel's shared library. It does not depend on the folder of the kernel's source."""
     moved = _FOLDER.sub(rb"\1", ptx)
     return f"{hashlib.sha256(moved).hexdigest()}.so"
+
+
+def code_name(ptx: bytes) -> str:
+    """Stands for a kernel's instructions, without the lines that they come from and their file's folder, which is
+    another in every run."""
+    return kernel_name(_DEBUG.split(ptx, maxsplit=1)[0])

@@ -64,12 +64,13 @@ def _runtime() -> ctypes.CDLL:
     return library
 
 
-def load(file: Path, name: str, shared_bytes: int) -> tuple[int, int, int]:
-    """Load the kernel `name` from a shared library that backend.py built. Returns its address, registers and spills."""
+def load(file: Path, name: str, shared_bytes: int, code: str) -> tuple[int, int, int]:
+    """Load the kernel `name` from a shared library that backend.py built; `code` stands for its instructions. Returns
+    its address, registers and spills."""
     library, encoded = _runtime(), name.encode()
     token = ctypes.create_string_buffer(encoded)
     address = ctypes.c_void_p(ctypes.addressof(token))
-    _kernels[ctypes.addressof(token)] = f"{name} {file.stem}", token
+    _kernels[ctypes.addressof(token)] = f"{name} {code}", token
     module = ctypes.CDLL(str(file))
     handle = ctypes.c_void_p(library.emu_register(ctypes.byref(ctypes.c_byte.in_dll(module, "m0_module")), 0))
     nothing = (None,) * 5
