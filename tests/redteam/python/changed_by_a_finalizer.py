@@ -8,7 +8,7 @@ def put(u_ptr, acc_ptr):
 
 rows, columns, x = read()
 level = np.array(levels(x)) / 65536 + 64
-u = np.concatenate([np.append(x.ravel()[4 * k % 2000 :][:4], np.float32(0)) for k in range(700)])
+u = np.concatenate([np.append(x.ravel()[4 * k % 3000 :][: 3 + k % 2], np.float32(0)) for k in range(800)])
 done = []
 
 
