@@ -303,6 +303,8 @@ class _Pool:
         if self._has_piece(pair, place):
             return 0
         first, second = (_groups(each.values) if size == 1 else each.values.view(f"u{size}") for each in pair)
+        if size > 1 and self._is_converted(first, second, type_, place):
+            return 0
         differ = first != second
         found = self.holds(first[differ], second[differ], size, type_, place, pair[0].line)
         if size == 1 and not found.all() and self._holds_bytes(pair, place):
@@ -319,6 +321,18 @@ class _Pool:
                 known[one << 8 | other] = True
         one, other = (each.values.astype(np.uint16) for each in pair)
         return bool((known[one << 8 | other] | (one == other)).all())
+
+    def _is_converted(self, first: Bits, second: Bits, type_: str, place: int) -> bool:
+        """Whether values in two runs are all those of a source as another type, in their order."""
+        for born, *source in self._sources:
+            self._looks -= 1
+            if self._looks < 0:
+                return False
+            if born < place and source[0].values.size == len(first):
+                for one, other in _forms(source, first.itemsize, type_, raw=False):
+                    if np.array_equal(one, first) and np.array_equal(other, second):
+                        return True
+        return False
 
     def _has_piece(self, pair: Sequence[Entry], place: int) -> bool:
         """Whether an array is a piece of a source, which is found soon if it follows the last piece. Saves time."""
