@@ -259,11 +259,12 @@ def unexplained(
             sizes = {source.values.itemsize for _, source, _ in copied} or {4}
             ways = [(size, "") for size in sorted(sizes)] + [(size, type_) for type_, size in FLOAT_BYTES.items()]
             ways = [way for way in ways if entry.values.size % way[0] == 0] or [(1, "")]
-            count, size = downloads.without(pair, *ways[0], place), ways[0][0]
-            for way in ways[1:]:
-                found = downloads.without(pair, *way, place) if count else 0
-                if found * way[0] < count * size / 2:  # else some values agree by chance
-                    count, size = found, way[0]
+            count, best = downloads.without(pair, *ways[0], place), ways[0]
+            for way in ways[1:] if count else ():
+                found = downloads.without(pair, *way, place)
+                better = found * way[0] < count * best[0] / 2  # else some values agree by chance
+                downloads.forget(*(best if better else way), entry.line)
+                count, best = (found, way) if better else (count, best)
         key = entry.kind, entry.line
         lines[key] = lines.get(key, 0) + count
     for line, count in _numbers(pairs, everything).items():
@@ -365,6 +366,10 @@ class _Pool:
         found = self._holds(one, other, size, type_, where)
         self._trusted.setdefault((size, type_, line), []).append((one[found], other[found], where[found]))
         return found
+
+    def forget(self, size: int, type_: str, line: int) -> None:
+        """Do not look at the pairs that were found in this way."""
+        self._trusted.pop((size, type_, line), None)
 
     def by_chance(self) -> bool:
         """Whether the sources would also hold most pairs that are put together at random from those of a line. Then
