@@ -27,3 +27,10 @@ def _a_quiet_console(browser: webdriver.Chrome) -> Iterator[None]:
     browser.get_log("browser")
     yield
     assert browser.get_log("browser") == []
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_page_of_a_stopped_server(browser: webdriver.Chrome) -> Iterator[None]:
+    """Otherwise such a page would ask for its events while the next module's tests run."""
+    yield
+    browser.get("about:blank")
