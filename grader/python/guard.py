@@ -11,7 +11,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PosixPath, PurePosixPath
 from typing import Any
 
 import triton
@@ -87,7 +87,7 @@ def _plain(name: Any) -> str:
         return str.__str__(name)
     if isinstance(name, bytes):
         return os.fsdecode(memoryview(name).tobytes())
-    if type(name).__module__ != "pathlib":
+    if type(name) not in (PosixPath, PurePosixPath):
         raise PermissionError("a program may open files only by paths of type str, bytes or Path")
     return str(name)
 
