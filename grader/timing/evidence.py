@@ -52,7 +52,7 @@ on one core is less than this many times as fast."""
 
 FEW_VALUES = 32
 """Limit on the values of one kind in a Python program that did not simply move, such as sizes and scales, above which
-the program runs again. Chosen: usual programs that normalise rows have 16 to 20
+the program runs again. Chosen: usual programs that normalise rows have 16 to 28
 (2026-11-23)."""
 TRIVIAL_FLOPS = 1000
 """With fewer operations, a program can know the result without computing: a normalised weight of one element is 1."""
