@@ -87,9 +87,14 @@ def tab_to(browser: webdriver.Chrome, words: str) -> None:
     """Move with the Tab key until what has the focus says `words`."""
     for _ in range(60):
         ActionChains(browser).send_keys(Keys.TAB).perform()
-        if browser.switch_to.active_element.text.strip() == words:
+        if focused(browser) == words:
             return
     raise AssertionError(f"no way to {words!r} by keyboard")
+
+
+def focused(browser: webdriver.Chrome) -> str:
+    """What has the focus says this; asked at once, because the page may replace it at any moment."""
+    return browser.execute_script("return document.activeElement.innerText.trim()")  # type: ignore[no-any-return]
 
 
 def press(browser: webdriver.Chrome, words: str) -> None:
@@ -217,6 +222,34 @@ def test_an_assistants_evening_by_keyboard(browser: webdriver.Chrome, served: Se
     look(browser, "complaint")
     press(browser, "Grade again")
     see(browser, "will be graded again")
+
+
+def test_the_focus_stays_on_the_same_students_button_when_the_queue_moves(
+    browser: webdriver.Chrome, served: Served
+) -> None:
+    log_in(browser, served, "staff")
+    browser.get(f"{served.url}/staff")
+    press(browser, "Pause the queue")
+    see(browser, "Nothing new is started.")
+    for student in ("alice", "bob"):
+        served.hand_in(student, "int main() {} // waits")
+        see(browser, student)
+    row = "return document.activeElement.closest('tr')?.innerText ?? ''"
+    while "bob" not in browser.execute_script(row):
+        tab_to(browser, "Withdraw")
+    browser.execute_script(WITHDRAW, "alice")
+    queue = "return document.querySelector('#queue').innerText"
+    WebDriverWait(browser, PATIENCE_S, 0.1).until(lambda page: "alice" not in page.execute_script(queue))
+    assert focused(browser) == "Withdraw" and "bob" in browser.execute_script(row)
+    press(browser, "Resume the queue")
+    see(browser, "The queue is empty.")
+
+
+WITHDRAW = """
+const row = [...document.querySelectorAll("#queue tr")].find((row) => row.innerText.includes(arguments[0]));
+const withdraw = [...row.querySelectorAll("form")].at(-1);
+fetch(withdraw.getAttribute("action"), { method: "POST", body: new URLSearchParams(new FormData(withdraw)) });
+"""
 
 
 def test_the_pages_fetch_nothing_from_elsewhere_and_a_link_logs_in(browser: webdriver.Chrome, served: Served) -> None:

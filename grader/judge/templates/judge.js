@@ -4,6 +4,10 @@
 const parts = [...document.querySelectorAll("[data-part]")];
 const OFTEN_MS = 700, POLL_MS = 5000, SPREAD_MS = 1500, RETRY_MS = 2000, TRIES = 30;
 
+// What a link or button is for. Its place in the page does not say this: rows come and go.
+const identity = (one) => [one.tagName, one.getAttribute("href"), one.ariaLabel ?? one.textContent,
+  ...[...(one.closest("form")?.elements ?? [])].map((field) => field.value)].join("\n");
+
 for (const part of parts) {
   let etag = "", last = part.innerHTML, due = 0;
   const load = async () => {
@@ -18,11 +22,11 @@ for (const part of parts) {
       last = text;
       // Keep what the reader opened, and the keyboard focus.
       const open = [...part.querySelectorAll("details")].map((one) => one.open);
-      const focused = [...part.querySelectorAll("a, button, [tabindex]")].indexOf(document.activeElement);
+      const focused = part.contains(document.activeElement) ? identity(document.activeElement) : null;
       part.innerHTML = text;
       makeSortable(part);
       [...part.querySelectorAll("details")].forEach((one, place) => { one.open ||= open[place] ?? false; });
-      if (focused >= 0) [...part.querySelectorAll("a, button, [tabindex]")][focused]?.focus({ preventScroll: true });
+      if (focused) [...part.querySelectorAll("a, button, summary, [tabindex]")].find((one) => identity(one) === focused)?.focus({ preventScroll: true });
     } catch {
       part.classList.add("stale"); // the judge may be restarting, and the content out of date
     }
