@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import re
+import struct
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -54,7 +56,9 @@ class _Launch(ctypes.Structure):
 
 
 folder = b""
-"""Where the program's files are, another place in every run. Kernels contain it, in the table of their lines."""
+"""Where the program's files are, another place in every run. Kernels contain it, as in the texts of their assertions."""
+_DEBUGGING = re.compile(rb"\.(rela?\.)?(nv_)?debug_")
+_IN_MEMORY = 2  # SHF_ALLOC
 _kernels: dict[int, str] = {}
 """What stands for the code of each loaded kernel, by its handle."""
 
@@ -91,9 +95,21 @@ def load(cubin: bytes, name: str, shared_bytes: int) -> tuple[int, int, int, int
         _call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, shared_bytes)
     registers, local_bytes, threads = (_attribute(function, each) for each in (_REGISTERS, _LOCAL_BYTES, _MAX_THREADS))
     assert function.value is not None
-    moved = cubin.replace(folder, b"") if folder else cubin
-    _kernels[function.value] = f"{name} {hashlib.sha256(moved).hexdigest()}"
+    _kernels[function.value] = f"{name} {code_hash(cubin)}"
     return function.value, registers, local_bytes // 4, threads
+
+
+def code_hash(cubin: bytes) -> str:
+    """A SHA-256 of machine code in an ELF file, the same in every run: without the sections for debuggers, which hold
+    the time at which the source file was written."""
+    begin, size, count, names = struct.unpack_from("<40xQ10xHHH", cubin)
+    headers = [struct.unpack_from("<IIQQQQ", cubin, begin + number * size) for number in range(count)]
+    texts = headers[names][4]
+    code = bytearray(cubin)
+    for name, _, flags, _, offset, length in headers:
+        if _DEBUGGING.match(cubin, texts + name) and not flags & _IN_MEMORY:
+            code[offset : offset + length] = bytes(length)
+    return hashlib.sha256(code.replace(folder, b"")).hexdigest()
 
 
 def _attribute(function: ctypes.c_void_p, number: int) -> int:
