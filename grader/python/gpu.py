@@ -56,7 +56,7 @@ class _Launch(ctypes.Structure):
 
 
 folder = b""
-"""Where the program's files are, another place in every run. Kernels contain it, as in the texts of their assertions."""
+"""Where the program's files are, another place in every run. Kernels contain it in the texts of their assertions."""
 _DEBUGGING = re.compile(rb"\.(rela?\.)?(nv_)?debug_")
 _IN_MEMORY = 2  # SHF_ALLOC
 _kernels: dict[int, str] = {}
