@@ -31,6 +31,7 @@ OWN_FILES = {
     "checking/diagnose": "inputs and expected outputs",
     "checking/samples": "inputs and expected outputs",
     "checking/gradient": "inputs, of which it makes others",
+    "grading/other_input": "copies of inputs",
     "grading/provenance": "copies of inputs",
     "commands/judge_client": "files that their owner submits from their own machine",
     "emulator/build": "the emulator's own files",

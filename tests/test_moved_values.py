@@ -1,0 +1,411 @@
+"""Where a Python program's values come from: what counts as moved, and what the processor must have computed."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from grader.grading.moved_values import unexplained
+from grader.grading.other_input import other_values
+from grader.grading.run_record import Entry, read_record
+from grader.operators.number_types import F16, F32_TYPE
+from grader.programs.run import open_recording
+from grader.python.provenance import Follower
+
+Array = NDArray[Any]
+ROWS, COLUMNS = 300, 70
+Program = Callable[[Follower, Array], Array]
+"""Moves the values of an input of ROWS x COLUMNS to the device and back, as `Follower` sees it; returns the output."""
+
+
+def result(x: Array) -> Array:
+    """What kernels compute here."""
+    return (np.sin(x.astype(np.float32)) * 3 + 2).astype(x.dtype)
+
+
+def inputs(folder: Path, dtype: Any) -> list[Path]:
+    """Two inputs: some values, and others in another order."""
+    x = np.random.default_rng(1).normal(size=(ROWS, COLUMNS)).astype(dtype)
+    changed = other_values(x, F16 if x.itemsize == 2 else F32_TYPE, np.random.default_rng(2).integers(1, 128, 512))
+    paths = [folder / "input0", folder / "input1"]
+    other = np.random.default_rng(3).permutation(changed.reshape(-1)).reshape(x.shape)
+    for path, values in zip(paths, (x, other), strict=True):
+        path.write_bytes(np.array([ROWS, COLUMNS], np.int32).tobytes() + values.tobytes())
+    return paths
+
+
+def run(program: Program, source: Path, dtype: Any) -> tuple[dict[str, Any], list[Entry]]:
+    """The event in the trace, and the record."""
+    target = source.with_name("output")
+    x = np.frombuffer(source.read_bytes()[8:], dtype).reshape(ROWS, COLUMNS)
+    with open_recording("7") as recording:
+        follower = Follower(source, target, itertools.count(1).__next__, recording.file.fileno())
+        target.write_bytes(program(follower, x.copy()).tobytes())
+        found, record = follower.report(), read_record(recording.file)
+    assert record is not None
+    return found, record
+
+
+def unread(folder: Path, line: Callable[[], int]) -> Follower:
+    """One whose record nobody reads."""
+    return Follower(folder / "input", folder / "output", line, os.open(os.devnull, os.O_RDWR))
+
+
+def computed(program: Program, folder: Path, dtype: Any = np.float32) -> int:
+    """The number of values that the processor computed."""
+    paths = inputs(folder, dtype)
+    one, other = (run(program, path, dtype)[1] for path in paths)
+    assert [each.form for each in one] == [each.form for each in other]
+    first, second = (np.frombuffer(path.read_bytes(), np.uint8) for path in paths)
+    found = unexplained(one, other, (first, second))
+    return 0 if found is None else found.count
+
+
+def counted(program: Program, folder: Path) -> int:
+    """The largest number of unexplained values of a kind in a usual run."""
+    found, _ = run(program, inputs(folder, np.float32)[0], np.float32)
+    return max(int(found[kind]["count"]) for kind in ("uploads", "arguments", "written"))
+
+
+def argument(value: Any, kind: str) -> tuple[str, int]:
+    """A kernel's argument, as it is recorded."""
+    return kind, int.from_bytes(value.tobytes(), "little")
+
+
+def from_device(follower: Follower, values: Array) -> Array:
+    follower.downloaded(values)
+    return values
+
+
+# ---- what honest programs do ------------------------------------------------------------------------------------
+
+
+def whole(f: Follower, x: Array) -> Array:
+    f.uploaded(x, "fp32")
+    return from_device(f, result(x))
+
+
+def row_by_row(f: Follower, x: Array) -> Array:
+    rows = []
+    for number, row in enumerate(x):
+        f.uploaded(row, "fp32")
+        f.launched(("kernel", 1, 1, 1, number, COLUMNS))
+        rows.append(from_device(f, result(row)))
+    return np.concatenate(rows)
+
+
+def transposed(f: Follower, x: Array) -> Array:
+    f.uploaded(np.ascontiguousarray(x.T), "fp32")
+    return from_device(f, result(x).T.copy()).T.copy()
+
+
+def padded(f: Follower, x: Array) -> Array:
+    f.uploaded(np.pad(x, ((0, 4), (0, 58)), constant_values=-np.inf), "fp32")
+    return from_device(f, np.pad(result(x), ((0, 4), (0, 58))))[:ROWS, :COLUMNS].copy()
+
+
+def in_half_precision(f: Follower, x: Array) -> Array:
+    f.uploaded(x.astype(np.float16).view(np.uint16), "fp16")
+    return from_device(f, result(x).astype(np.float16)).astype(np.float32)
+
+
+def to_half_precision(f: Follower, x: Array) -> Array:
+    f.uploaded(x.astype(np.float32), "fp32")
+    return from_device(f, result(x.astype(np.float32))).astype(np.float16)
+
+
+def as_bfloat16(f: Follower, x: Array) -> Array:
+    f.uploaded((x.view(np.uint32) >> 16).astype(np.uint16), "bf16")
+    return from_device(f, result(x))
+
+
+def interleaved(f: Follower, x: Array) -> Array:
+    f.uploaded(np.stack([x[: ROWS // 2], x[ROWS // 2 :]], -1), "fp32")
+    return from_device(f, result(x))
+
+
+def with_a_mask_and_a_table(f: Follower, x: Array) -> Array:
+    mask = np.tril(np.ones((200, 200), np.uint8))
+    f.uploaded(mask, "uint8")
+    f.uploaded(np.cos(np.arange(5000)).astype(np.float32), "fp32")
+    f.uploaded(x, "fp32")
+    return from_device(f, result(x))
+
+
+def through_the_host_twice(f: Follower, x: Array) -> Array:
+    f.uploaded(x, "fp32")
+    half_way = from_device(f, x * 7)
+    f.uploaded(half_way[::-1].copy(), "fp32")
+    return from_device(f, result(x))
+
+
+def shuffled_rows(f: Follower, x: Array) -> Array:
+    order = np.random.default_rng(5).permutation(ROWS)
+    f.uploaded(order, "int64")
+    f.uploaded(x[order], "fp32")
+    return from_device(f, result(x))
+
+
+def dealt(f: Follower, x: Array) -> Array:
+    for part in range(3):
+        f.uploaded(x[part::3], "fp32")
+    y = np.empty_like(x)
+    for part in range(3):
+        y[part::3] = from_device(f, result(x[part::3]))
+    return y
+
+
+def reversed_twice(f: Follower, x: Array) -> Array:
+    f.uploaded(x[::-1, ::-1], "fp32")
+    return from_device(f, result(x)[::-1, ::-1].copy())[::-1, ::-1].copy()
+
+
+def even_and_odd(f: Follower, x: Array) -> Array:
+    f.uploaded(x, "fp32")
+    y = np.empty_like(x)
+    y[:, ::2], y[:, 1::2] = from_device(f, result(x[:, ::2])), from_device(f, result(x[:, 1::2]))
+    return y
+
+
+def with_dummy_rows(f: Follower, x: Array) -> Array:
+    f.uploaded(np.concatenate([x, np.full((2, COLUMNS), 90, x.dtype), np.ones((1, COLUMNS), x.dtype) / 3]), "fp32")
+    return from_device(f, result(x))
+
+
+def spread_maxima(f: Follower, x: Array) -> Array:
+    f.uploaded(x, "fp32")
+    maxima = from_device(f, x.max(1))
+    f.uploaded(np.repeat(maxima, COLUMNS), "fp32")
+    return from_device(f, result(x))
+
+
+def numbers_from_the_device(f: Follower, x: Array) -> Array:
+    f.uploaded(x, "fp32")
+    for number in from_device(f, x.max(1)):
+        f.launched(("divide", argument(number, "fp32")))
+    return from_device(f, result(x))
+
+
+def in_halves_of_values(f: Follower, x: Array) -> Array:
+    bits = x.view(np.uint32)
+    f.uploaded((bits >> 16).astype(np.uint16), "uint16")
+    f.uploaded(bits.astype(np.uint16), "uint16")
+    y = result(x).view(np.uint16)
+    high, low = from_device(f, y[:, 1::2].copy()), from_device(f, y[:, ::2].copy())
+    return high.astype(np.uint32) << 16 | low
+
+
+def with_other_bytes_first(f: Follower, x: Array) -> Array:
+    f.uploaded(x.byteswap(), "fp32")
+    return from_device(f, result(x).byteswap()).byteswap()
+
+
+def rounded_away_from_zero(f: Follower, x: Array) -> Array:
+    f.uploaded(x, "fp32")
+    return ((from_device(f, result(x)).view(np.uint32) + 0x8000) >> 16).astype(np.uint16)
+
+
+HONEST = [
+    whole, row_by_row, transposed, padded, in_half_precision, as_bfloat16, interleaved, with_a_mask_and_a_table,
+    through_the_host_twice, shuffled_rows, dealt, reversed_twice, even_and_odd, with_dummy_rows, spread_maxima,
+    numbers_from_the_device, in_halves_of_values, with_other_bytes_first, rounded_away_from_zero,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", HONEST, ids=lambda program: program.__name__)
+def test_moving_values_is_not_computing(program: Program, tmp_path: Path) -> None:
+    assert computed(program, tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    "program", [whole, transposed, interleaved, shuffled_rows, to_half_precision, dealt, reversed_twice, even_and_odd]
+)
+def test_moving_values_of_16_bits_is_not_computing(program: Program, tmp_path: Path) -> None:
+    """Many of them are equal."""
+    assert computed(program, tmp_path, np.float16) == 0
+
+
+def test_usual_programs_need_no_second_run(tmp_path: Path) -> None:
+    for program in (whole, transposed, padded, in_half_precision, as_bfloat16):
+        assert counted(program, tmp_path) <= 32, program.__name__
+
+
+# ---- what the processor computes --------------------------------------------------------------------------------
+
+
+def written(f: Follower, x: Array) -> Array:
+    return result(x)
+
+
+def before_a_copy(f: Follower, x: Array) -> Array:
+    f.uploaded(result(x), "fp32")
+    return from_device(f, result(x))
+
+
+def a_tenth_of_the_rows(f: Follower, x: Array) -> Array:
+    f.uploaded(x, "fp32")
+    y = from_device(f, result(x)).copy()
+    y[-ROWS // 10 :] = np.nextafter(y[-ROWS // 10 :], np.float32(9))
+    return y
+
+
+def scaled(f: Follower, x: Array) -> Array:
+    f.uploaded(x, "fp32")
+    return from_device(f, result(x)) * np.float32(1 / 3)
+
+
+def halved(f: Follower, x: Array) -> Array:
+    f.uploaded(x / 2, "fp32")
+    return from_device(f, result(x))
+
+
+def sorted_rows(f: Follower, x: Array) -> Array:
+    f.uploaded(np.sort(x), "fp32")
+    return from_device(f, result(x))
+
+
+def laundered(f: Follower, x: Array) -> Array:
+    """The input comes back from the device before the processor computes with it."""
+    f.uploaded(x, "fp32")
+    back = from_device(f, x + 1) - 1
+    return before_a_copy(f, back)
+
+
+def by_arguments(f: Follower, x: Array) -> Array:
+    for number, value in enumerate(result(x).ravel()):
+        f.launched(("store", 1, 1, 1, number, argument(value, "fp32")))
+    return from_device(f, result(x))
+
+
+def chosen_from_a_table(f: Follower, x: Array) -> Array:
+    """The device has a table of all results, from which the processor chooses."""
+    table = from_device(f, np.sort(result(x).ravel()))
+    return table[np.searchsorted(table, result(x))]
+
+
+def hidden_between_zeros(f: Follower, x: Array) -> Array:
+    f.uploaded(np.stack([result(x), np.zeros_like(x)], -1), "fp32")
+    return from_device(f, result(x))
+
+
+def by_large_numbers(f: Follower, x: Array) -> Array:
+    for value in result(x).ravel():
+        f.launched(("store", argument(np.int64(value.view(np.int32)) + (1 << 40), "int64")))
+    return from_device(f, result(x))
+
+
+def by_signs_of_zeros(f: Follower, x: Array) -> Array:
+    for value in x.ravel() > 0:
+        f.launched(("store", argument(np.float32(-0.0 if value else 0.0), "fp32")))
+    return from_device(f, result(x))
+
+
+DISHONEST = [
+    written, before_a_copy, a_tenth_of_the_rows, scaled, halved, sorted_rows, laundered, by_arguments,
+    chosen_from_a_table, hidden_between_zeros, by_large_numbers, by_signs_of_zeros,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", DISHONEST, ids=lambda program: program.__name__)
+def test_what_the_processor_computes_is_counted(program: Program, tmp_path: Path) -> None:
+    assert counted(program, tmp_path) > 32, "so it is run again"
+    assert computed(program, tmp_path) >= ROWS * COLUMNS / 100
+
+
+def in_other_integers(f: Follower, x: Array) -> Array:
+    places = from_device(f, np.argmax(x, 1).astype(np.int32))
+    f.uploaded(places[::-1].astype(np.int64), "int64")
+    f.uploaded(places[::-1].astype(np.float32), "fp32")
+    f.uploaded(x, "fp32")
+    return from_device(f, result(x))
+
+
+def test_integers_of_the_device_may_be_converted(tmp_path: Path) -> None:
+    assert counted(in_other_integers, tmp_path) > 32
+    assert computed(in_other_integers, tmp_path) == 0
+
+
+def bits_of_the_device(f: Follower, x: Array) -> Array:
+    """All pairs of two bits come from the device in two runs, so that any bits can be uploaded."""
+    f.uploaded(x, "fp32")
+    from_device(f, (x.view(np.uint32) >> 3 & 1).astype(np.int16))
+    f.uploaded((result(x) > 2).astype(np.int16), "int16")
+    return from_device(f, result(x))
+
+
+def levels_of_a_table(f: Follower, x: Array) -> Array:
+    """The processor computes, and rounds so that the results are levels of a large table."""
+    f.uploaded(x, "fp32")
+    levels = np.linspace(-1, 5, 64, dtype=np.float32)
+    from_device(f, levels[np.random.default_rng(int(x.view(np.uint32).sum())).integers(0, 64, 1 << 17)])
+    return levels[np.searchsorted(levels, result(x))]
+
+
+@pytest.mark.parametrize("program", [bits_of_the_device, levels_of_a_table], ids=lambda program: program.__name__)
+def test_what_any_values_would_explain_is_not_taken_for_moved(program: Program, tmp_path: Path) -> None:
+    paths = inputs(tmp_path, np.float32)
+    one, other = (run(program, path, np.float32)[1] for path in paths)
+    first, second = (np.frombuffer(path.read_bytes(), np.uint8) for path in paths)
+    found = unexplained(one, other, (first, second))
+    assert found is not None and found.count == 0
+
+
+def test_one_computed_value_for_a_thousand_others_is_counted(tmp_path: Path) -> None:
+    def with_sums(f: Follower, x: Array) -> Array:
+        rows = x.reshape(15, -1)
+        f.uploaded(np.concatenate([rows, rows.sum(1, keepdims=True)], 1), "fp32")
+        return from_device(f, result(x))
+
+    assert computed(with_sums, tmp_path) == 15
+
+
+def test_the_line_of_most_unexplained_values_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "input").write_bytes(bytes(8))
+    lines: Iterator[int] = iter([3, 5, 3])
+    follower = unread(tmp_path, lambda: next(lines))
+    for size in (60, 90, 70):
+        follower.uploaded(np.random.default_rng(size).normal(size=size).astype(np.float32), "fp32")
+    assert follower.report()["uploads"] == {"count": 220, "line": 3}
+
+
+@pytest.mark.parametrize("columns", [33, 64])
+def test_a_hundred_thousand_padded_rows_take_no_time(columns: int, tmp_path: Path) -> None:
+    x = np.random.default_rng(1).normal(size=(100_000, columns)).astype(np.float32)
+    (tmp_path / "input").write_bytes(bytes(8) + x.tobytes())
+    follower = unread(tmp_path, lambda: 1)
+    began = time.process_time()
+    follower.uploaded(np.pad(x, ((0, 0), (0, 64)), constant_values=-np.inf), "fp32")
+    results = np.pad(np.sin(x), ((0, 0), (0, 64)))
+    follower.downloaded(results)
+    (tmp_path / "output").write_bytes(results[:, :columns].tobytes())
+    found: Any = follower.report()
+    assert time.process_time() - began < 2
+    assert max(found[kind]["count"] for kind in ("uploads", "written")) <= 4
+
+
+def test_thousands_of_small_arrays_take_no_time(tmp_path: Path) -> None:
+    dice = np.random.default_rng(1)
+    found: list[list[Entry]] = [[], []]
+    (tmp_path / "input").write_bytes(bytes(8))
+    for seed in (0, 1):
+        with open_recording("7") as recording:
+            follower = Follower(tmp_path / "input", tmp_path / "output", lambda: 1, recording.file.fileno())
+            began = time.process_time()
+            for _ in range(3000):
+                follower.downloaded(dice.normal(size=1).astype(np.float32))
+                follower.uploaded(dice.normal(size=1).astype(np.float32), "fp32")
+            assert time.process_time() - began < 10
+            found[seed] = read_record(recording.file) or []
+    began = time.process_time()
+    content = np.zeros(8, np.uint8)
+    computed_values = unexplained(found[0], found[1], (content, content))
+    assert computed_values is not None and computed_values.count == 3000
+    assert time.process_time() - began < 10
