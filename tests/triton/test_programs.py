@@ -48,6 +48,19 @@ def test_a_kernel_that_ptxas_refuses_is_reported_at_its_line(tmp_path: Path) -> 
     assert "softmax.py:6: error: ptxas refuses an instruction of this line: Modifier '.evict" in record.tests[0].output
 
 
+def test_a_file_in_the_encoding_that_it_names_is_read_in_it(tmp_path: Path) -> None:
+    text = (
+        "# -*- coding: latin-1 -*-\nimport triton\nimport triton.language as tl\nfrom device_arrays import zeros\n"
+        "@triton.jit\ndef kernel(x_ptr):\n"
+        "    # r\u00e9sultat\n"
+        "    tl.store(x_ptr, missing)\n"
+        "kernel[(1,)](zeros((4,)))\n"
+    )
+    (tmp_path / "softmax.py").write_text(text, encoding="latin-1")
+    [record] = submissions.grade_paths([tmp_path], assignment="softmax", tests="s02", engine="emulator", json=None)
+    assert "softmax.py:8: error: NameError('missing is not defined')" in record.tests[0].output
+
+
 def graded(path: Path, name: str, tmp_path: Path) -> list[dict[str, str]]:
     record = tmp_path / "record.json"
     tests = "s03..s07" if name.startswith("half") else "s02,s04,s06,s08"  # half: each mask and layout
