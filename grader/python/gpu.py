@@ -58,7 +58,7 @@ class _Launch(ctypes.Structure):
 folder = b""
 """Where the program's files are, another place in every run. Kernels contain it in the texts of their assertions."""
 _DEBUGGING = re.compile(rb"\.(rela?\.)?(nv_)?debug_")
-_IN_MEMORY = 2  # SHF_ALLOC
+_NO_BITS, _IN_MEMORY = 8, 2  # SHT_NOBITS, SHF_ALLOC
 _kernels: dict[int, str] = {}
 """What stands for the code of each loaded kernel, by its handle."""
 
@@ -101,15 +101,16 @@ def load(cubin: bytes, name: str, shared_bytes: int) -> tuple[int, int, int, int
 
 def code_hash(cubin: bytes) -> str:
     """A SHA-256 of machine code in an ELF file, the same in every run: without the sections for debuggers, which hold
-    the time at which the source file was written."""
+    the program's text and the time at which it was written."""
     begin, size, count, names = struct.unpack_from("<40xQ10xHHH", cubin)
     headers = [struct.unpack_from("<IIQQQQ", cubin, begin + number * size) for number in range(count)]
     texts = headers[names][4]
-    code = bytearray(cubin)
-    for name, _, flags, _, offset, length in headers:
-        if _DEBUGGING.match(cubin, texts + name) and not flags & _IN_MEMORY:
-            code[offset : offset + length] = bytes(length)
-    return hashlib.sha256(code.replace(folder, b"")).hexdigest()
+    code = hashlib.sha256()
+    for name, kind, flags, _, offset, length in headers:
+        if flags & _IN_MEMORY or not _DEBUGGING.match(cubin, texts + name):
+            content = b"" if kind == _NO_BITS else cubin[offset : offset + length].replace(folder, b"")
+            code.update(struct.pack("<IIQQQ", name, kind, flags, length, len(content)) + content)
+    return code.hexdigest()
 
 
 def _attribute(function: ctypes.c_void_p, number: int) -> int:

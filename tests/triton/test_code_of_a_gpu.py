@@ -43,7 +43,11 @@ def code_in_a_run(folder: Path, factor: float, written_s: int, monkeypatch: pyte
 def test_the_code_of_a_kernel_is_known_again_in_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, other = (
         code_in_a_run(tmp_path / name, factor, written_s, monkeypatch)
-        for name, factor, written_s in (("run-a", 2.0, 1_000_000_000), ("run-b", 2.0, 1_700_000_000), ("run-c", 3.0, 0))
+        for name, factor, written_s in (
+            ("run-aaaa", 2.0, 1_000_000_000),
+            ("run-zzzz", 2.0, 1_700_000_000),
+            ("run-cccc", 3.0, 0),
+        )
     )
     assert first == second
     assert other != first
