@@ -40,7 +40,7 @@ PACKAGE = "program.pyz"
 KERNEL_FOLDER = "libraries"
 """A folder next to a package; during the build, the compilers of the package's kernels may write to it."""
 INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
-_START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.python.host import main; main()"
+START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.python.host import main; main()"
 """Starts a package. The sandbox passes no PYTHONPATH on, through which the grader itself may have been found."""
 _TRANSLATING_S = 60.0
 """After this time, the build translates no further kernel for the emulator. Chosen."""
@@ -223,7 +223,7 @@ def start_problem(package: Path, launch: Launch, limit_s: float = 60) -> str:
 def _launch(
     program: Path, arguments: Sequence[str], environment: Mapping[str, str], readable: Sequence[Path] = ()
 ) -> Launch:
-    start = _START.format(str(Path(grader.__file__).resolve().parent.parent))
+    start = START.format(str(Path(grader.__file__).resolve().parent.parent))
     return Launch(
         command=(sys.executable, "-sPBc", start, str(program), *arguments),
         environment=environment,
