@@ -129,7 +129,9 @@ ATTACKS = {
     "hides an import in a function": "def f():\n    import signal",
     "uses a library for the work": "import torch",
     "imports the grader": "from grader.python import library",
-    "imports Triton's driver": "from triton.runtime import driver",
+    "imports Triton's driver as a value": "from triton.runtime import driver\nf(driver)",
+    "sets another driver that it imported": "from triton.runtime import driver\ndriver.set_active(None)",
+    "keeps the driver": "import triton\nactive = triton.runtime.driver.active",
     "sets another driver": "import triton\ntriton.runtime.driver.set_active(None)",
     "turns Triton's knobs": "import triton\ntriton.knobs.cache.dir = '/tmp'",
     "brings its own machine code": "import triton\ntriton.compile('x.ptx')",
@@ -157,13 +159,122 @@ ATTACKS = {
     "makes functions from byte code": "import dataclasses\nmake = dataclasses.types.CodeType",
     "names its kernel like one of cuBLAS": "import triton\n@triton.jit\ndef ampere_sgemm_128(x): pass",
     "rewrites a kernel": "import triton\n@triton.jit\ndef f(x): pass\nf.src = ''",
+    "rewrites a kernel in a function": "def g():\n  @triton.jit\n  def f(x): pass\n  f.src = ''",
+    "copies attributes with wraps": "import functools\nfunctools.wraps(*[f, (), names])(g)",
+    "keeps wraps": "from functools import wraps\nw = wraps",
+    "renames wraps": "from functools import wraps as w",
+    "parses into a function": "parser.parse_args(['--x'], namespace=f)",
+    "parses into a function by place": "parser.parse_args(['--x'], f)",
+    "parses into an unpacked function": "parser.parse_known_args(*[['--x'], f])",
+    "keeps an action of argparse": "action = parser.add_argument('--x', dest=name)\naction(parser, f, code)",
+    "looks up an action of argparse": "parser._actions[1](parser, f, code)",
+    "takes the object out of an error": "try: f.x\nexcept AttributeError as e: x = e.obj",
+    "replaces how objects are copied": "import copy\ncopy.dispatch_table.update(x)",
+    "finds how objects are copied elsewhere": "import copy\ncopy.copyreg.pickle(A, f)",
+    "puts an enumeration into a module": "import enum\nenum.global_enum(x)",
+    "renames a field": "import dataclasses\ndataclasses.fields(A)[0].name = text",
+    "renames its own field": "from dataclasses import field\nf = field()\ndef g(self): self.name = text\ng(f)",
+    "makes a dataclass of text": "import dataclasses\ndataclasses.make_dataclass('A', names)",
+    "makes a class of text": "import abc\nabc.ABCMeta('A', (), {name: f})",
+    "compiles C with Triton": "import triton\ntriton.runtime.build.compile_module_from_src(code, 'x')",
+    "imports Triton's compiler of C": "from triton.runtime import build",
+    "imports Triton's compiler of C as a module": "import triton.runtime.build",
+    "writes to Triton's cache": "import triton\ntriton.runtime.cache.get_cache_manager('0').put(b'', '../x')",
+    "finds Triton's cache under another name": "from triton import runtime as r\nr.cache.get_cache_manager('0')",
+    "runs programs through Triton": "import triton\ntriton.testing.set_gpu_clock()",
+    "finds Triton's insides in its language": "import triton.language as tl\ntl.math.core.jit",
+    "opens a descriptor": "open('x', 'wb', opener=lambda path, flags: 5)",
+    "opens a descriptor by place": "open('x', 'wb', 0, None, None, None, True, f)",
+    "opens a descriptor with FileIO": "import io\nio.FileIO('x', 'wb', True, f)",
+    "opens a descriptor with options": "open('x', **{name: f})",
+    "poses as a file": "class A:\n  def fileno(self): return 5",
+    "poses as a file with a lambda": "class A:\n  fileno = lambda self: 5",
+    "poses as a file by an attribute": "a.fileno = lambda: 5",
+    "poses as a file with argparse": "import argparse\nargparse.Namespace(fileno=lambda: 5)",
+    "poses as a number": "class A(str):\n  def __index__(self): return 5",
+    "imports internal names": "from argparse import _sys",
+    "runs code through numpy's tests elsewhere": "import numpy as np\nnp.testing.rundocs()",
+    "catches errors with numpy's tests": "import numpy as np\nnp.testing.assert_raises(Exception, f)",
+    "gives another module numpy's name": "import triton.language as np",
+    "uses a name that classes change": "import numpy as _A__n\nclass A:\n  def f(self): __n.x = 1",
+    "hands on a library by another": "import dataclasses\npatch(dataclasses.functools)",
+    "falls back for a group of errors": "try:\n    kernel[(1,)](x)\nexcept* OSError:\n    y = x",
+    "falls back with a constant grid": "@triton.jit\ndef k(): pass\ntry:\n  k['x'](x)\nexcept OSError:\n  y = x",
+    "matches a registered class by place": "from dataclasses import dataclass\nimport abc\n@dataclass\n"
+    "class A(abc.ABC):\n  x: int\nmatch f:\n  case A(y): pass",
+    "matches a class that it exchanged": "from dataclasses import dataclass\ndataclass = f\n@dataclass\n"
+    "class A:\n  x: int\nmatch f:\n  case A(y): pass",
+    "matches a class with a built-in name": "str = A\nmatch f:\n  case str(y): pass",
 }
+
+CHANGES = {
+    "with a variable of a comprehension": "def f():\n  [c for c in ()]\n  c.x = 1",
+    "with a parameter of a lambda": "def f(g=lambda c: 0):\n  c.x = 1",
+    "with a variable of an inner function": "def f():\n  def g(): c = 1\n  c.x = 1",
+    "with a variable of a class": "def f():\n  class A: c = 1\n  c.x = 1",
+    "in a class, where a function has such a variable": "def f():\n  c = 1\n  class A:\n    c = c\n    c.x = 1",
+    "of all functions": "def f():\n  global c\n  c = 1\n  c.x = 1",
+    "of another function": "def f():\n  c = 1\n  def g():\n    import math as c\n    c.x = 1",
+    "by a default": "def f(e, d=(e := c)): pass\ne.x = 1",
+    "in an inner function": "def f():\n  d = c\n  def g(): d.x = 1",
+    "by an assignment in an expression": "def f():\n  print(d := c)\n  d.x = 1",
+    "by an assignment with a type": "d: object = c\nd.x = 1",
+}
+"""Changes of a class of Triton, called c, although another variable is called c too."""
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
 def test_a_program_that_reaches_beyond_itself_is_refused_at_its_line(attack: str) -> None:
     broken = broken_rules(b"# a comment\n" + attack.encode(), ())
     assert broken and all(line >= 2 for line, _, _ in broken)
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_change_of_a_module_is_seen_in_every_scope(change: str) -> None:
+    assert broken_rules(f"import triton\nc = triton.Config\n{change}".encode(), ())
+
+
+HONEST = {
+    "a plain number": "import math\nbest = math.inf\nbest = np.zeros(3)\nbest[0] = 1",
+    "a variable of another function": "def f(): t = np.linalg.norm\ndef g(t): t[0] = t.x = 1",
+    "a parameter with a module's name": "import time\ndef f(what, time): print(what, time * 1e3)",
+    "a variable with a module's name": "import copy\ndef f(a):\n  copy = a.copy()\n  copy[copy < 1] = 0\n  return copy",
+    "the program's arguments": "import sys\nargs = sys.argv\nargs[0] = 'x'",
+    "a type that becomes a table": "dtype = np.float32\ndtype = {}\ndtype['x'] = 1",
+    "numpy's assertions": "np.testing.assert_allclose(x, y, rtol=1e-4)",
+    "an assertion of numpy": "from numpy.testing import assert_array_equal",
+    "numpy's random numbers": "from numpy.random import default_rng\nfrom numpy.linalg import norm",
+    "the driver of the tutorials": "from triton.runtime import driver\n"
+    "n = driver.active.utils.get_device_properties(driver.active.get_current_device())['multiprocessor_count']\n"
+    "target = driver.active.get_current_target()",
+    "parts of Triton": "import triton\ntriton.testing.do_bench(f)\nn = triton.cdiv(3, 2)\n@triton.heuristics({})\n"
+    "@triton.autotune(configs=[triton.Config({})], key=[])\n@triton.jit\ndef f(): pass",
+    "a fast function": "from triton.language.extra.cuda.libdevice import exp",
+    "versions": "import sys\nprint(np.__version__, sys.version, sys.platform)\n__version__ = '1'",
+    "a decorator": "import functools\ndef timed(f):\n  @functools.wraps(f)\n  def g(*a): return f(*a)\n  return g",
+    "arguments": "import argparse\np = argparse.ArgumentParser()\np.add_argument('x')\na = p.parse_args()",
+    "an own record by place": "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Matrix:\n"
+    "  rows: int\n  columns: int\nmatch m:\n  case Matrix(1, columns): pass",
+    "names and fields of two classes": "from dataclasses import dataclass\n@dataclass\nclass A:\n  name: str\n"
+    "class B:\n  def __init__(self, name): self.name = name",
+    "a step by name in a try block": "STEPS = {'read': f}\ntry: x = STEPS['read'](name)\nexcept OSError: pass",
+    "an own file": "with open('log', 'w', encoding='utf-8', newline='') as file: file.fileno()",
+}
+
+
+@pytest.mark.parametrize("lines", HONEST.values(), ids=HONEST.keys())
+def test_usual_python_is_allowed(lines: str) -> None:
+    assert broken_rules((DATA + lines).encode(), ()) == []
+
+
+def test_a_forbidden_import_says_once_what_may_be_imported() -> None:
+    (_, _, first), (_, _, second) = broken_rules(b"import os\nimport logging\n", ("torch",))
+    assert all(f" {name}," in first for name in ("math", "numpy", "torch", "triton")) and "numpy" not in second
+
+
+def test_a_name_that_only_libraries_may_use_is_to_be_changed() -> None:
+    [(_, what, why)] = broken_rules(b"class Timer:\n    def f(self): return self.clock()\n", ())
+    assert what == "uses clock" and "give yours another name" in why
 
 
 @pytest.mark.parametrize(
