@@ -200,16 +200,16 @@ def _judged(node: ast.AST, program: _Program) -> Iterator[Broken]:
                 yield from _renamed(node.lineno, path, alias)
                 if alias.name == "*":
                     yield node.lineno, f"imports everything from {name}", "names must be imported one by one"
-                if alias.name in HIDDEN_MODULES or _is_elsewhere(name, alias.name):
+                if (alias.name in HIDDEN_MODULES and name != "sys") or _is_elsewhere(name, alias.name):
                     yield from _import(node.lineno, path, program)
                 if path not in program.allowed:
                     yield from _import(node.lineno, name, program)
-                    yield from _attribute(node.lineno, name, alias.name, of_module=True)
+                    parts = [*_part(node.lineno, name, alias.name)]
+                    yield from parts or _attribute(node.lineno, name, alias.name, of_module=True)
                     if name == "numpy" and alias.name in FORBIDDEN_OF_NUMPY:
                         yield node.lineno, f"uses numpy.{alias.name}", _BEYOND_ARRAYS
                     if _PRIVATE.fullmatch(alias.name):
                         yield node.lineno, f"imports {path}", _INTERNAL
-                yield from _part(node.lineno, name, alias.name)
         case ast.Name(id=name) if name in _BUILT_INS:
             yield node.lineno, f"uses {name}", _BUILT_INS[name]
         case ast.Name(id=name) if _is_dunder(name):
@@ -232,7 +232,8 @@ def _judged(node: ast.AST, program: _Program) -> Iterator[Broken]:
             yield node.lineno, f"defines {name}", "libraries' kernels have such names; give it another name"
         case ast.Attribute(value=value, attr=name):
             module, first = (value.id if isinstance(value, ast.Name) else ""), root(value)
-            yield from _attribute(node.lineno, module, name, of_module=first in imported)
+            parts = [broken for path in dotted(value, program.paths) for broken in _part(node.lineno, path, name)]
+            yield from parts or _attribute(node.lineno, module, name, of_module=first in imported)
             changes = isinstance(node.ctx, ast.Store | ast.Del)
             if changes and (first in {*imported, *kernels} or (name in ATTRIBUTES_OF_KERNELS and first != "self")):
                 yield node.lineno, f"changes {text(node)}", _AS_THEY_ARE
@@ -244,10 +245,8 @@ def _judged(node: ast.AST, program: _Program) -> Iterator[Broken]:
                 yield node.lineno, f"uses {text(node)}", _BEYOND_ARRAYS
             if _PRIVATE.fullmatch(name) and first in imported:
                 yield node.lineno, f"uses {name}", _INTERNAL
-            for path in dotted(value, program.paths):
-                yield from _part(node.lineno, path, name)
-                if _is_elsewhere(path, name):
-                    yield node.lineno, f"uses {text(node)}", f"import {name} instead"
+            if any(_is_elsewhere(path, name) for path in dotted(value, program.paths)):
+                yield node.lineno, f"uses {text(node)}", f"import {name} instead"
         case ast.MatchClass(patterns=patterns) if patterns and ast.unparse(node.cls) not in program.matchable:
             yield node.cls.lineno, "matches parts of objects by their places", "name them, as in Point(x=x)"
         case ast.MatchClass(kwd_attrs=names):
