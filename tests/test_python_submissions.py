@@ -192,6 +192,7 @@ ATTACKS = {
     "poses as a file by an attribute": "a.fileno = lambda: 5",
     "poses as a file with argparse": "import argparse\nargparse.Namespace(fileno=lambda: 5)",
     "poses as a number": "class A(str):\n  def __index__(self): return 5",
+    "imports into a class": "class A:\n  if 1: import triton\nA.triton.runtime.build.x()",
     "imports internal names": "from argparse import _sys",
     "runs code through numpy's tests elsewhere": "import numpy as np\nnp.testing.rundocs()",
     "catches errors with numpy's tests": "import numpy as np\nnp.testing.assert_raises(Exception, f)",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -118,15 +118,21 @@ def _own_names(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) ->
     """The names of its parameters and of the variables that it sets."""
     given = function.args
     every = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
-    found = {argument.arg for argument in every if argument}
-    parts: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(function.body)
+    body = [function.body] if isinstance(function, ast.Lambda) else function.body
+    names = (node for node in within_scope(body) if isinstance(node, ast.Name))
+    return {argument.arg for argument in every if argument} | {
+        node.id for node in names if isinstance(node.ctx, ast.Store | ast.Del)
+    }
+
+
+def within_scope(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of a function or class, without the parts of inner functions, classes and comprehensions."""
+    parts = list(body)
     while parts:
         node = parts.pop()
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
-            found.add(node.id)
+        yield node
         if not isinstance(node, (*_FUNCTIONS, *_COMPREHENSIONS, ast.ClassDef)):
             parts += ast.iter_child_nodes(node)
-    return found
 
 
 class _Numbering(ast.NodeVisitor):

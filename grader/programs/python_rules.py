@@ -35,6 +35,7 @@ from grader.programs.python_names import (
     root,
     separate_locals,
     text,
+    within_scope,
 )
 
 MODULES = frozenset(
@@ -210,6 +211,10 @@ def _judged(node: ast.AST, program: _Program) -> Iterator[Broken]:
                         yield node.lineno, f"uses numpy.{alias.name}", _BEYOND_ARRAYS
                     if _PRIVATE.fullmatch(alias.name):
                         yield node.lineno, f"imports {path}", _INTERNAL
+        case ast.ClassDef(body=body):
+            for part in within_scope(body):
+                if isinstance(part, ast.Import | ast.ImportFrom):
+                    yield part.lineno, "imports in a class", "import at the beginning of the file"
         case ast.Name(id=name) if name in _BUILT_INS:
             yield node.lineno, f"uses {name}", _BUILT_INS[name]
         case ast.Name(id=name) if _is_dunder(name):
