@@ -36,7 +36,7 @@ from grader.programs.submission import Submission, read_submission
 from grader.programs.toolkit import find_toolkit
 from grader.programs.trace import Diagnostic, KernelEvent, Trace
 from grader.python import layout
-from grader.python.layout import kernel_name
+from grader.python.layout import code_hash, kernel_name
 from grader.sandbox import Outcome
 from grader.sanitizers import sentence
 from tests.support.course import ROOT
@@ -475,6 +475,20 @@ def test_a_translated_kernel_is_found_again_when_its_source_lies_elsewhere() -> 
     ptx = PTX.read_bytes()
     assert kernel_name(ptx) == kernel_name(ptx.replace(b"/home/student/", b"/tmp/python-x/source/"))
     assert kernel_name(ptx) != kernel_name(ptx.replace(b"ex2", b"lg2"))
+
+
+def test_code_is_the_same_in_another_run_only_if_it_is_the_same() -> None:
+    ptx = PTX.read_bytes()
+    code = code_hash(ptx, b"/home/student")
+    assert code_hash(ptx.replace(b"/home/student", b"/tmp/python-x"), b"/tmp/python-x") == code
+    assert code_hash(ptx.replace(b".b8 1 ", b".b8 2 "), b"/home/student") == code  # for debuggers
+    for change in (
+        (b"ex2", b"lg2"),
+        (b"\tret;", b"/*\n.section .debug_x\n*/\tret;"),
+        (b"\tret;", b'\t/* .file 1 " */ ret;'),
+        (b"\t.file", b"\t.func other() { ret; }\n\t.file"),
+    ):
+        assert code_hash(ptx.replace(*change), b"/home/student") != code
 
 
 def test_a_kernel_that_only_copies_is_told_from_one_that_computes() -> None:

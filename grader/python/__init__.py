@@ -1,4 +1,4 @@
-"""The code that runs in the process of a Python submission: Triton kernels and their host code, on a GPU or the
+"""The code that runs in the processes of a Python submission: Triton kernels and their host code, on a GPU or the
 emulator.
 
 A build packs the submission into one file, program.pyz, with Triton's cache of compiled kernels. `host.py` starts it:
@@ -10,6 +10,10 @@ runtime/*.c ── gcc ──► runtime.so, once for each machine ────�
 `driver.py` replaces Triton's driver, `launcher.py` its launchers. On the emulator, `backend.py` is the compiler's last
 stage, and `library.py` the emulator's runtime as a shared library. On a GPU, `gpu.py` calls CUDA's driver. `arrays.py`
 has tensors for both, so that no program needs PyTorch; `modules/` has the modules that only submissions import.
+
+A run has two processes. The one that is started has the device (`service.py`) and notes what the program does with it
+(`provenance.py`); the program runs in its child (`program_process.py`), where `device.py`'s functions ask the parent
+(`remote.py`). Programs that import PyTorch, and the build step, have everything in one process.
 
 These environment variables control the run; `grader.programs.engine.python_program` sets them:
 

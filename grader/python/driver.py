@@ -17,11 +17,10 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 from triton.backends.nvidia.driver import ty_to_cpp
 
-from grader.python import gpu, library
 from grader.python.arrays import Array, empty, zeros
-from grader.python.backend import ARCHITECTURE, library_of
-from grader.python.launcher import EmulatorLauncher, GpuLauncher, Launcher, NoLauncher
-from grader.python.layout import code_name
+from grader.python.backend import ARCHITECTURE
+from grader.python.device import EmulatedDevice, current
+from grader.python.launcher import EmulatorLauncher, Launcher, NoLauncher
 
 _WARP = 32
 _BRIEF_RUNS = 3
@@ -54,8 +53,7 @@ class Utilities:
         self._most_shared = _SHARED_OPTIN_BYTES.get(architecture, max(_SHARED_OPTIN_BYTES.values()))
 
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
-        kernel, registers, spills = library.load(library_of(binary), name, shared, code_name(binary))
-        return None, kernel, registers, spills, _MOST_THREADS
+        return None, *current().load(name, binary, shared)
 
     def unload_module(self, module: Any) -> None:
         """Keep the kernels, since they may still be running."""
@@ -64,27 +62,24 @@ class Utilities:
         return {"max_shared_mem": self._most_shared, **_PROPERTIES}
 
     def set_printf_fifo_size(self, size_bytes: int) -> None:
-        """The emulator needs no buffer: device_print writes immediately."""
+        current().set_printf_bytes(size_bytes)
 
 
 class Event:
-    """A point in a stream, with the methods that triton.testing calls."""
+    """A point in the default stream, with the methods that triton.testing calls."""
 
     def __init__(self, enable_timing: bool = False) -> None:
-        self._at = 0.0
+        self._event = current().new_event()
 
     def record(self, stream: Any = None) -> None:
-        library.synchronize()
+        current().record_event(self._event)
 
     def elapsed_time(self, end: Event) -> float:
-        return _NO_TIME_MS
+        """Milliseconds from this event to `end`."""
+        return current().elapsed_ms(self._event, end._event)
 
     def synchronize(self) -> None:
-        library.synchronize()
-
-
-_NO_TIME_MS = 1e3
-"""The time of every run, as reported to do_bench; it is so long that do_bench stops after a few runs."""
+        current().wait_for_event(self._event)
 
 
 class DeviceInterface:
@@ -94,7 +89,7 @@ class DeviceInterface:
 
     @staticmethod
     def synchronize() -> None:
-        library.synchronize()
+        current().synchronize()
 
     @staticmethod
     def current_device() -> int:
@@ -115,8 +110,8 @@ def try_once(kernel_call: Callable[[], Any], quantiles: Sequence[float] | None =
     same time, so autotune takes the first."""
     _warn_once("on the emulator, autotune runs each configuration once and takes the first, because times mean nothing")
     kernel_call()
-    library.synchronize()
-    return [_NO_TIME_MS] * len(quantiles) if quantiles else _NO_TIME_MS
+    current().synchronize()
+    return [EmulatedDevice.NO_TIME_MS] * len(quantiles) if quantiles else EmulatedDevice.NO_TIME_MS
 
 
 class Driver(DriverBase):  # type: ignore[misc]
@@ -195,25 +190,9 @@ class CompilingDriver(EmulatorDriver):
         return divmod(self._architecture, 10)
 
 
-class GpuUtilities:
-    """The `utils` of a driver for a GPU, with the methods that Triton calls."""
-
-    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
-        return None, *gpu.load(binary, name, shared)
-
-    def unload_module(self, module: Any) -> None:
-        """Keep the kernels, since they may still be running."""
-
+class GpuUtilities(Utilities):
     def get_device_properties(self, device: int) -> dict[str, int]:
-        return gpu.properties()
-
-    def set_printf_fifo_size(self, size_bytes: int) -> None:
-        gpu.set_printf_bytes(size_bytes)
-
-
-class GpuInterface(DeviceInterface):
-    Event = gpu.Event  # type: ignore[assignment]
-    synchronize = staticmethod(gpu.synchronize)
+        return current().properties()
 
 
 def time_briefly(kernel_call: Callable[[], Any], quantiles: Sequence[float] | None = None, **options: Any) -> Any:
@@ -221,11 +200,11 @@ def time_briefly(kernel_call: Callable[[], Any], quantiles: Sequence[float] | No
     kernel_call()
     times = []
     for _ in range(_BRIEF_RUNS):
-        begin, end = gpu.Event(), gpu.Event()
+        begin, end = Event(), Event()
         begin.record()
         kernel_call()
         end.record()
-        gpu.synchronize()
+        current().synchronize()
         times.append(begin.elapsed_time(end))
     middle = statistics.median(times)
     return [middle, min(times), max(times)][: len(quantiles)] if quantiles else middle
@@ -234,14 +213,14 @@ def time_briefly(kernel_call: Callable[[], Any], quantiles: Sequence[float] | No
 class GpuDriver(Driver):
     """Triton's driver for the machine's GPU, with PyTorch or without it."""
 
-    launcher_cls = GpuLauncher
+    launcher_cls: type[Launcher] = Launcher
 
     def __init__(self) -> None:
         super().__init__()
         self.utils = GpuUtilities()
 
     def get_device_capability(self, device: int = 0) -> tuple[int, int]:
-        return gpu.capability()
+        return current().capability()
 
     def get_current_stream(self, device: int = 0) -> int:
         torch = sys.modules.get("torch")
@@ -253,7 +232,7 @@ class GpuDriver(Driver):
         return torch.device("cuda", 0)
 
     def get_device_interface(self) -> Any:
-        return getattr(sys.modules.get("torch"), "cuda", GpuInterface)
+        return getattr(sys.modules.get("torch"), "cuda", DeviceInterface)
 
     def get_benchmarker(self) -> Callable[..., Any]:
         return time_briefly
@@ -262,4 +241,4 @@ class GpuDriver(Driver):
         return empty((_CACHE_BYTES,), "int8")
 
     def clear_cache(self, cache: Array) -> None:
-        gpu.clear(cache.data_ptr(), _CACHE_BYTES)
+        current().clear(cache.data_ptr(), _CACHE_BYTES)

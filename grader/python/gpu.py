@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from grader.python import provenance
-
 _DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _ANY_CLUSTER = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 _MAX_THREADS, _LOCAL_BYTES, _REGISTERS = 0, 3, 4
@@ -55,12 +53,8 @@ class _Launch(ctypes.Structure):
     )
 
 
-folder = b""
-"""Where the program's files are, another place in every run. Kernels contain it in the texts of their assertions."""
 _DEBUGGING = re.compile(rb"\.(rela?\.)?(nv_)?debug_")
 _NO_BITS, _IN_MEMORY = 8, 2  # SHT_NOBITS, SHF_ALLOC
-_kernels: dict[int, str] = {}
-"""What stands for the code of each loaded kernel, by its handle."""
 
 
 @cache
@@ -95,13 +89,12 @@ def load(cubin: bytes, name: str, shared_bytes: int) -> tuple[int, int, int, int
         _call("cuFuncSetAttribute", function, _DYNAMIC_SHARED, shared_bytes)
     registers, local_bytes, threads = (_attribute(function, each) for each in (_REGISTERS, _LOCAL_BYTES, _MAX_THREADS))
     assert function.value is not None
-    _kernels[function.value] = f"{name} {code_hash(cubin)}"
     return function.value, registers, local_bytes // 4, threads
 
 
-def code_hash(cubin: bytes) -> str:
-    """A SHA-256 of machine code in an ELF file, the same in every run: without the sections for debuggers, which hold
-    the program's text and the time at which it was written."""
+def code_hash(cubin: bytes, folder: bytes) -> str:
+    """A SHA-256 of machine code in an ELF file, the same in every run: without the folder of its source, which
+    assertions name, and without the sections for debuggers, which hold the time at which the source was written."""
     begin, size, count, names = struct.unpack_from("<40xQ10xHHH", cubin)
     headers = [struct.unpack_from("<IIQQQQ", cubin, begin + number * size) for number in range(count)]
     texts = headers[names][4]
@@ -117,11 +110,6 @@ def _attribute(function: ctypes.c_void_p, number: int) -> int:
     value = ctypes.c_int()
     _call("cuFuncGetAttribute", ctypes.byref(value), number, function)
     return value.value
-
-
-def identity(kernel: int) -> str:
-    """What stands for the code of the kernel with this handle."""
-    return _kernels[kernel]
 
 
 def launch(
@@ -221,7 +209,7 @@ class Event:
         """Milliseconds from this event to `end`."""
         duration = ctypes.c_float()
         _call("cuEventElapsedTime", ctypes.byref(duration), self._event, end._event)
-        return duration.value if provenance.follower is None else provenance.follower.timed(duration.value)
+        return duration.value
 
     def synchronize(self) -> None:
         _call("cuEventSynchronize", self._event)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PosixPath, PurePosixPath
 from typing import Any
 
@@ -37,18 +37,9 @@ _CHANGES = {
 """Audit events that change files, with the number of paths among their arguments."""
 
 
-_ended: list[str] = []
-
-
-def stop_writing(*, everything: bool = False) -> None:
-    """The program has ended. What Python still runs of it, such as finalizers, may change no file; with `everything`,
-    nobody opens a file for writing or renames one any more."""
-    _ended.append("everything" if everything else "program")
-
-
-def watch_files(opened: Callable[[str], None], kept: Sequence[Path]) -> None:
+def watch_files(kept: Sequence[Path], opened: Mapping[str, Callable[[], None]]) -> None:
     """From now on, keep the program from opening files of the system and descriptors, from making links, and from
-    changing what is in the folders `kept`. `opened` is called with each path that is opened."""
+    changing what is in the folders `kept`. When a path in `opened` is opened, its function is called."""
     folders = tuple(f"{os.path.realpath(folder)}{os.sep}" for folder in kept)
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
@@ -65,17 +56,17 @@ def watch_files(opened: Callable[[str], None], kept: Sequence[Path]) -> None:
                 raise PermissionError(f"a program may not open {plain}")
             if flags & _WRITES:
                 protect(path)
-            opened(path)
+            if path in opened:
+                opened[path]()
         elif event in ("os.symlink", "os.link"):
             raise PermissionError("a program may not make links")
         elif event in _CHANGES:
             for name in arguments[: _CHANGES[event]]:
                 if not isinstance(name, int):
-                    protect(os.path.realpath(_plain(name)), event_changes=event == "os.rename")
+                    protect(os.path.realpath(_plain(name)))
 
-    def protect(path: str, *, event_changes: bool = True) -> None:
-        sealed = "everything" in _ended and event_changes
-        if sealed or ((_ended or f"{path}{os.sep}".startswith(folders)) and _is_the_programs_doing()):
+    def protect(path: str) -> None:
+        if f"{path}{os.sep}".startswith(folders) and _is_the_programs_doing():
             raise PermissionError(f"a program may not change {path}")
 
     sys.addaudithook(watch)
@@ -83,11 +74,9 @@ def watch_files(opened: Callable[[str], None], kept: Sequence[Path]) -> None:
 
 def _plain(name: Any) -> str:
     """A path as the kernel gets it, whatever the methods of its class say."""
-    if isinstance(name, str):
-        return str.__str__(name)
-    if isinstance(name, bytes):
-        return os.fsdecode(memoryview(name).tobytes())
-    if type(name) not in (PosixPath, PurePosixPath):
+    if type(name) is bytes:
+        return os.fsdecode(name)
+    if type(name) not in (str, PosixPath, PurePosixPath):
         raise PermissionError("a program may open files only by paths of type str, bytes or Path")
     return str(name)
 

@@ -14,6 +14,9 @@ import json
 import os
 import random
 import runpy
+import shutil
+import signal
+import socket
 import sys
 import tempfile
 import tokenize
@@ -30,10 +33,12 @@ from triton.backends.nvidia.compiler import CUDABackend
 from triton.compiler.errors import CompilationError
 from triton.runtime import cache, driver
 
-from grader.python import gpu, library, provenance
+from grader.python import gpu, program_process, provenance
 from grader.python.backend import EmulatorBackend, make_cubin
+from grader.python.channel import Channel
+from grader.python.device import EmulatedDevice, GpuDevice, use
 from grader.python.driver import CompilingDriver, EmulatorDriver, GpuDriver
-from grader.python.guard import stop_writing, watch_files
+from grader.python.guard import watch_files
 from grader.python.layout import (
     CACHE,
     CACHE_VARIABLE,
@@ -44,17 +49,24 @@ from grader.python.layout import (
     SEED_VARIABLE,
     SOURCE,
     TRACE_VARIABLE,
+    code_hash,
 )
-from grader.python.sealed import seal
+from grader.python.remote import RemoteDevice
+from grader.python.service import Service
 
+_NOTHING_FOLLOWED: dict[str, object] = {
+    "kind": "provenance",
+    **{kind: {"count": 0, "line": 0} for kind in ("uploads", "arguments", "written")},
+}
 _MODULES = Path(__file__).parent / "modules"
 """The folder of modules that a submission can import in addition to installed packages."""
 
 
 def start(package: str, arguments: Sequence[str]) -> int:
     """Run the program in `package`; return its exit code."""
-    with tempfile.TemporaryDirectory(prefix="python-") as name:
-        folder = Path(name)
+    owner = os.getpid()
+    folder = Path(tempfile.mkdtemp(prefix="python-"))
+    try:
         with zipfile.ZipFile(package) as packed:
             packed.extractall(folder)
         _relocate(folder / CACHE)
@@ -66,23 +78,34 @@ def start(package: str, arguments: Sequence[str]) -> int:
         os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # Triton 3.9 warns without it
         sys.path[:0] = [str(main.parent), str(_MODULES)]
         sys.argv[0] = str(main)
-        gpu.folder = os.fsencode(main.parent)
-        engine = os.environ.get(ENGINE_VARIABLE, "cuda")
-        if not _imports_torch(main):
-            sys.meta_path.insert(0, _WithoutTorch())
-        _take_over(engine)
-        seal()
-        watch_files(_note_opened, (folder, Path(os.environ["TRITON_CACHE_DIR"])))
-        if not engine.startswith("compile"):
-            if len(arguments) == 2:
-                return _followed(main, arguments)
-            return _run(main, arguments)
-        codes = []
-        for pair in zip(arguments[::2], arguments[1::2], strict=True):
-            codes.append(_run(main, pair))
-            with contextlib.suppress(OSError):
-                Path(pair[1]).unlink()  # all outputs together could fill the disk
-        return max(codes, default=0)
+        return _start(main, folder, arguments)
+    finally:
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(main: Path, folder: Path, arguments: Sequence[str]) -> int:
+    engine = os.environ.get(ENGINE_VARIABLE, "cuda")
+    kept = folder, Path(os.environ["TRITON_CACHE_DIR"])
+    compiling = engine.startswith("compile")
+    with_torch = _imports_torch(main)
+    if not with_torch:
+        sys.meta_path.insert(0, _WithoutTorch())
+    _take_over(engine)
+    if not compiling and not with_torch and len(arguments) == 2:
+        return _followed(main, kept, arguments, engine)
+    use(GpuDevice() if engine == "cuda" else EmulatedDevice())
+    watch_files(kept, {})
+    if not compiling:
+        code = _run(main, arguments)
+        _add_to_trace(_NOTHING_FOLLOWED)
+        return code
+    codes = []
+    for pair in zip(arguments[::2], arguments[1::2], strict=True):
+        codes.append(_run(main, pair))
+        with contextlib.suppress(OSError):
+            Path(pair[1]).unlink()  # all outputs together could fill the disk
+    return max(codes, default=0)
 
 
 _ADVICE = (
@@ -122,14 +145,6 @@ def _relocate(cache: Path) -> None:
 def _take_over(engine: str) -> None:
     """Replace Triton's driver for NVIDIA GPUs, and on the emulator its compiler too, by ours."""
     CUDABackend.make_cubin = make_cubin
-    add_stages = CUDABackend.add_stages
-
-    def add_stages_and_tell(*arguments: Any) -> Any:
-        if provenance.follower is not None:
-            provenance.follower.compiling()
-        return add_stages(*arguments)
-
-    CUDABackend.add_stages = add_stages_and_tell
     cache.triton_key = lambda: triton.__version__  # Triton would hash all its files, longer than most runs
     kind, _, architecture = engine.partition(":")
     if kind != "cuda" and not architecture:
@@ -140,38 +155,53 @@ def _take_over(engine: str) -> None:
         driver.set_active(GpuDriver() if kind == "cuda" else EmulatorDriver())
 
 
-def _note_opened(path: str) -> None:
-    if provenance.follower is not None:
-        provenance.follower.opened(path)
-
-
-def _followed(main: Path, arguments: Sequence[str]) -> int:
-    """Run the program, and add to the trace where its output's values come from."""
+def _followed(main: Path, kept: Sequence[Path], arguments: Sequence[str], engine: str) -> int:
+    """Run the program in a child, which has no device, and add to the trace where its output's values come from."""
     input_file, output_file = (Path(os.path.realpath(name)) for name in arguments)
     record = os.environ.pop(RECORD_VARIABLE, "")
-    if seed := os.environ.pop(SEED_VARIABLE, ""):
-        _seed(seed)
-    _clear_new_arrays()
-    follower = provenance.Follower(
-        input_file,
-        output_file,
-        lambda: library.program_line()[1],
-        int(record) if record else os.open(os.devnull, os.O_RDWR),
-    )
-    provenance.follower = follower
-    code = _run(main, arguments)
-    stop_writing()
+    seed = os.environ.pop(SEED_VARIABLE, None)
+    dice = random.Random(seed)
+    provenance.secret = dice.getrandbits(63)
+    ours, theirs = socket.socketpair()
+    program_process.adopt()
+    child = os.fork()
+    if not child:
+        program_process.leave(theirs.fileno())
+        for name in (TRACE_VARIABLE, "CUDA_INJECTION64_PATH"):
+            os.environ.pop(name, None)
+        remote = RemoteDevice(Channel(theirs))
+        use(remote)
+        if seed is not None:
+            _seed(dice)
+        _clear_new_arrays()
+        watch_files(kept, {str(output_file): remote.output_opened})
+        return _run(main, arguments)
+    theirs.close()
+    descriptor = int(record) if record else os.open(os.devnull, os.O_RDWR)
+    follower = provenance.Follower(input_file, output_file, lambda: service.line, descriptor)
+    on_gpu = engine == "cuda"
+
+    def identity(binary: bytes) -> str:
+        return (gpu.code_hash if on_gpu else code_hash)(binary, os.fsencode(main.parent))
+
+    binaries = kept[0].glob(f"{CACHE}/*/*.{'cubin' if on_gpu else 'ptx'}")
+    known = {identity(binary.read_bytes()) for binary in binaries}
+    service = Service(GpuDevice() if on_gpu else EmulatedDevice(), follower, identity, known)
+    service.serve(Channel(ours), os.pidfd_open(child))
+    ours.close()
+    code = program_process.wait(child)
     with contextlib.suppress(OSError):  # without the event, the run is doubted
         _add_to_trace(follower.report())
-    stop_writing(everything=True)
+    if code < 0:
+        with contextlib.suppress(OSError):  # of SIGKILL, which needs no default
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
     return code
 
 
-def _seed(seed: str) -> None:
-    """Let the program draw the same random numbers in every run with this seed."""
-    dice = random.Random(seed)
+def _seed(dice: random.Random) -> None:
+    """Let the program draw the same random numbers in every run with these dice."""
     randbits = dice.getrandbits
-    provenance.secret = randbits(63)
     random.seed(dice.getrandbits(64))
     np.random.seed(dice.getrandbits(32))
     np.random.bit_generator.randbits = lambda bits: randbits(bits)  # type: ignore[attr-defined]

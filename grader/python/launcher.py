@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from grader.python import gpu, library, provenance
-from grader.python.arrays import empty, place, zeros
-from grader.python.sealed import Final
+from grader.python import library
+from grader.python.arrays import empty, zeros
+from grader.python.device import Argument, Shape, current
 
 _WARP = 32
 _SCALARS: dict[str, tuple[str, Any]] = {
@@ -23,15 +24,10 @@ _SCALARS: dict[str, tuple[str, Any]] = {
 """For each type in a kernel's signature, its name and its type of ctypes."""
 
 
-class _Shape(NamedTuple):
-    threads: int
-    shared_bytes: int
-    cluster: int
-    cooperative: int
+class Launcher:
+    """Launches one compiled kernel. Its scratch memory comes from `new_scratch`."""
 
-
-class Launcher(metaclass=Final):
-    """Launches one compiled kernel. Each engine's subclass defines `_launch`."""
+    new_scratch = staticmethod(empty)
 
     def __init__(self, source: Any, metadata: Any) -> None:
         self._types = tuple(source.signature.values())
@@ -44,71 +40,29 @@ class Launcher(metaclass=Final):
     ) -> None:  # fmt: skip
         if enter is not None:
             enter(metadata)
-        # plain ints, whatever their class says
-        x, y, z, function = (ctypes.c_int64(number).value for number in (x, y, z, kernel))
         if x * y * z > 0:
-            self._launch(function, (x, y, z), stream, values)
+            self._launch(kernel, (x, y, z), stream, values)
         if leave is not None:
             leave(metadata)
 
     def _launch(self, kernel: int, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
-        raise NotImplementedError
-
-    def _shape(self) -> _Shape:
-        """Read once for each launch: a program could replace the metadata by an object with changing attributes."""
         given = self._metadata
-        cooperative = getattr(given, "launch_cooperative_grid", False)
-        numbers = given.num_warps * _WARP, given.shared, getattr(given, "num_ctas", 1), cooperative
-        return _Shape(*(ctypes.c_int64(int(number)).value for number in numbers))
-
-    def _scratch_bytes(self, grid: Sequence[int]) -> list[int]:
-        x, y, z = grid
-        return [x * y * z * getattr(self._metadata, "num_ctas", 1) * size for size in self._scratch]
+        clusters = getattr(given, "num_ctas", 1)
+        shape = Shape(
+            given.num_warps * _WARP, given.shared, clusters, int(getattr(given, "launch_cooperative_grid", False))
+        )
+        sizes = [math.prod(grid) * clusters * size for size in self._scratch]
+        scratch = [self.new_scratch((size,), "uint8") if size else None for size in sizes]
+        arguments = [*_arguments(self._types, values), *map(_pointer, scratch)]
+        current().launch(kernel, grid, shape, arguments, stream)
 
 
 class EmulatorLauncher(Launcher):
-    """Waits for each kernel, since a program can read PyTorch's tensors on the CPU without any call that could wait."""
+    new_scratch = staticmethod(zeros)
 
     def _launch(self, kernel: int, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
-        shape = self._shape()
         with _lent(_tensors(values)):
-            scratch = [zeros((size,), "uint8") if size else None for size in self._scratch_bytes(grid)]
-            arguments = [*_arguments(self._types, values), *map(_pointer, scratch)]
-            follow(library.identity(kernel), (*grid, *shape), arguments)
-            library.launch(kernel, grid, shape.threads, shape.shared_bytes, stream, [value for _, value in arguments])
-            library.synchronize()
-
-
-class GpuLauncher(Launcher):
-    def _launch(self, kernel: int, grid: tuple[int, int, int], stream: int, values: Sequence[Any]) -> None:
-        shape = self._shape()
-        scratch = [empty((size,), "uint8") if size else None for size in self._scratch_bytes(grid)]
-        arguments = [*_arguments(self._types, values), *map(_pointer, scratch)]
-        follow(gpu.identity(kernel), (*grid, *shape), arguments)
-        gpu.launch(
-            kernel,
-            grid,
-            shape.threads,
-            shape.shared_bytes,
-            stream,
-            [value for _, value in arguments],
-            cluster=shape.cluster,
-            cooperative=bool(shape.cooperative),
-        )
-
-
-def follow(code: str, shape: tuple[int, ...], arguments: Sequence[tuple[str, Any]]) -> None:
-    """Note what a launch tells its kernel: its grid and blocks, its arguments bit by bit, and its constants, by what
-    stands for its code."""
-    if (follower := provenance.follower) is None:
-        return
-    numbers: list[object] = [code, *shape]
-    for kind, value in arguments:
-        if isinstance(value, ctypes.c_void_p):
-            numbers += place(value.value or 0)
-        else:
-            numbers.append((kind, int.from_bytes(bytes(value), "little")))
-    follower.launched(numbers)
+            super()._launch(kernel, grid, stream, values)
 
 
 class NoLauncher(Launcher):
@@ -116,34 +70,28 @@ class NoLauncher(Launcher):
         """Do nothing: Triton compiled the kernel before this call, which is all that the build step needs."""
 
 
-def _pointer(array: Any) -> tuple[str, ctypes.c_void_p]:
-    return "", ctypes.c_void_p(array.data_ptr() if array is not None else 0)
+def _pointer(array: Any) -> Argument:
+    return "", array.data_ptr() if array is not None else 0
 
 
-def _arguments(types: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """The values of the kernel's parameters as ctypes values, each with the name of its type. Constants are left out,
-    and tuples are flattened."""
+def _arguments(types: Sequence[Any], values: Sequence[Any]) -> Iterator[Argument]:
+    """The bits of the kernel's parameters. Constants are left out, and tuples are flattened."""
     for kind, value in zip(types, values, strict=True):
         if isinstance(kind, tuple):
             yield from _arguments(kind, value)
         elif kind == "constexpr":
             continue
         elif kind.startswith("*"):
-            address = value if isinstance(value, int) else 0 if value is None else value.data_ptr()
-            yield "", ctypes.c_void_p(address)
+            yield "", value if isinstance(value, int) else 0 if value is None else value.data_ptr()
         elif kind in _SCALARS:
             name, scalar = _SCALARS[kind]
-            yield name, scalar(value)
+            yield name, int.from_bytes(bytes(scalar(value)), "little")
         elif kind == "fp16":
-            yield kind, ctypes.c_uint16.from_buffer_copy(_half(value))
+            yield kind, int.from_bytes(struct.pack("<e", value), "little")
         elif kind == "bf16":
-            yield kind, ctypes.c_uint16(_bfloat16(value))
+            yield kind, _bfloat16(value)
         else:
             raise TypeError(f"a kernel takes no argument of type {kind}: make tensor descriptors inside the kernel")
-
-
-def _half(value: float) -> bytes:
-    return struct.pack("<e", value)
 
 
 def _bfloat16(value: float) -> int:

@@ -19,7 +19,8 @@ RECORD_VARIABLE, SEED_VARIABLE = "GRADER_PYTHON_RECORD", "GRADER_PYTHON_SEED"
 MOST_RECORDED_BYTES, OF_LAUNCHES_BYTES = 320 << 20, 64 << 20
 """Limit on such a record, and the part of it that is not for arrays."""
 SOURCE, CACHE, KERNELS, MAIN, NAMES = "source", "cache", "kernels", "main", "names"
-_DEBUG = re.compile(rb"^\s*\.section\s+\.debug", re.MULTILINE)
+_BODY_ENDS = b"\n}\n"
+_FOR_DEBUGGERS = re.compile(rb'(\s|//[^\n]*\n|\.file\s+\d+\s+"[^"\n]*"|\.section\s+\.debug_\w+\s*\{[^{}]*\})*')
 _FOLDER = re.compile(rb'(\.file\s+\d+\s+")[^"\n]*/')
 
 
@@ -29,7 +30,10 @@ def kernel_name(ptx: bytes) -> str:
     return f"{hashlib.sha256(moved).hexdigest()}.so"
 
 
-def code_name(ptx: bytes) -> str:
-    """Stands for a kernel's instructions, without the lines that they come from and their file's folder, which is
-    another in every run."""
-    return kernel_name(_DEBUG.split(ptx, maxsplit=1)[0])
+def code_hash(ptx: bytes, folder: bytes) -> str:
+    """A SHA-256 of a kernel's instructions, the same in every run: without the folder of its source, another in every
+    run, and without what follows the last function for debuggers."""
+    code, ends, rest = ptx.rpartition(_BODY_ENDS)
+    if not _FOR_DEBUGGERS.fullmatch(rest):
+        code, ends = ptx, b""
+    return hashlib.sha256((code + ends).replace(folder, b"")).hexdigest()

@@ -11,7 +11,7 @@ import os
 import site
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -45,9 +45,9 @@ class _Attributes(ctypes.Structure):
     )
 
 
-_kernels: dict[int, tuple[str, Any]] = {}
-"""For each loaded kernel, what stands for its code, and the memory at its address. The runtime identifies a kernel by
-an address, as it identifies nvcc's kernels by the address of their host function."""
+_kernels: list[Any] = []
+"""The memory at the address of each loaded kernel. The runtime identifies a kernel by an address, as it identifies
+nvcc's kernels by the address of their host function."""
 
 
 @cache
@@ -64,13 +64,12 @@ def _runtime() -> ctypes.CDLL:
     return library
 
 
-def load(file: Path, name: str, shared_bytes: int, code: str) -> tuple[int, int, int]:
-    """Load the kernel `name` from a shared library that backend.py built; `code` stands for its instructions. Returns
-    its address, registers and spills."""
+def load(file: Path, name: str, shared_bytes: int) -> tuple[int, int, int]:
+    """Load the kernel `name` from a shared library that backend.py built. Returns its address, registers and spills."""
     library, encoded = _runtime(), name.encode()
     token = ctypes.create_string_buffer(encoded)
     address = ctypes.c_void_p(ctypes.addressof(token))
-    _kernels[ctypes.addressof(token)] = f"{name} {code}", token
+    _kernels.append(token)
     module = ctypes.CDLL(str(file))
     handle = ctypes.c_void_p(library.emu_register(ctypes.byref(ctypes.c_byte.in_dll(module, "m0_module")), 0))
     nothing = (None,) * 5
@@ -79,11 +78,6 @@ def load(file: Path, name: str, shared_bytes: int, code: str) -> tuple[int, int,
     found = _Attributes()
     call("cudaFuncGetAttributes", ctypes.byref(found), address)
     return ctypes.addressof(token), found.registers, found.local_bytes // 4
-
-
-def identity(kernel: int) -> str:
-    """What stands for the code of the kernel at this address."""
-    return _kernels[kernel][0]
 
 
 def launch(
@@ -98,7 +92,7 @@ def launch(
 def call(name: str, *arguments: object) -> None:
     """Call a function of the CUDA runtime, attributed to the program's current line. Raises CudaError if it fails."""
     library = _runtime()
-    file, line = program_line()
+    file, line = caller()
     library.emu_called_from(file.encode(), line)
     if code := getattr(library, name)(*arguments):
         raise CudaError(f"{name}: {library.cudaGetErrorString(code).decode()}")
@@ -166,6 +160,10 @@ def program_line() -> tuple[str, int]:
             return own_name(frame.f_code.co_filename), frame.f_lineno
         frame = frame.f_back  # type: ignore[assignment]
     return "", 0
+
+
+caller: Callable[[], tuple[str, int]] = program_line
+"""Returns the program's line that makes the current call."""
 
 
 def is_own(frame: FrameType) -> bool:

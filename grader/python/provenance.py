@@ -20,7 +20,6 @@ import json
 import mmap
 import os
 import secrets
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,9 +41,6 @@ CUT = b"{}\n"
 """The end of a record that would become too large. Nothing that a record may hold."""
 secret = secrets.randbits(63)
 """Stands for the addresses of arrays in a record. It is the same in runs with the same seed."""
-
-follower: Follower | None = None
-"""Follows this process's program; None while kernels are only compiled."""
 
 
 @dataclass
@@ -92,18 +88,17 @@ class Follower:
             count = self._search.unexplained(values.size, upload_tries(values, type_, self._sources))
         self._kinds["uploads"].add(count * max(1, values.itemsize // 4), line)
 
-    def downloaded(self, values: NDArray[Any]) -> None:
-        """`values` were copied from the device."""
-        type_ = next((name for name, of in TYPES.items() if values.dtype == of), "")
+    def downloaded(self, values: NDArray[Any], type_: str = "") -> None:
+        """`values` were copied from the device. By default, their type is that of the array."""
+        type_ = type_ or next((name for name, of in TYPES.items() if values.dtype == of), "")
         self._write("downloads", self._line(), values, type_)
         source = Source(values.copy(), type_)
         self._sources.append(source)
         self._downloads.append(source)
 
-    def opened(self, path: str) -> None:
-        """The program is about to open a file."""
-        if path == str(self._output):
-            self._output_line = self._line() or self._output_line
+    def output_opened(self) -> None:
+        """The program is about to open the output file."""
+        self._output_line = self._line() or self._output_line
 
     def launched(self, numbers: Iterable[object]) -> None:
         """A kernel or a copy was started, or memory allocated, with these numbers and names."""
@@ -121,14 +116,17 @@ class Follower:
         self._write("times", self._line(), numbers=[ms])
         return ms
 
-    def compiling(self) -> None:
-        """A kernel is compiled that the build, which had only zeros, did not need: its constants may be values."""
-        self._kinds["arguments"].add(_OF_A_KERNEL, self._line())
+    def loaded(self, code: str, *, compiled_before: bool) -> None:
+        """A kernel was loaded; `code` stands for it. One that was not `compiled_before` the run, by the build, which
+        had only zeros, may have values for constants."""
+        self._write("arguments", self._line(), numbers=["load", code])
+        if not compiled_before:
+            self._kinds["arguments"].add(_OF_A_KERNEL, self._line())
 
     def report(self) -> dict[str, object]:
-        """The event for the trace, at the end of the run. Replaces the output by a copy, which a program that still
-        has the file open cannot change any more. Values in tensors of PyTorch are not followed."""
-        if "torch" not in sys.modules and self._output.is_file():
+        """The event for the trace, at the end of the run. Replaces the output by a copy, which a process that still
+        has the file open cannot change any more."""
+        if self._output.is_file():
             written = self._output.read_bytes()
             content = np.frombuffer(written, np.uint8)
             self._write("written", self._output_line, content)

@@ -17,8 +17,10 @@ TYPES: dict[str, Any] = {
     "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
     "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64,
 }  # fmt: skip
+STORAGE = {"bf16": np.dtype(np.uint16), **{name: np.dtype(of) for name, of in TYPES.items()}}
+"""For each of Triton's types, the numpy type of the same bits."""
 FLOAT_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4, "fp64": 8}
-TYPE_BYTES = {"bf16": 2, **{name: np.dtype(of).itemsize for name, of in TYPES.items()}}
+TYPE_BYTES = {name: of.itemsize for name, of in STORAGE.items()}
 """The types that values are converted from and to, by Triton's names."""
 
 

@@ -57,12 +57,11 @@ def code_in_a_run(folder: Path, factor: float, written_s: int, monkeypatch: pyte
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setenv("TRITON_CACHE_DIR", str(folder / "cache"))
-    monkeypatch.setattr(gpu, "folder", os.fsencode(folder))
     described = triton.compiler.ASTSource(module.kernel, {"y_ptr": "*fp32", "x": "fp32"})
     options = {"debug": True}
     built = triton.compile(described, target=compiler.GPUTarget("cuda", 90, 32), options=options)
     assert os.fsencode(folder) in built.asm["cubin"]
-    return gpu.code_hash(built.asm["cubin"])
+    return gpu.code_hash(built.asm["cubin"], os.fsencode(folder))
 
 
 def test_the_code_of_a_kernel_is_known_again_in_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

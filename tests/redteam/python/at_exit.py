@@ -1,5 +1,5 @@
 # Computes on the processor when Python ends.
-# expect: wrong_answer; refused
+# expect: runtime_error; on s02,s03; refused
 import atexit
 
 atexit.register(lambda: write(right_answer()))

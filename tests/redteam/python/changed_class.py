@@ -1,5 +1,5 @@
 # Changes the class of arrays, under another name.
-# expect: no_output | runtime_error; on s03,s06
+# expect: no_output | runtime_error | wrong_answer; on s03,s06
 from device_arrays import Array
 
 

@@ -1,5 +1,5 @@
 # Ends, while threads go on computing the answer.
-# expect: passed | wrong_answer; flagged; refused
+# expect: runtime_error; on s02,s03; refused
 import threading
 import time
 

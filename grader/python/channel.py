@@ -1,0 +1,48 @@
+"""Messages between a program's process and the process that has its device.
+
+A message is a JSON list and the bytes of an array; so is an answer. Nothing else is read from a program's process,
+since it could send anything.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import struct
+from typing import Any
+
+_LENGTHS = struct.Struct("<IQ")
+_MOST_TEXT_BYTES = 64 << 20
+
+
+class Channel:
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+
+    def send(self, content: object, data: Any = b"") -> None:
+        text = json.dumps(content).encode()
+        self._end.sendall(_LENGTHS.pack(len(text), len(data)) + text)
+        self._end.sendall(data)
+
+    def receive(self) -> tuple[Any, bytearray]:
+        """Raises EOFError if the other end is closed, ValueError for what is no message."""
+        text_bytes, data_bytes = _LENGTHS.unpack(self._exactly(_LENGTHS.size))
+        if text_bytes > _MOST_TEXT_BYTES:
+            raise ValueError("the message is too long")
+        return json.loads(self._exactly(text_bytes)), self._exactly(data_bytes)
+
+    def has_message(self, process: int) -> bool:
+        """Wait for a message. False if the other process, given by a descriptor, has ended and sent none."""
+        ready, _, _ = select.select([self._end.fileno(), process], [], [])
+        return self._end.fileno() in ready
+
+    def _exactly(self, count: int) -> bytearray:
+        content = bytearray(count)
+        left = memoryview(content)
+        while left:
+            got = self._end.recv_into(left)
+            if not got:
+                raise EOFError
+            left = left[got:]
+        return content
