@@ -71,7 +71,8 @@ def test_the_program_ends_with_the_process_that_has_its_device(tmp_path: Path) -
 def test_messages_arrive_whole_and_what_is_none_is_refused() -> None:
     ours, theirs = socket.socketpair()
     Channel(theirs).send(["upload", [1, "fp32"]], b"abc")
-    assert Channel(ours).receive() == (["upload", [1, "fp32"]], bytearray(b"abc"))
+    message, content = Channel(ours).receive()
+    assert (message, content.tobytes()) == (["upload", [1, "fp32"]], b"abc")
     theirs.sendall(b"\xff" * 12)
     with pytest.raises(ValueError, match="too long"):
         Channel(ours).receive()

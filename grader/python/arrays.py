@@ -105,7 +105,7 @@ class Array:
         flat: np.ndarray[Any, Any] = np.empty(span, STORAGE[str(self.dtype)])
         current().download(self.data_ptr(), flat, str(self.dtype), (self.shape, self.strides))
         steps = tuple(stride * flat.itemsize for stride in self.strides)
-        strided = np.lib.stride_tricks.as_strided(flat, self.shape, steps).copy()
+        strided = np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, self.shape, steps))
         return _from_bfloat16(strided) if str(self.dtype) == "bf16" else strided
 
     def copy_(self, source: Array | np.ndarray[Any, Any]) -> Array:

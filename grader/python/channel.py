@@ -12,6 +12,9 @@ import socket
 import struct
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 _LENGTHS = struct.Struct("<IQ")
 _MOST_TEXT_BYTES = 64 << 20
 
@@ -25,20 +28,22 @@ class Channel:
         self._end.sendall(_LENGTHS.pack(len(text), len(data)) + text)
         self._end.sendall(data)
 
-    def receive(self) -> tuple[Any, bytearray]:
-        """Raises EOFError if the other end is closed, ValueError for what is no message."""
-        text_bytes, data_bytes = _LENGTHS.unpack(self._exactly(_LENGTHS.size))
+    def receive(self, into: NDArray[Any] | None = None) -> tuple[Any, NDArray[np.uint8]]:
+        """A message, whose bytes are stored in the contiguous array `into` if they are as many. Raises EOFError if the
+        other end is closed, ValueError for what is no message."""
+        text_bytes, data_bytes = _LENGTHS.unpack(self._read(np.empty(_LENGTHS.size, np.uint8)))
         if text_bytes > _MOST_TEXT_BYTES:
             raise ValueError("the message is too long")
-        return json.loads(self._exactly(text_bytes)), self._exactly(data_bytes)
+        text = json.loads(self._read(np.empty(text_bytes, np.uint8)).tobytes())
+        fits = into is not None and into.nbytes == data_bytes
+        return text, self._read(into.reshape(-1).view(np.uint8) if fits else np.empty(data_bytes, np.uint8))
 
     def has_message(self, process: int) -> bool:
         """Wait for a message. False if the other process, given by a descriptor, has ended and sent none."""
         ready, _, _ = select.select([self._end.fileno(), process], [], [])
         return self._end.fileno() in ready
 
-    def _exactly(self, count: int) -> bytearray:
-        content = bytearray(count)
+    def _read(self, content: NDArray[np.uint8]) -> NDArray[np.uint8]:
         left = memoryview(content)
         while left:
             got = self._end.recv_into(left)

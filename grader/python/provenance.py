@@ -89,10 +89,10 @@ class Follower:
         self._kinds["uploads"].add(count * max(1, values.itemsize // 4), line)
 
     def downloaded(self, values: NDArray[Any], type_: str = "") -> None:
-        """`values` were copied from the device. By default, their type is that of the array."""
+        """`values` were copied from the device, and will not change. By default, their type is that of the array."""
         type_ = type_ or next((name for name, of in TYPES.items() if values.dtype == of), "")
         self._write("downloads", self._line(), values, type_)
-        source = Source(values.copy(), type_)
+        source = Source(values, type_)
         self._sources.append(source)
         self._downloads.append(source)
 

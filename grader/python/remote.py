@@ -28,19 +28,19 @@ class RemoteDevice(Device):
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
-    def _ask(self, name: str, *arguments: object, data: Any = b"") -> tuple[Any, bytearray]:
+    def _ask(self, name: str, *arguments: object, data: Any = b"", into: NDArray[Any] | None = None) -> Any:
         self._channel.send([name, arguments, *library.program_line()], data)
-        (error, value), content = self._channel.receive()
+        (error, value), _ = self._channel.receive(into)
         if error:
             raise _ERRORS.get(error, RuntimeError)(value)
-        return value, content
+        return value
 
     def output_opened(self) -> None:
         """The program is about to open its output file."""
         self._ask("output_opened")
 
     def allocate(self, size_bytes: int) -> int:
-        return int(self._ask("allocate", size_bytes)[0])
+        return int(self._ask("allocate", size_bytes))
 
     def free(self, address: int) -> None:
         self._ask("free", address)
@@ -49,8 +49,7 @@ class RemoteDevice(Device):
         self._ask("upload", address, type_, list(values.shape), data=values.reshape(-1).view(np.uint8).data)
 
     def download(self, address: int, values: NDArray[Any], type_: str, view: Sequence[Sequence[int]]) -> None:
-        _, content = self._ask("download", address, values.nbytes, type_, view)
-        values.view(np.uint8)[:] = np.frombuffer(content, np.uint8)
+        self._ask("download", address, values.nbytes, type_, view, into=values)
 
     def copy(self, to: int, address: int, size_bytes: int) -> None:
         self._ask("copy", to, address, size_bytes)
@@ -59,7 +58,7 @@ class RemoteDevice(Device):
         self._ask("clear", address, size_bytes)
 
     def load(self, name: str, binary: bytes, shared_bytes: int) -> Loaded:
-        handle, registers, spills, threads = self._ask("load", name, shared_bytes, data=binary)[0]
+        handle, registers, spills, threads = self._ask("load", name, shared_bytes, data=binary)
         return handle, registers, spills, threads
 
     def launch(
@@ -71,17 +70,17 @@ class RemoteDevice(Device):
         self._ask("synchronize")
 
     def properties(self) -> dict[str, int]:
-        return dict(self._ask("properties")[0])
+        return dict(self._ask("properties"))
 
     def capability(self) -> tuple[int, int]:
-        major, minor = self._ask("capability")[0]
+        major, minor = self._ask("capability")
         return major, minor
 
     def set_printf_bytes(self, size_bytes: int) -> None:
         self._ask("set_printf_bytes", size_bytes)
 
     def new_event(self) -> int:
-        return int(self._ask("new_event")[0])
+        return int(self._ask("new_event"))
 
     def record_event(self, event: int) -> None:
         self._ask("record_event", event)
@@ -90,4 +89,4 @@ class RemoteDevice(Device):
         self._ask("wait_for_event", event)
 
     def elapsed_ms(self, begin: int, end: int) -> float:
-        return float(self._ask("elapsed_ms", begin, end)[0])
+        return float(self._ask("elapsed_ms", begin, end))

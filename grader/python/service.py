@@ -96,8 +96,8 @@ class Service:
         if self._live.remove(address):
             self._device.free(address)
 
-    def _upload(self, address: int, type_: str, shape: Sequence[int], data: bytearray) -> None:
-        values = np.frombuffer(data, STORAGE[type_]).reshape(shape)
+    def _upload(self, address: int, type_: str, shape: Sequence[int], data: NDArray[np.uint8]) -> None:
+        values = data.view(STORAGE[type_]).reshape(shape)
         self._follower.launched(("upload", *self._live.place(address, values.nbytes)))
         self._follower.uploaded(self._live.without_addresses(values), type_)
         if values.nbytes:
@@ -121,8 +121,8 @@ class Service:
         self._follower.launched(("clear", *self._live.place(address, _whole(size_bytes)), size_bytes))
         self._device.clear(address, size_bytes)
 
-    def _load(self, name: str, shared_bytes: int, data: bytearray) -> Loaded:
-        binary = bytes(data)
+    def _load(self, name: str, shared_bytes: int, data: NDArray[np.uint8]) -> Loaded:
+        binary = data.tobytes()
         code = self._identity(binary)
         self._follower.loaded(f"{name} {code}", compiled_before=code in self._known)
         loaded = self._device.load(str(name), binary, _whole(shared_bytes))
@@ -158,8 +158,7 @@ def _viewed(values: NDArray[Any], shape: Sequence[int], strides: Sequence[int]) 
     span = 1 + sum((length - 1) * stride for length, stride in zip(shape, strides, strict=True))
     if len(shape) > _LONGEST or span > len(values) or np.prod(shape, dtype=object) > len(values):
         raise ValueError(f"no array of shape {shape} and strides {strides} has {len(values)} values")
-    steps = [stride * values.itemsize for stride in strides]
-    return np.lib.stride_tricks.as_strided(values, shape, steps).copy()
+    return np.lib.stride_tricks.as_strided(values, shape, [stride * values.itemsize for stride in strides])
 
 
 class _Live:

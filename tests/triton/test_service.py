@@ -123,7 +123,7 @@ def test_a_wrong_message_is_answered_and_does_nothing(message: list[Any], served
     channel = Channel(served.ours)
     channel.send([*message, "softmax.py", 3], b"12345678")
     (error, _), content = channel.receive()
-    assert (error or message[0] == "free") and not content and not served.memory.launches
+    assert (error or message[0] == "free") and not content.size and not served.memory.launches
     assert served.device.allocate(8) in served.memory.arrays
 
 
