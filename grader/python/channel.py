@@ -31,12 +31,13 @@ class Channel:
     def receive(self, into: NDArray[Any] | None = None) -> tuple[Any, NDArray[np.uint8]]:
         """A message, whose bytes are stored in the contiguous array `into` if they are as many. Raises EOFError if the
         other end is closed, ValueError for what is no message."""
-        text_bytes, data_bytes = _LENGTHS.unpack(self._read(np.empty(_LENGTHS.size, np.uint8)))
+        text_bytes, data_bytes = _LENGTHS.unpack(self._read(np.empty(_LENGTHS.size, np.uint8)).data)
         if text_bytes > _MOST_TEXT_BYTES:
             raise ValueError("the message is too long")
         text = json.loads(self._read(np.empty(text_bytes, np.uint8)).tobytes())
-        fits = into is not None and into.nbytes == data_bytes
-        return text, self._read(into.reshape(-1).view(np.uint8) if fits else np.empty(data_bytes, np.uint8))
+        if into is None or into.nbytes != data_bytes:
+            into = np.empty(data_bytes, np.uint8)
+        return text, self._read(into.reshape(-1).view(np.uint8))
 
     def has_message(self, process: int) -> bool:
         """Wait for a message. False if the other process, given by a descriptor, has ended and sent none."""
@@ -44,7 +45,7 @@ class Channel:
         return self._end.fileno() in ready
 
     def _read(self, content: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        left = memoryview(content)
+        left = content.data
         while left:
             got = self._end.recv_into(left)
             if not got:
