@@ -65,8 +65,11 @@ def test_values_count_as_computed_if_they_change_with_the_input_and_with_nothing
     assert found is None or found.proved == ("writes" in found.sentence)
 
 
-@pytest.mark.parametrize(("records", "says"), [([ONE, ONE], ""), ([ONE, TWO], "it copies too much")])
-def test_launches_are_compared_even_if_arrays_are_too_large(
+@pytest.mark.parametrize(
+    ("records", "says"),
+    [([ONE, ONE], ""), ([ONE, TWO], "it copies too much"), ([LARGE + A, LARGE + B], "it copies too much")],
+)
+def test_what_has_room_is_compared_even_if_an_array_is_too_large(
     records: list[bytes], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = compared(Provenance(NOTHING, Unexplained(999, 2), NOTHING), records, tmp_path, monkeypatch)

@@ -22,6 +22,7 @@ from grader.python.provenance import Follower
         b"{}\n",
         b"[" * 9999,
         b'{"kind":"uploads","type":"","size":3,"bytes":0,"omitted":false,"numbers":[],"line":1}\n',
+        b'{"kind":"downloads","type":"zz32","size":4,"bytes":0,"omitted":false,"numbers":[],"line":1}\n',
         b'{"kind":"downloads","type":"fp32","size":2,"bytes":0,"omitted":false,"numbers":[],"line":1}\n',
         b'{"kind":"arguments","type":"","size":1,"bytes":0,"omitted":false,"numbers":[' + b"9" * 400 + b'],"line":1}\n',
         b'{"kind":"uploads","type":"","size":4,"bytes":3,"omitted":false,"numbers":[],"line":1}\n123',

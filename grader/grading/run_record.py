@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.python.layout import MOST_RECORDED_BYTES
-from grader.python.value_sources import FLOAT_BYTES, TYPE_BYTES
+from grader.python.value_sources import TYPE_BYTES
 
 _MOST_HEADING = 1 << 20
 
@@ -52,7 +52,7 @@ def read_record(file: IO[bytes]) -> list[Entry] | None:
             left -= len(text) + count
             if size not in (1, 2, 4, 8) or min(count, omitted) < 0 or count % size or left < 0:
                 return None
-            if heading["kind"] == "downloads" and FLOAT_BYTES.get(type_, size) != size:
+            if heading["kind"] == "downloads" and type_ and TYPE_BYTES.get(type_) != size:
                 return None
             values = np.frombuffer(file.read(count), np.uint8)
             numbers = tuple(heading["numbers"])
