@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib.abc
+import importlib.util
 import json
 import os
 import random
@@ -88,17 +89,19 @@ def _start(main: Path, folder: Path, arguments: Sequence[str]) -> int:
     engine = os.environ.get(ENGINE_VARIABLE, "cuda")
     kept = folder, Path(os.environ["TRITON_CACHE_DIR"])
     compiling = engine.startswith("compile")
-    with_torch = _imports_torch(main)
+    with_torch = _imports_torch(main) and importlib.util.find_spec("torch") is not None
     if not with_torch:
         sys.meta_path.insert(0, _WithoutTorch())
     _take_over(engine)
-    if not compiling and not with_torch and len(arguments) == 2:
+    traced = TRACE_VARIABLE in os.environ  # else NVIDIA's tools run, in this process
+    if traced and not compiling and not with_torch and len(arguments) == 2:
         return _followed(main, kept, arguments, engine)
     use(GpuDevice() if engine == "cuda" else EmulatedDevice())
     watch_files(kept, {})
     if not compiling:
         code = _run(main, arguments)
-        _add_to_trace(_NOTHING_FOLLOWED)
+        if "torch" in sys.modules:  # without the event, the run is doubted
+            _add_to_trace(_NOTHING_FOLLOWED)
         return code
     codes = []
     for pair in zip(arguments[::2], arguments[1::2], strict=True):
@@ -162,6 +165,13 @@ def _followed(main: Path, kept: Sequence[Path], arguments: Sequence[str], engine
     seed = os.environ.pop(SEED_VARIABLE, None)
     dice = random.Random(seed)
     provenance.secret = dice.getrandbits(63)
+    on_gpu = engine == "cuda"
+
+    def identity(binary: bytes) -> str:
+        return (gpu.code_hash if on_gpu else code_hash)(binary, os.fsencode(main.parent))
+
+    binaries = kept[0].glob(f"{CACHE}/*/*.{'cubin' if on_gpu else 'ptx'}")
+    known = {identity(binary.read_bytes()) for binary in binaries}
     ours, theirs = socket.socketpair()
     program_process.adopt()
     child = os.fork()
@@ -177,15 +187,9 @@ def _followed(main: Path, kept: Sequence[Path], arguments: Sequence[str], engine
         watch_files(kept, {str(output_file): remote.output_opened})
         return _run(main, arguments)
     theirs.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program ends then, or does not
     descriptor = int(record) if record else os.open(os.devnull, os.O_RDWR)
     follower = provenance.Follower(input_file, output_file, lambda: service.line, descriptor)
-    on_gpu = engine == "cuda"
-
-    def identity(binary: bytes) -> str:
-        return (gpu.code_hash if on_gpu else code_hash)(binary, os.fsencode(main.parent))
-
-    binaries = kept[0].glob(f"{CACHE}/*/*.{'cubin' if on_gpu else 'ptx'}")
-    known = {identity(binary.read_bytes()) for binary in binaries}
     service = Service(GpuDevice() if on_gpu else EmulatedDevice(), follower, identity, known)
     service.serve(Channel(ours), os.pidfd_open(child))
     ours.close()

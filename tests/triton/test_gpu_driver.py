@@ -91,7 +91,7 @@ def recorded(package: Path, input_file: Path, driver: Path, times_ms: Sequence[f
         environment = {"GRADER_PYTHON_ENGINE": "cuda", "LD_LIBRARY_PATH": str(driver), "PYTHONHASHSEED": "0"}
         done = subprocess.run(
             [sys.executable, "-sPBc", START.format(str(ROOT)), package, input_file, package.with_name("output")],
-            env={"PATH": os.environ["PATH"], **environment, **recording.environment},
+            env={"PATH": os.environ["PATH"], "GRADER_TRACE": os.devnull, **environment, **recording.environment},
             pass_fds=[recording.file.fileno()],
             stderr=subprocess.PIPE,
             text=True,
