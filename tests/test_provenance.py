@@ -48,8 +48,9 @@ FAILED = b"failed"
     [
         (32, [], None),  # so few may be a scale and sizes
         (90_000, [A, A], None),  # a table
-        (90_000, [A, B, A], "softmax.py:2 writes 90,000 values to the output that were not copied"),
+        (90_000, [A, B, A, B, A, B], "softmax.py:2 writes 90,000 values to the output that were not copied"),
         (90_000, [A, B, C], "not do the same in every run"),
+        (90_000, [A, B, A, B, A, C], "not do the same in every run"),
         (90_000, [A, B, b""], "not do the same in every run"),
         (90_000, [A, FAILED], "it did not end normally"),
         (90_000, [CUT], "it launches too many kernels"),

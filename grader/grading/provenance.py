@@ -39,6 +39,8 @@ _RULE = (
     "values, in another shape, order or type, and not choose them by their values."
 )
 _UNKNOWN = "It could not be determined whether the processor computed its output: {why}."
+_REPEATS = 2
+"""How often both runs are repeated, because a program that chooses by a clock may twice choose the same. Chosen."""
 _BY_CHANCE = "its values are so few that other places hold the same ones by chance"
 
 
@@ -114,9 +116,10 @@ class FirstRun:
             return HostWork(_UNKNOWN.format(why="it copies too much"), proved=False)
         if not found.count:
             return HostWork(_UNKNOWN.format(why=_BY_CHANCE), proved=False)
-        same = again(self._input)
-        if same is None or _form(one) != _form(same) or unexplained(one, same, (given, given)) is not None:
-            return HostWork(_UNKNOWN.format(why="it does not do the same in every run"), proved=False)
+        for path, first in ((self._input, one), (changed, other)) * _REPEATS:
+            values, same = _bytes(path), again(path)
+            if same is None or _form(first) != _form(same) or unexplained(first, same, (values, values)) is not None:
+                return HostWork(_UNKNOWN.format(why="it does not do the same in every run"), proved=False)
         return HostWork(_sentence(found, submission), proved=True)
 
 
