@@ -66,9 +66,9 @@ class Service:
         while channel.has_message(process):
             try:
                 (name, arguments, file, line), data = channel.receive()
-                self._caller = str(file), int(line)
+                self._caller = str(file), _whole(line)
                 does = self._does[name]
-            except (EOFError, OSError, ValueError, TypeError, KeyError, RecursionError):
+            except (EOFError, OSError, ValueError, TypeError, KeyError, RecursionError, MemoryError):
                 return
             answer: tuple[str, Any] = "", None
             content: Any = b""
@@ -147,7 +147,7 @@ class Service:
 
 
 def _whole(number: Any) -> int:
-    """A size or a count."""
+    """A size, a count or a line."""
     if type(number) not in (int, bool) or not 0 <= number < 1 << 48:
         raise ValueError(f"{number!r} is no size")
     return int(number)
