@@ -23,6 +23,8 @@ from grader.python.remote import RemoteDevice
 from grader.python.service import Service
 
 ONE = Shape(128, 0, 1, 0)
+HUGE = b"\2\0\0\0" + (1 << 60).to_bytes(8, "little") + b"[]"
+"""A message that is said to have an exbibyte."""
 
 
 class HostMemory(Device):
@@ -135,7 +137,7 @@ def test_no_download_reads_beyond_what_was_copied(view: Any, served: Served) -> 
 
 
 @pytest.mark.parametrize(
-    "bytes_", [b"\xff" * 12, bytes(12), b"\2\0\0\0" + bytes(8) + b"{}", b"\2\0\0\0" + bytes(8) + b"[]"]
+    "bytes_", [b"\xff" * 12, bytes(12), b"\2\0\0\0" + bytes(8) + b"{}", b"\2\0\0\0" + bytes(8) + b"[]", HUGE]
 )
 def test_what_is_no_message_ends_the_service(bytes_: bytes, served: Served) -> None:
     served.ours.sendall(bytes_)
