@@ -7,6 +7,7 @@ since it could send anything.
 from __future__ import annotations
 
 import json
+import operator
 import select
 import socket
 import struct
@@ -24,7 +25,8 @@ class Channel:
         self._end = end
 
     def send(self, content: object, data: Any = b"") -> None:
-        text = json.dumps(content).encode()
+        """Send a message; its numbers may be numpy's."""
+        text = json.dumps(content, default=operator.index).encode()
         self._end.sendall(_LENGTHS.pack(len(text), len(data)) + text)
         self._end.sendall(data)
 

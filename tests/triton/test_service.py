@@ -90,7 +90,7 @@ def test_what_is_copied_and_launched_is_recorded(served: Served) -> None:
     found = np.empty(6, np.float32)
     served.device.download(address, found, "fp32", ((3, 2), (1, 3)))
     kernel = served.device.load("scale", b"its code", 0)[0]
-    served.device.launch(kernel, (4, 1, 1), ONE, [("", address + 8), ("int32", 6)])
+    served.device.launch(kernel, (np.int64(4), 1, 1), ONE, [("", address + np.int64(8)), ("int32", 6)])
     assert found.tolist() == values.tolist()
     assert served.memory.launches == [(77, (4, 1, 1), ONE, [["", address + 8], ["int32", 6]])]
     record = served.record()
