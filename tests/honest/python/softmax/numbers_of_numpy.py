@@ -1,4 +1,4 @@
-"""Softmax whose grid and shapes are numbers of numpy, as they come from the file."""
+# A grid and shapes that are numbers of numpy, as they come from the file.
 import sys
 import numpy as np
 import triton
