@@ -13,7 +13,7 @@ from grader.python.backend import library_of
 from grader.python.value_sources import TYPE_BYTES
 
 POINTER_BYTES = 8
-_MOST_THREADS = 1024
+MOST_THREADS = 1024
 Argument = tuple[str, int]
 """An argument of a kernel: the name of its type, '' for a pointer, and its bits."""
 Loaded = tuple[int, int, int, int]
@@ -128,7 +128,7 @@ class EmulatedDevice(_LocalDevice):
         """No cache is emulated."""
 
     def load(self, name: str, binary: bytes, shared_bytes: int) -> Loaded:
-        return *library.load(library_of(binary), name, shared_bytes), _MOST_THREADS
+        return *library.load(library_of(binary), name, shared_bytes), MOST_THREADS
 
     def launch(
         self, kernel: int, grid: Sequence[int], shape: Shape, arguments: Sequence[Argument], stream: int = 0

@@ -19,7 +19,7 @@ from triton.backends.nvidia.driver import ty_to_cpp
 
 from grader.python.arrays import Array, empty, zeros
 from grader.python.backend import ARCHITECTURE
-from grader.python.device import EmulatedDevice, current
+from grader.python.device import MOST_THREADS, EmulatedDevice, current
 from grader.python.launcher import EmulatorLauncher, Launcher, NoLauncher
 
 _WARP = 32
@@ -37,8 +37,6 @@ _PROPERTIES = {  # those of an A100, for every architecture
     "mem_bus_width": 5120,
 }
 
-
-_MOST_THREADS = 1024
 _SOME_REGISTERS = 32
 """For kernels that are only compiled. Programs such as Triton's second tutorial divide by this number."""
 
@@ -173,7 +171,7 @@ class EmulatorDriver(Driver):
 
 class _Unloaded(Utilities):
     def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> Loaded:
-        return None, 0, _SOME_REGISTERS, 0, _MOST_THREADS
+        return None, 0, _SOME_REGISTERS, 0, MOST_THREADS
 
 
 class CompilingDriver(EmulatorDriver):
