@@ -3,7 +3,8 @@
 The program's process counts the values that did not simply move between the input, the device and the output
 (`grader.python.provenance`), and records all that it copies and launches. A few such values are normal. If there are
 more, the program runs again on other values, with the same random numbers, and is told the times of the first run
-whenever it measures one. What the two records do not explain (`moved_values`), the processor computed.
+whenever it measures one. What the records do not explain (`moved_values`), the processor computed. If they explain so
+much by chance that the processor may have chosen values, further runs show whether it is chance.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from grader.course.assignment import Limits
 from grader.course.testcase import Case
-from grader.grading.moved_values import Computed, unexplained
+from grader.grading.moved_values import Computed, compare, compare_runs
 from grader.grading.other_input import copy_input, write_other_values
 from grader.grading.run_record import Entry, read_record
 from grader.programs.engine import Engine
@@ -27,7 +28,7 @@ from grader.programs.run import Recording, open_recording, run_program
 from grader.programs.submission import Submission
 from grader.programs.trace import Provenance, Trace, Unexplained
 from grader.sandbox.scratch import scratch_folder
-from grader.timing.evidence import too_many
+from grader.timing.evidence import FEW_VALUES, too_many
 
 _DOES = {
     "written": "writes {count:,} {values} to the output that {were} not copied from the device",
@@ -38,10 +39,13 @@ _RULE = (
     "The processor computed {them} from the input's values. Kernels must do this work; the processor may only move "
     "values, in another shape, order or type, and not choose them by their values."
 )
-_UNKNOWN = "It could not be determined whether the processor computed its output: {why}."
 _REPEATS = 2
 """How often both runs are repeated, because a program that chooses by a clock may twice choose the same. Chosen."""
-_BY_CHANCE = "its values are so few that other places hold the same ones by chance"
+_BITS_OF_A_VALUE = 32
+
+
+class _UnknownError(Exception):
+    """Why the runs do not show whether the processor computed."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +83,20 @@ class FirstRun:
         left it open. Raises MachineFault if the machine has no room for that."""
         if self._found is None:
             return None
+        try:
+            return self._compare(engine, program, case, submission, wall_s=wall_s, limits=limits)
+        except _UnknownError as error:
+            return HostWork(f"It could not be determined whether the processor computed its output: {error}.", False)
+
+    def _compare(
+        self, engine: Engine, program: Path, case: Case, submission: Submission, *, wall_s: float, limits: Limits
+    ) -> HostWork | None:
+        assert self._found is not None
         if (one := read_record(self.recording.file)) is None:
-            return HostWork(_UNKNOWN.format(why="it launches too many kernels"), proved=False)
+            raise _UnknownError("it launches too many kernels")
         partial = any(entry.omitted for entry in one)
         if partial and too_many(replace(self._found, arguments=Unexplained(0, 0)), case):
-            return HostWork(_UNKNOWN.format(why="it copies too much"), proved=False)
+            raise _UnknownError("it copies too much")
         times = (number for entry in one if entry.kind == "times" for number in entry.numbers)
         times_ms = [number for number in times if isinstance(number, int | float)]
 
@@ -102,25 +115,36 @@ class FirstRun:
             ):
                 return read_record(recording.file) if run.outcome.exit_code == 0 else None
 
-        changed = self._input.with_name("changed")
-        write_other_values(case, self._input, changed)
-        if (other := again(changed)) is None:
-            return HostWork(_UNKNOWN.format(why="it did not end normally when it ran again"), proved=False)
-        if _form(one) != _form(other):
-            why = "what it copies and launches depends on the input's values, or on chance"
-            return HostWork(_UNKNOWN.format(why=why), proved=False)
-        given = _bytes(self._input)
-        if (found := unexplained(one, other, (given, _bytes(changed)))) is None:
+        def another() -> tuple[list[Entry], NDArray[np.uint8]]:
+            changed = self._input.with_name(f"changed{len(runs)}")
+            write_other_values(case, self._input, changed)
+            if (other := again(changed)) is None:
+                raise _UnknownError("it did not end normally when it ran again")
+            if _form(one) != _form(other):
+                raise _UnknownError("what it copies and launches depends on the input's values, or on chance")
+            runs.append((changed, other))
+            return other, _bytes(changed)
+
+        runs = [(self._input, one)]
+        most_hidden_bits = _most_hidden_bits(case)
+        found = compare_runs(one, _bytes(self._input), another, most_hidden_bits)
+        if found.computed is None and found.hidden_bits <= most_hidden_bits:
             return None
-        if partial:  # an array that had no room might explain the others
-            return HostWork(_UNKNOWN.format(why="it copies too much"), proved=False)
-        if not found.count:
-            return HostWork(_UNKNOWN.format(why=_BY_CHANCE), proved=False)
-        for path, first in ((self._input, one), (changed, other)) * _REPEATS:
+        if partial or np.isinf(found.hidden_bits):  # an array that had no room might explain the others
+            raise _UnknownError("it copies too much")
+        if found.computed is None:
+            raise _UnknownError("its values are so few that other places hold the same ones by chance")
+        for path, first in runs[:2] * _REPEATS:
             values, same = _bytes(path), again(path)
-            if same is None or _form(first) != _form(same) or unexplained(first, same, (values, values)) is not None:
-                return HostWork(_UNKNOWN.format(why="it does not do the same in every run"), proved=False)
-        return HostWork(_sentence(found, submission), proved=True)
+            if same is None or _form(first) != _form(same) or compare([first, same], [values, values]).computed:
+                raise _UnknownError("it does not do the same in every run")
+        return HostWork(_sentence(found.computed, submission), proved=True)
+
+
+def _most_hidden_bits(case: Case) -> float:
+    """How much information an honest program may seem to hide: that of the few values that need no comparison."""
+    rows = sum(layout.values // layout.tensor.columns for layout in case.operator.output_layouts(case.shape))
+    return float(_BITS_OF_A_VALUE * min(FEW_VALUES, rows))
 
 
 @contextlib.contextmanager
