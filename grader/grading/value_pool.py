@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.python.value_sources import ROUNDINGS, TYPE_BYTES, Bits, Source
+from grader.python.value_sources import FLOAT_BYTES, ROUNDINGS, TYPE_BYTES, Bits, Source
 
 WORD_BYTES = 4
 """Single bytes are compared in groups of so many, because equal bytes prove nothing."""
@@ -196,7 +196,8 @@ def _forms(sources: Sequence[Source], way: Way, rounding: str) -> Iterator[Run]:
         yield tuple(_windows(source.bits(1)) for source in sources)
         return
     stored = tuple(source.bits(way.size) for source in sources)
-    yield stored
+    if not (rounding and way.type in FLOAT_BYTES and TYPE_BYTES.get(sources[0].type, 0) > way.size):
+        yield stored  # the upper half of a float is the float cut off, which another rounding excludes
     if rounding:
         yield tuple(each.byteswap() for each in stored)
         if way.type in TYPE_BYTES:
