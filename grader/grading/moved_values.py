@@ -141,7 +141,9 @@ def _computed(explained: Sequence[_Explained]) -> Computed | None:
 
 def _written(item: _Item, pool: Pool, sizes: Iterable[int]) -> _Explained:
     """The output, whose type is not known, read in the way that leaves the fewest bytes unexplained."""
-    ways = [Way(size) for size in sorted(sizes, reverse=True) or [4]] + [Way(size, type_) for type_, size in FLOAT_BYTES.items()]
+    ways = [Way(size) for size in sorted(sizes, reverse=True) or [4]] + [
+        Way(size, type_) for type_, size in FLOAT_BYTES.items()
+    ]
     ways = [way for way in ways if way.size > 1 and item.values[0].size % way.size == 0]
     best, least = _Explained("written", item.line, 0, 0), np.inf
     for way in ways or [Way(WORD_BYTES, words=True)]:
