@@ -184,22 +184,21 @@ def _explain(items: Sequence[_Item], way: Way, pool: Pool) -> list[_Explained]:
         [np.broadcast_to(item.place, at.shape)[at] for item, at in zip(items, changed, strict=True)]
     ).astype(np.int64)
     unchanged = _unchanged(values, np.concatenate([each[0][~at] for each, at in zip(runs, changed, strict=True)]))
-    of, left = np.repeat(np.arange(len(items)), counts), np.arange(len(places))
-    least, hidden_bits = np.full(len(items), np.inf), np.zeros(len(items))
-    for rounding in ("", *way.roundings):
-        found, choices = pool.look_up(tuple(each[left] for each in values), places[left], way, rounding)
-        bits = np.log2(np.maximum(1, choices + unchanged[left])) * found
-        lost, hidden = (np.bincount(of[left], each, minlength=len(items)) for each in (~found, bits))
-        better = lost < least
-        better[np.setdiff1d(np.arange(len(items)), of[left])] = False
-        least[better], hidden_bits[better] = lost[better], hidden[better]
-        left = np.flatnonzero(least[of] > 0)
-        if not len(left):
+    of = np.repeat(np.arange(len(items)), counts)
+    tries = []
+    for rounding in way.forms:
+        found, choices = pool.look_up(values, places, way, rounding)
+        bits = np.log2(np.maximum(1, choices + unchanged)) * found
+        tries.append([np.bincount(of, each, minlength=len(items)) for each in (~found, bits)])
+        if found.all():
             break
-    least[np.array(counts) == 0] = 0
+    tries.sort(key=lambda each: np.count_nonzero(each[0]))
+    lost, hidden_bits = np.transpose(tries, (1, 2, 0))
+    best = lost.argmin(1)
+    ways = len(np.unique(best[np.array(counts) > 0]))
     return [
-        _Explained(item.kind, item.line, int(lost), float(bits))
-        for item, lost, bits in zip(items, least, hidden_bits, strict=True)
+        _Explained(item.kind, item.line, int(lost[at]), float(hidden_bits[at]) + np.log2(ways))
+        for item, lost, hidden_bits, at in zip(items, lost, hidden_bits, best, strict=True)
     ]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.python.value_sources import FLOAT_BYTES, ROUNDINGS, TYPE_BYTES, Bits, Source
+from grader.python.value_sources import FLOAT_BYTES, TYPE_BYTES, Bits, Source, roundings
 
 WORD_BYTES = 4
 """Single bytes are compared in groups of so many, because equal bytes prove nothing."""
@@ -45,9 +45,9 @@ class Way:
         return tuple(each.view(f"u{self.size}") for each in values)
 
     @property
-    def roundings(self) -> tuple[str, ...]:
-        """The ways in which a program may round all values of an array."""
-        return ROUNDINGS if self.type in ("bf16", "fp16") else () if self.size == 1 or self.words else ROUNDINGS[:1]
+    def forms(self) -> tuple[int | None, ...]:
+        """The ways in which a program may have all values of an array: as they are stored, or rounded in one way."""
+        return (None,) if self.size == 1 or self.words else (None, *range(roundings(self.type)))
 
 
 class Pool:
@@ -99,14 +99,14 @@ class Pool:
         known = bisect.bisect_left(self._born, place)
         if not known or self._sources[known - 1][1][0].values.size * way.size != len(values[0]):
             return False
-        forms = (form for rounding in way.roundings for form in _forms(self._sources[known - 1][1], way, rounding))
+        forms = (form for rounding in way.forms[1:] for form in _forms(self._sources[known - 1][1], way, rounding))
         return any(all(map(np.array_equal, form, way.read(values))) for form in forms)
 
     def look_up(
-        self, values: Run, places: NDArray[np.int64], way: Way, rounding: str
+        self, values: Run, places: NDArray[np.int64], way: Way, rounding: int | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Which values a source holds that was known at these places, and how many the graded run might have instead,
-        given those of the others. Values are held as they are, or, if `rounding` is not '', as another type."""
+        given those of the others. Values are held as they are, or, with a `rounding`, as another type."""
         found, choices = np.zeros(len(places), bool), np.zeros(len(places), np.int64)
         for begin in range(0, len(places), _BLOCK):
             part = slice(begin, begin + _BLOCK)
@@ -120,7 +120,7 @@ class Pool:
         return found, choices
 
     def _pairs(
-        self, others: NDArray[np.uint64], until: int, way: Way, rounding: str
+        self, others: NDArray[np.uint64], until: int, way: Way, rounding: int | None
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
         """What the graded run has where the other runs have values with these hashes: keys in their order, the number
         of the hash, and when the values first became known."""
@@ -146,7 +146,7 @@ class Pool:
                 break
         return _distinct(parts)
 
-    def _blocks(self, until: int, way: Way, rounding: str) -> Iterator[tuple[NDArray[np.int64], Run]]:
+    def _blocks(self, until: int, way: Way, rounding: int | None) -> Iterator[tuple[NDArray[np.int64], Run]]:
         """The values of the sources that were known before `until`, and when each became known."""
         parts: list[tuple[int, Run]] = []
         size = 0
@@ -190,18 +190,18 @@ def _distinct(
     return keys, of[first], born[first]
 
 
-def _forms(sources: Sequence[Source], way: Way, rounding: str) -> Iterator[Run]:
+def _forms(sources: Sequence[Source], way: Way, rounding: int | None) -> Iterator[Run]:
     """The values of a source in all runs as they are stored and, with a rounding, as they may have been converted."""
     if way.words:
         yield tuple(_windows(source.bits(1)) for source in sources)
         return
     stored = tuple(source.bits(way.size) for source in sources)
-    if not (rounding and way.type in FLOAT_BYTES and TYPE_BYTES.get(sources[0].type, 0) > way.size):
+    if rounding is None or not (way.size == FLOAT_BYTES.get(way.type) == 2):
         yield stored  # the upper half of a float is the float cut off, which another rounding excludes
-    if rounding:
+    if rounding is not None:
         yield tuple(each.byteswap() for each in stored)
         if way.type in TYPE_BYTES:
-            yield from zip(*(source.converted(way.type, [rounding]) for source in sources), strict=True)
+            yield from zip(*(source.converted(way.type, rounding) for source in sources), strict=True)
 
 
 def _windows(values: NDArray[np.uint8]) -> Bits:

@@ -24,6 +24,12 @@ TYPE_BYTES = {name: of.itemsize for name, of in STORAGE.items()}
 """The types that values are converted from and to, by Triton's names."""
 
 
+def roundings(to: str) -> int:
+    """In how many ways programs round to a type: to bfloat16 to nearest with ties to even, by cutting off, or to
+    nearest with ties away from 0."""
+    return 3 if to == "bf16" else 1
+
+
 @dataclass
 class Source:
     """Values that the program may move: `values` of type `type`, or of an unknown type if that is ''."""
@@ -38,15 +44,14 @@ class Source:
         flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         return flat[: len(flat) // size * size].view(UNSIGNED[size])
 
-    def converted(self, to: str) -> Iterator[Bits]:
+    def converted(self, to: str, rounding: int | None = None) -> Iterator[Bits]:
         """The values as another type, from each type that they may have: those of an unknown type may be
-        floating-point numbers. They become bfloat16 in each of the ways in which programs round: to nearest with ties
-        to even, cut off, to nearest with ties away from 0."""
+        floating-point numbers. They become bfloat16 in this way, or in each of the ways in which programs round."""
         for of in (self.type,) if self.type else FLOAT_BYTES if to in FLOAT_BYTES else ():
-            for rounding in (0, 1, 2) if to == "bf16" else (0,):
+            for way in range(roundings(to)) if rounding is None else (rounding,):
                 if of != to:
-                    if (key := (of, to, rounding)) not in self._converted:
-                        self._converted[key] = _convert(self.bits(TYPE_BYTES[of]), of, to, rounding)
+                    if (key := (of, to, way)) not in self._converted:
+                        self._converted[key] = _convert(self.bits(TYPE_BYTES[of]), of, to, way)
                     yield self._converted[key]
 
 
