@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from grader.grading.moved_values import Comparison, compare_runs, unexplained
+from grader.grading.moved_values import Comparison, compare, compare_runs
 from grader.grading.other_input import other_values
 from grader.grading.run_record import Entry, read_record
 from grader.operators.number_types import F16, F32_TYPE
@@ -481,7 +481,7 @@ def test_many_values_are_compared_in_little_time_and_memory() -> None:
         records.append([Entry("downloads", "int8", 1, large, (), 1), Entry("uploads", "uint8", 1, few, (), 2)])
     tracemalloc.start()
     began = time.process_time()
-    found = unexplained(records[0], records[1], (given, given))
+    found = compare(records, [given, given]).computed
     assert found is not None and found.count == 1750
     assert time.process_time() - began < 20
     assert tracemalloc.get_traced_memory()[1] < 400 << 20
@@ -536,6 +536,6 @@ def test_thousands_of_small_arrays_take_no_time(tmp_path: Path) -> None:
             found[seed] = read_record(recording.file) or []
     began = time.process_time()
     content = np.zeros(8, np.uint8)
-    computed_values = unexplained(found[0], found[1], (content, content))
+    computed_values = compare(found[:2], [content, content]).computed
     assert computed_values is not None and computed_values.count == 3000
     assert time.process_time() - began < 10

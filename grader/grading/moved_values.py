@@ -52,13 +52,6 @@ class Comparison:
     hidden_bits: float
 
 
-def unexplained(
-    one: Sequence[Entry], other: Sequence[Entry], inputs: tuple[NDArray[np.uint8], NDArray[np.uint8]]
-) -> Computed | None:
-    """The unexplained values of two records of the same form; None if all are explained."""
-    return compare([one, other], inputs).computed
-
-
 def compare_runs(
     one: Sequence[Entry],
     given: NDArray[np.uint8],

@@ -3,8 +3,8 @@
 The program's process counts the values that did not simply move between the input, the device and the output
 (`grader.python.provenance`), and records all that it copies and launches. A few such values are normal. If there are
 more, the program runs again on other values, with the same random numbers, and is told the times of the first run
-whenever it measures one. What the records do not explain (`moved_values`), the processor computed. If they explain so
-much by chance that the processor may have chosen values, further runs show whether it is chance.
+whenever it measures one. What the records do not explain (`moved_values`), the processor computed. If it may have
+chosen among many values that they explain, further runs show whether they are explained by chance.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RULE = (
     "values, in another shape, order or type, and not choose them by their values."
 )
 _REPEATS = 2
-"""How often both runs are repeated, because a program that chooses by a clock may twice choose the same. Chosen."""
+"""How often all runs are repeated, because a program that chooses by a clock may twice choose the same. Chosen."""
 _BITS_OF_A_VALUE = 8
 """A value for each row is enough to tell a kernel a row's maximum or sum, but with so few bits it is too coarse."""
 
@@ -135,7 +135,7 @@ class FirstRun:
             raise _UnknownError("it copies too much")
         if found.computed is None:
             raise _UnknownError("its values are so few that other places hold the same ones by chance")
-        for path, first in runs[:2] * _REPEATS:
+        for path, first in runs * _REPEATS:
             values, same = _bytes(path), again(path)
             if same is None or _form(first) != _form(same) or compare([first, same], [values, values]).computed:
                 raise _UnknownError("it does not do the same in every run")

@@ -16,7 +16,7 @@ import pytest
 
 from grader.course.assignment import load_assignment
 from grader.course.testcase import load_suite
-from grader.grading.moved_values import Computed, unexplained
+from grader.grading.moved_values import Computed, compare
 from grader.grading.other_input import write_other_values
 from grader.grading.run_record import Entry, read_record
 from grader.programs.engine.python_program import START
@@ -119,7 +119,7 @@ def compared(source: str, folder: Path, driver: Path) -> Computed | None:
     other = recorded(package, inputs[1], driver, times_ms)
     assert [entry.form for entry in one] == [entry.form for entry in other]
     first, second = (np.frombuffer(path.read_bytes(), np.uint8) for path in inputs)
-    return unexplained(one, other, (first, second))
+    return compare([one, other], [first, second]).computed
 
 
 @pytest.mark.parametrize("name", HONEST)
