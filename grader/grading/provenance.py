@@ -41,8 +41,9 @@ _RULE = (
 )
 _REPEATS = 2
 """How often all runs are repeated, because a program that chooses by a clock may twice choose the same. Chosen."""
-_BITS_OF_A_VALUE = 8
-"""A value for each row is enough to tell a kernel a row's maximum or sum, but with so few bits it is too coarse."""
+_BITS_OF_A_ROW, _BITS_OF_FEW_ROWS = 2, 8
+"""How much information an honest program may seem to hide, for each row of the output: for all of them, and if it is
+more, for as many as may have an unexplained value. A row's maximum or sum with so few bits is too coarse. Chosen."""
 
 
 class _UnknownError(Exception):
@@ -143,9 +144,8 @@ class FirstRun:
 
 
 def _most_hidden_bits(case: Case) -> float:
-    """How much information an honest program may seem to hide."""
     rows = sum(layout.values // layout.tensor.columns for layout in case.operator.output_layouts(case.shape))
-    return float(_BITS_OF_A_VALUE * min(FEW_VALUES, rows))
+    return float(max(_BITS_OF_A_ROW * rows, _BITS_OF_FEW_ROWS * min(FEW_VALUES, rows)))
 
 
 @contextlib.contextmanager
