@@ -29,11 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.python.layout import MOST_RECORDED_BYTES, OF_LAUNCHES_BYTES
-from grader.python.value_search import Search, output_tries, upload_tries
-from grader.python.value_sources import TYPE_BYTES, TYPES, Source
+from grader.python.value_search import Search
+from grader.python.value_sources import TYPE_BYTES, TYPES, UNSIGNED, Source
 
-_PIECE_BYTES, _MOST_FINDS = 64, 8
-"""How a copy of the input's next piece is found: by so many bytes, and not again if there are others between them."""
+_PIECE_BYTES, _WORD_BYTES, _MOST_FINDS = 64, 4, 8
+"""How a copy of the input's next piece is found: by so many bytes, at a multiple of some, and not again if there are
+others between them."""
 _OF_A_KERNEL = 1000
 """A kernel that is compiled in the run counts as so many unexplained numbers."""
 _NOTHING = np.empty(0, np.uint8)
@@ -72,12 +73,13 @@ class Follower:
         self._sources: list[Source] = []
         """The input and all downloads."""
         self._numbers: set[object] = set()
-        self._input: mmap.mmap | None = None
+        self._input: Source | None = None
         self._next, self._finds = 0, _MOST_FINDS
         if input_file.is_file() and input_file.stat().st_size:
             with input_file.open("rb") as file:
-                self._input = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._sources.append(Source(np.frombuffer(self._input, np.uint8), ""))
+                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._input = Source(np.frombuffer(content, np.uint8), "")
+            self._sources.append(self._input)
 
     def uploaded(self, values: NDArray[Any], type_: str) -> None:
         """`values` are about to be copied to the device as values of `type_`, one of Triton's names."""
@@ -85,14 +87,14 @@ class Follower:
         self._write("uploads", line, values, type_)
         count = 0
         if not self._continues(values):
-            count = self._search.unexplained(values.size, upload_tries(values, type_, self._sources))
+            count = self._search.in_upload(values, type_, self._sources)
         self._kinds["uploads"].add(count * max(1, values.itemsize // 4), line)
 
     def downloaded(self, values: NDArray[Any], type_: str = "") -> None:
         """`values` were copied from the device, and will not change. By default, their type is that of the array."""
         type_ = type_ or next((name for name, of in TYPES.items() if values.dtype == of), "")
         self._write("downloads", self._line(), values, type_)
-        source = Source(values, type_)
+        source = Source(np.ascontiguousarray(values), type_)
         self._sources.append(source)
         self._downloads.append(source)
 
@@ -130,7 +132,7 @@ class Follower:
             written = self._output.read_bytes()
             content = np.frombuffer(written, np.uint8)
             self._write("written", self._output_line, content)
-            if count := self._search.unexplained(content.size, output_tries(content, self._downloads)):
+            if count := self._search.in_output(content, self._downloads):
                 self._kinds["written"].add(count, self._output_line)
             copy = self._output.with_name(secrets.token_hex(16))
             with copy.open("xb") as file:
@@ -143,11 +145,13 @@ class Follower:
         content = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         if self._input is None or not content.size:
             return False
-        if found := self._input[self._next : self._next + content.size] == content.data:
+        if found := np.array_equal(self._input.values[self._next : self._next + content.size], content):
             self._next += content.size
         elif self._finds > 0:
             self._finds -= 1
-            self._next = self._input.find(content[:_PIECE_BYTES].tobytes()) + content.size
+            size = min(_WORD_BYTES, values.itemsize)
+            place = self._search.place(content[:_PIECE_BYTES].view(UNSIGNED[size]), self._input.bits(size))
+            self._next = place * size + content.size
         return found
 
     def _write(
