@@ -17,7 +17,7 @@ VALUES = np.random.default_rng(1).normal(size=(ROWS, COLUMNS)).astype(np.float32
 BITS = VALUES.view(np.uint32)
 INPUT = Source(np.frombuffer(np.array([ROWS, COLUMNS], np.int32).tobytes() + VALUES.tobytes(), np.uint8), "")
 PADDED = np.pad(VALUES, ((0, 0), (0, 16)))
-LITTLE = MOST_WORK // 50
+LITTLE = MOST_WORK // 10
 
 
 @pytest.mark.parametrize(
