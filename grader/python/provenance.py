@@ -35,6 +35,7 @@ from grader.python.value_sources import TYPE_BYTES, TYPES, UNSIGNED, Source
 _PIECE_BYTES, _WORD_BYTES, _MOST_FINDS = 64, 4, 8
 """How a copy of the input's next piece is found: by so many bytes, at a multiple of some, and not again if there are
 others between them."""
+_BLOCK_BYTES = 1 << 18
 _OF_A_KERNEL = 1000
 """A kernel that is compiled in the run counts as so many unexplained numbers."""
 _NOTHING = np.empty(0, np.uint8)
@@ -145,7 +146,9 @@ class Follower:
         content = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         if self._input is None or not content.size:
             return False
-        if found := np.array_equal(self._input.values[self._next : self._next + content.size], content):
+        next_ = self._input.values[self._next : self._next + content.size]
+        blocks = (slice(begin, begin + _BLOCK_BYTES) for begin in range(0, content.size, _BLOCK_BYTES))
+        if found := all(np.array_equal(next_[block], content[block]) for block in blocks):
             self._next += content.size
         elif self._finds > 0:
             self._finds -= 1
