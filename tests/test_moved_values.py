@@ -69,11 +69,13 @@ def compared(program: Program, folder: Path, dtype: Any = np.float32) -> Compari
     """What as many runs show as are needed."""
     runs = []
     for path in inputs(folder, dtype, 5):
-        runs.append(lambda path=path: (run(program, path, dtype)[1], np.frombuffer(path.read_bytes(), np.uint8)))
+        runs.append(
+            lambda path=path: (run(program, path, dtype)[1], Source(np.frombuffer(path.read_bytes(), np.uint8), ""))
+        )
     one, given = runs[0]()
     others = iter(runs[1:])
 
-    def another() -> tuple[list[Entry], Array]:
+    def another() -> tuple[list[Entry], Source]:
         other, content = next(others)()
         assert [each.form for each in one] == [each.form for each in other]
         return other, content
@@ -481,7 +483,7 @@ def test_many_values_are_compared_in_little_time_and_memory() -> None:
         records.append([Entry("downloads", "int8", 1, large, (), 1), Entry("uploads", "uint8", 1, few, (), 2)])
     tracemalloc.start()
     began = time.process_time()
-    found = compare(records, [given, given]).computed
+    found = compare(records, [Source(given, "")] * 2).computed
     assert found is not None and found.count == 1750
     assert time.process_time() - began < 20
     assert tracemalloc.get_traced_memory()[1] < 400 << 20
@@ -536,6 +538,6 @@ def test_thousands_of_small_arrays_take_no_time(tmp_path: Path) -> None:
             found[seed] = read_record(recording.file) or []
     began = time.process_time()
     content = np.zeros(8, np.uint8)
-    computed_values = compare(found[:2], [content, content]).computed
+    computed_values = compare(found[:2], [Source(content, "")] * 2).computed
     assert computed_values is not None and computed_values.count == 3000
     assert time.process_time() - began < 10

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from grader.operators.number_types import E4M3, E5M2, NumberType
 from grader.python.value_search import MOST_WORK, Search
 from grader.python.value_sources import Source
 
@@ -82,3 +83,10 @@ def test_arrays_that_are_chosen_for_the_output_count_each() -> None:
     chosen = np.random.default_rng(2).integers(1, 64, 100)
     written = np.concatenate([tables[level].values.reshape(-1) for level in chosen])
     assert Search().in_output(written.view(np.uint8), tables) >= 50
+
+
+@pytest.mark.parametrize(("stored_as", "type_"), [(E4M3, "fp8e4nv"), (E5M2, "fp8e5")])
+def test_float8_values_are_those_that_the_grader_reads(stored_as: NumberType, type_: str) -> None:
+    codes = np.arange(256, dtype=np.uint8)
+    [bits] = Source(codes, type_).converted("fp32")
+    assert np.array_equal(bits.view(np.float32), stored_as.decode(codes), equal_nan=True)

@@ -54,17 +54,17 @@ class Comparison:
 
 def compare_runs(
     one: Sequence[Entry],
-    given: NDArray[np.uint8],
-    another: Callable[[], tuple[Sequence[Entry], NDArray[np.uint8]]],
+    given: Source,
+    another: Callable[[], tuple[Sequence[Entry], Source]],
     most_hidden_bits: float,
 ) -> Comparison:
     """Compare the graded run, `one`, with others, each with its input, until no more can be hidden than is allowed, or
     a value is unexplained, or what may be hidden is not there by chance."""
     records, inputs, before = [one], [given], np.inf
     while True:
-        record, content = another()
+        record, source = another()
         records.append(record)
-        inputs.append(content)
+        inputs.append(source)
         found = compare(records, inputs)
         if found.computed is not None or found.hidden_bits <= most_hidden_bits:
             return found
@@ -73,7 +73,7 @@ def compare_runs(
         before = found.hidden_bits
 
 
-def compare(records: Sequence[Sequence[Entry]], inputs: Sequence[NDArray[np.uint8]]) -> Comparison:
+def compare(records: Sequence[Sequence[Entry]], inputs: Sequence[Source]) -> Comparison:
     """Compare the records, all of the same form, of runs with these inputs. Arrays that were too large to be recorded
     are left out."""
     steps = list(zip(*records, strict=True))
@@ -82,7 +82,7 @@ def compare(records: Sequence[Sequence[Entry]], inputs: Sequence[NDArray[np.uint
         for place, entries in enumerate(steps)
         if entries[0].kind == "downloads" and not entries[0].omitted
     ]
-    downloads, everything = Pool(copied), Pool([(-1, [Source(content, "") for content in inputs]), *copied])
+    downloads, everything = Pool(copied), Pool([(-1, inputs), *copied])
     items, explained = _arguments(steps)
     for place, entries in enumerate(steps):
         first, values = entries[0], tuple(entry.values for entry in entries)

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from grader.course.assignment import Limits
 from grader.course.testcase import Case
@@ -27,6 +26,7 @@ from grader.programs.engine import Engine
 from grader.programs.run import Recording, open_recording, run_program
 from grader.programs.submission import Submission
 from grader.programs.trace import Provenance, Trace, Unexplained
+from grader.python.value_sources import Source
 from grader.sandbox.scratch import scratch_folder
 from grader.timing.evidence import FEW_VALUES, too_many
 
@@ -44,6 +44,9 @@ _REPEATS = 2
 _BITS_OF_A_ROW, _BITS_OF_FEW_ROWS = 2, 8
 """How much information an honest program may seem to hide, for each row of the output: for all of them, and if it is
 more, for as many as may have an unexplained value. A row's maximum or sum with so few bits is too coarse. Chosen."""
+
+_NAMES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "e4m3": "fp8e4nv", "e5m2": "fp8e5"}
+"""Triton's names for the types of numbers."""
 
 
 class _UnknownError(Exception):
@@ -117,7 +120,7 @@ class FirstRun:
             ):
                 return read_record(recording.file) if run.outcome.exit_code == 0 else None
 
-        def another() -> tuple[list[Entry], NDArray[np.uint8]]:
+        def another() -> tuple[list[Entry], Source]:
             changed = self._input.with_name(f"changed{len(runs)}")
             write_other_values(case, self._input, changed)
             if (other := again(changed)) is None:
@@ -125,11 +128,11 @@ class FirstRun:
             if _form(one) != _form(other):
                 raise _UnknownError("what it copies and launches depends on the input's values, or on chance")
             runs.append((changed, other))
-            return other, _bytes(changed)
+            return other, _source(changed, case)
 
         runs = [(self._input, one)]
         most_hidden_bits = _most_hidden_bits(case)
-        found = compare_runs(one, _bytes(self._input), another, most_hidden_bits)
+        found = compare_runs(one, _source(self._input, case), another, most_hidden_bits)
         if found.computed is None and found.hidden_bits <= most_hidden_bits:
             return None
         if partial or np.isinf(found.hidden_bits):  # an array that had no room might explain the others
@@ -137,7 +140,7 @@ class FirstRun:
         if found.computed is None:
             raise _UnknownError("its values are so few that other places hold the same ones by chance")
         for path, first in runs * _REPEATS:
-            values, same = _bytes(path), again(path)
+            values, same = _source(path, case), again(path)
             if same is None or _form(first) != _form(same) or compare([first, same], [values, values]).computed:
                 raise _UnknownError("it does not do the same in every run")
         return HostWork(_sentence(found.computed, submission), proved=True)
@@ -169,5 +172,7 @@ def _sentence(found: Computed, submission: Submission) -> str:
     return f"{does} {_RULE.format(**words)}"
 
 
-def _bytes(path: Path) -> NDArray[np.uint8]:
-    return np.memmap(path, np.uint8, "r")
+def _source(path: Path, case: Case) -> Source:
+    """An input file, with the type of its values if it has only one."""
+    types = {_NAMES[layout.type.name] for layout in case.operator.input_layouts(case.shape)}
+    return Source(np.memmap(path, np.uint8, "r"), types.pop() if len(types) == 1 else "")

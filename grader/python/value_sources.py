@@ -27,6 +27,8 @@ _SAMPLE, _MOST, _USUAL_SIZES = 1024, 0.75, (2.0**-14, 2.0**15)
 taken for bfloat16 or float64."""
 TYPE_BYTES = {name: of.itemsize for name, of in STORAGE.items()}
 """The types that values are converted from and to, by Triton's names."""
+_FROM_BYTES = {**TYPE_BYTES, "fp8e4nv": 1, "fp8e5": 1}
+"""Those that they are converted from: an input has float8 values, but the processor makes none."""
 
 
 def roundings(to: str) -> int:
@@ -43,10 +45,9 @@ class Source:
     type: str
     _converted: dict[tuple[str, str, int], Bits] = field(default_factory=dict)
 
-    def bits(self, size: int, order: tuple[int, ...] | None = None) -> Bits:
-        """The stored bits, `size` bytes each, with the axes in this order."""
-        values = self.values if order is None else self.values.transpose(order)
-        flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    def bits(self, size: int) -> Bits:
+        """The stored bits, `size` bytes each."""
+        flat = np.ascontiguousarray(self.values).reshape(-1).view(np.uint8)
         return flat[: len(flat) // size * size].view(UNSIGNED[size])
 
     def converted(self, to: str, rounding: int | None = None) -> Iterator[Bits]:
@@ -56,18 +57,33 @@ class Source:
             for way in range(roundings(to)) if rounding is None else (rounding,):
                 if of != to:
                     if (key := (of, to, way)) not in self._converted:
-                        self._converted[key] = _convert(self.bits(TYPE_BYTES[of]), of, to, way)
+                        self._converted[key] = _convert(self.bits(_FROM_BYTES[of]), of, to, way)
                     yield self._converted[key]
 
 
 def _convert(bits: Bits, of: str, to: str, rounding: int) -> Bits:
     with np.errstate(all="ignore"):
-        values = (bits.astype(np.uint32) << 16).view(np.float32) if of == "bf16" else bits.view(TYPES[of])
+        values = _decoded(bits, of)
         if to != "bf16":
             return values.astype(TYPES[to]).view(UNSIGNED[TYPE_BYTES[to]])
         whole = values.astype(np.float32).view(np.uint32)
         added = (0x7FFF + (whole >> 16 & 1), 0, 0x8000)[rounding]
         return ((whole + added) >> 16).astype(np.uint16)
+
+
+def _decoded(bits: Bits, of: str) -> NDArray[Any]:
+    """The values as one of numpy's types. Float8 values are the upper bits of float16 ones, those of e4m3 with another
+    bias, and without infinities."""
+    match of:
+        case "bf16":
+            return (bits.astype(np.uint32) << 16).view(np.float32)
+        case "fp8e5":
+            return (bits.astype(np.uint16) << 8).view(np.float16)
+        case "fp8e4nv":
+            sign, others = bits & 0x80, bits & 0x7F
+            values = (sign.astype(np.uint16) << 8 | others.astype(np.uint16) << 7).view(np.float16)
+            return np.where(others == 0x7F, np.float32(np.nan), values.astype(np.float32) * 256)
+    return bits.view(TYPES[of])
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from grader.grading.run_record import Entry, read_record
 from grader.programs.engine.python_program import START
 from grader.programs.run import open_recording
 from grader.python import gpu, layout
+from grader.python.value_sources import Source
 from tests.support.course import ROOT
 
 CASE = load_suite(load_assignment("softmax").testcases_file).cases["s03"]
@@ -118,8 +119,8 @@ def compared(source: str, folder: Path, driver: Path) -> Computed | None:
     times_ms = [float(str(number)) for entry in one if entry.kind == "times" for number in entry.numbers]
     other = recorded(package, inputs[1], driver, times_ms)
     assert [entry.form for entry in one] == [entry.form for entry in other]
-    first, second = (np.frombuffer(path.read_bytes(), np.uint8) for path in inputs)
-    return compare([one, other], [first, second]).computed
+    sources = [Source(np.frombuffer(path.read_bytes(), np.uint8), "fp32") for path in inputs]
+    return compare([one, other], sources).computed
 
 
 @pytest.mark.parametrize("name", HONEST)
