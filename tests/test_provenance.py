@@ -38,7 +38,7 @@ A, B, C = (
 )
 """Records of programs that write an output which does not come from the device."""
 LARGE = entry("downloads", bytes=1 << 30, omitted=True)
-ONE, TWO = (LARGE + entry("arguments", numbers=[number]) for number in (1, 2))
+ONE, TWO = (LARGE + entry("arguments", numbers=[number]) for number in (70_001, 90_002))
 """Records of programs that copy much."""
 FAILED = b"failed"
 
