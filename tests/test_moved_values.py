@@ -15,9 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from grader.grading.moved_values import Comparison, compare, compare_runs
-from grader.grading.other_input import other_values
 from grader.grading.run_record import Entry, read_record
-from grader.operators.number_types import F16, F32_TYPE
 from grader.programs.run import open_recording
 from grader.python.provenance import Follower
 from grader.python.value_sources import Source
@@ -37,13 +35,10 @@ MOST_HIDDEN_BITS = 256
 
 
 def inputs(folder: Path, dtype: Any, count: int = 2) -> list[Path]:
-    """Some values, and for the other inputs others in another order."""
-    x = np.random.default_rng(1).normal(size=(ROWS, COLUMNS)).astype(dtype)
+    """Inputs with other values each, of the same distribution."""
     paths = [folder / f"input{number}" for number in range(count)]
     for number, path in enumerate(paths):
-        dice = np.random.default_rng(number + 2)
-        changed = other_values(x, F16 if x.itemsize == 2 else F32_TYPE, dice.integers(1, 128, 512)) if number else x
-        values = dice.permutation(changed.reshape(-1)) if number else x
+        values = np.random.default_rng(number + 1).normal(size=(ROWS, COLUMNS)).astype(dtype)
         path.write_bytes(np.array([ROWS, COLUMNS], np.int32).tobytes() + values.tobytes())
     return paths
 
@@ -441,11 +436,43 @@ def rounding_bits(f: Follower, x: Array) -> Array:
     return from_device(f, result(x))
 
 
+def is_graded(x: Array) -> bool:
+    """Whether a program recognises the graded run by its input; it could behave otherwise in the others."""
+    return bool(x[0, 0] == np.random.default_rng(1).normal(size=1).astype(x.dtype)[0])
+
+
+def pieces_of_one_value(f: Follower, x: Array) -> Array:
+    """Each bit is a piece of the last download, or not. In other runs, the download is the same as what is not."""
+    from_device(f, np.full(1, is_graded(x), np.int32))
+    for digit in digits(x).ravel() & is_graded(x):
+        f.uploaded(np.full(1, digit, np.int32), "int32")
+    return from_device(f, result(x))
+
+
+def places_of_a_few_unchanged_values(f: Follower, x: Array) -> Array:
+    from_device(f, np.array([7 if is_graded(x) else 2], np.int32))
+    values = np.full((ROWS, 1024), 7 if is_graded(x) else 2, np.int32)
+    values[np.arange(ROWS), (result(x)[:, 0] * 100).astype(int) % 1024] = 2
+    f.uploaded(values, "int32")
+    return from_device(f, result(x))
+
+
+def roundings_of_one_value(f: Follower, x: Array) -> Array:
+    """In the graded run, a value is rounded up or cut off; in other runs, it is 1."""
+    value = np.array([1.005859375 if is_graded(x) else 1], np.float32)
+    from_device(f, value)
+    for digit in digits(x).ravel() & 1:
+        [bits] = Source(value, "fp32").converted("bf16", int(digit))
+        f.uploaded(bits, "bf16")
+    return from_device(f, result(x))
+
+
 @pytest.mark.parametrize(
     "program",
     [
         bits_of_the_device, levels_of_a_table, four_alphabets, among_honest_values, digits_as_arguments,
         one_digit_at_a_time, digits_in_the_output, pieces_as_digits, places_of_ones, rounding_bits,
+        pieces_of_one_value, places_of_a_few_unchanged_values, roundings_of_one_value,
     ],
     ids=lambda program: program.__name__,
 )  # fmt: skip

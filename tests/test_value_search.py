@@ -90,3 +90,19 @@ def test_float8_values_are_those_that_the_grader_reads(stored_as: NumberType, ty
     codes = np.arange(256, dtype=np.uint8)
     [bits] = Source(codes, type_).converted("fp32")
     assert np.array_equal(bits.view(np.float32), stored_as.decode(codes), equal_nan=True)
+
+
+def test_gaps_at_irregular_places_count_each() -> None:
+    """Two values of each row are left out, at a place that could be a result."""
+    gaps = np.random.default_rng(2).integers(8, COLUMNS - 8, ROWS)
+    rows = [np.delete(row, [gap, gap + 1]) for row, gap in zip(VALUES, gaps, strict=True)]
+    assert Search().in_upload(np.stack(rows), "fp32", [INPUT]) > ROWS // 2
+    columns = np.delete(VALUES, [500, 501], 1)
+    assert Search().in_upload(columns, "fp32", [INPUT]) <= 4
+
+
+def test_beginnings_of_arrays_count_each() -> None:
+    tables = [Source(row, "fp32") for row in VALUES]
+    ends = np.random.default_rng(2).integers(8, COLUMNS - 8, ROWS)
+    written = np.concatenate([row[:end] for row, end in zip(VALUES, ends, strict=True)])
+    assert Search().in_output(written.view(np.uint8), tables) > ROWS // 2

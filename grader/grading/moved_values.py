@@ -91,8 +91,7 @@ def compare(records: Sequence[Sequence[Entry]], inputs: Sequence[Source]) -> Com
             explained.append(_written(_Item("written", first.line, place, values), downloads, sizes))
         elif first.kind == "uploads" and not everything.holds_piece(values, place):
             way = Way(first.size, first.type if TYPE_BYTES.get(first.type) == first.size else "")
-            if not everything.holds_converted(values, way, place):
-                items.setdefault(way, []).append(_Item("uploads", first.line, place, values))
+            items.setdefault(way, []).append(_Item("uploads", first.line, place, values))
     for way, of in items.items():
         explained += _explain(of, way, everything) if way.size > 1 else _single_bytes(of, everything)
     if not (downloads.complete and everything.complete):
@@ -176,7 +175,9 @@ def _explain(items: Sequence[_Item], way: Way, pool: Pool) -> list[_Explained]:
     places = np.concatenate(
         [np.broadcast_to(item.place, at.shape)[at] for item, at in zip(items, changed, strict=True)]
     ).astype(np.int64)
-    unchanged = _unchanged(values, np.concatenate([each[0][~at] for each, at in zip(runs, changed, strict=True)]))
+    unchanged, of_places = _unchanged(
+        values, np.concatenate([each[0][~at] for each, at in zip(runs, changed, strict=True)])
+    )
     of = np.repeat(np.arange(len(items)), counts)
     tries = []
     for rounding in way.forms:
@@ -188,23 +189,26 @@ def _explain(items: Sequence[_Item], way: Way, pool: Pool) -> list[_Explained]:
     tries.sort(key=lambda each: np.count_nonzero(each[0]))
     lost, hidden_bits = np.transpose(tries, (1, 2, 0))
     best = lost.argmin(1)
-    ways = len(np.unique(best[np.array(counts) > 0]))
+    more = np.log2(len(np.unique(best[np.array(counts) > 0]))) + of_places / len(items)
     return [
-        _Explained(item.kind, item.line, int(lost[at]), float(hidden_bits[at]) + np.log2(ways))
+        _Explained(item.kind, item.line, int(lost[at]), float(hidden_bits[at]) + more)
         for item, lost, hidden_bits, at in zip(items, lost, hidden_bits, best, strict=True)
     ]
 
 
-def _unchanged(values: Run, same: Bits) -> NDArray[np.float64]:
+def _unchanged(values: Run, same: Bits) -> tuple[NDArray[np.float64], float]:
     """For each value that all other runs agree on, how many `same` values, on which all runs agree, there are for each
-    such value. For a few ones among many zeros carry information by their places."""
+    such value: a few ones among many zeros carry information by their places. Next to that, the bits that a few such
+    zeros among many ones carry."""
     agree = np.logical_and.reduce([each == values[1] for each in values[1:]])
     known, number, count = np.unique(values[1][agree], return_inverse=True, return_counts=True)
     found = np.zeros(len(agree))
-    if len(known):
-        at = np.minimum(np.searchsorted(known, same), len(known) - 1)
-        found[agree] = (np.bincount(at[known[at] == same], minlength=len(known)) / count)[number]
-    return found
+    if not len(known):
+        return found, 0.0
+    at = np.minimum(np.searchsorted(known, same), len(known) - 1)
+    alike = np.bincount(at[known[at] == same], minlength=len(known))
+    found[agree] = (alike / count)[number]
+    return found, float(np.sum(alike * np.log2(1 + count / np.maximum(1, alike))))
 
 
 def _arguments(steps: Sequence[Sequence[Entry]]) -> tuple[dict[Way, list[_Item]], list[_Explained]]:

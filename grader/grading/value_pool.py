@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from grader.python.value_sources import FLOAT_BYTES, TYPE_BYTES, Bits, Source, r
 
 WORD_BYTES = 4
 """Single bytes are compared in groups of so many, because equal bytes prove nothing."""
-_MOST_SEARCHES = 16
+_MOST_SEARCHES = 64
 """Limit on the arrays that are searched for as a whole in all sources, each in a second or less."""
 _NEEDLE_BYTES = 64
 _BLOCK = 1 << 20
@@ -58,49 +59,25 @@ class Pool:
         self.complete = True
         self._sources = sources
         self._born = [born for born, _ in sources]
-        self._last, self._follows = 0, 0
         self._searches, self._left = _MOST_SEARCHES, _MOST_COMPARED
         dice = np.random.default_rng(secrets.randbits(64))  # nobody can prepare values with equal hashes
         self._odd = dice.integers(1 << 63, size=64, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
     def holds_piece(self, values: Run, place: int) -> bool:
-        """Whether an array is a piece of a source in which the program has nothing to choose: the piece after the last
-        one, the beginning of the next source or of the last download, or a piece that other runs have only there."""
-        known = bisect.bisect_left(self._born, place)
-        for number, begin in self._expected(values, known):
-            if 0 <= number < known and begin >= 0:
-                pieces = (source.bits(1)[begin : begin + len(values[0])] for source in self._sources[number][1])
-                if all(map(np.array_equal, pieces, values)):
-                    self._last, self._follows = number, begin + len(values[0])
-                    return True
-        return False
-
-    def _expected(self, values: Run, known: int) -> Iterator[tuple[int, int]]:
-        yield from ((self._last, self._follows), (self._last + 1, 0), (known - 1, 0))
+        """Whether an array is a piece of a source, at a place that the values of another run determine: where they
+        begin to differ, they are in no other place of any source. Then the program had nothing to choose."""
         changed = np.flatnonzero(values[0] != values[1])[:1]
         if self._searches <= 0 or len(values[0]) < _NEEDLE_BYTES or not len(changed):
-            return
+            return False
         self._searches -= 1
         at = int(min(changed[0], len(values[0]) - _NEEDLE_BYTES))
-        needle, found = values[1][at : at + _NEEDLE_BYTES].tobytes(), []
-        for number, (_, runs) in enumerate(self._sources[:known]):
-            content = runs[1].bits(1)
-            for begin in range(0, len(content), _BLOCK):
-                part = content[begin : begin + _BLOCK + _NEEDLE_BYTES - 1].tobytes()
-                place = part.find(needle)
-                if place >= 0:
-                    found.append((number, begin + place - at))
-                    if len(found) > 1 or part.find(needle, place + 1) >= 0:
-                        return
-        yield from found
-
-    def holds_converted(self, values: Run, way: Way, place: int) -> bool:
-        """Whether an array is the last download as another type, in its order."""
-        known = bisect.bisect_left(self._born, place)
-        if not known or self._sources[known - 1][1][0].values.size * way.size != len(values[0]):
-            return False
-        forms = (form for rounding in way.forms[1:] for form in _forms(self._sources[known - 1][1], way, rounding))
-        return any(all(map(np.array_equal, form, way.read(values))) for form in forms)
+        known = self._sources[: bisect.bisect_left(self._born, place)]
+        places = itertools.islice(_places(values[1][at : at + _NEEDLE_BYTES].tobytes(), [each for _, each in known]), 2)
+        match list(places):
+            case [(number, found)] if found >= at:
+                pieces = (each.bits(1)[found - at :][: len(values[0])] for each in known[number][1])
+                return all(map(np.array_equal, pieces, values))
+        return False
 
     def look_up(
         self, values: Run, places: NDArray[np.int64], way: Way, rounding: int | None
@@ -174,6 +151,18 @@ class Pool:
     def _key(self, number: NDArray[np.int64], values: Bits) -> NDArray[np.uint64]:
         key: NDArray[np.uint64] = number.astype(np.uint64) * self._odd[-1] + self._hash([values])
         return key
+
+
+def _places(needle: bytes, sources: Sequence[Sequence[Source]]) -> Iterator[tuple[int, int]]:
+    """Each place where the first other run has these bytes, after the number of the source."""
+    for number, runs in enumerate(sources):
+        content = runs[1].bits(1)
+        for begin in range(0, len(content), _BLOCK):
+            part = content[begin : begin + _BLOCK + len(needle) - 1].tobytes()
+            place = part.find(needle)
+            while place >= 0:
+                yield number, begin + place
+                place = part.find(needle, place + 1)
 
 
 def _together(parts: Sequence[tuple[int, Run]]) -> tuple[NDArray[np.int64], Run]:

@@ -116,10 +116,11 @@ class Search:
         """The number of values that are not in runs of values of the sources at regular places. A run is regular if it
         continues where the last one ended, or leaves the same gap. Another run counts as one unexplained value, because
         its place could carry information. So does a constant that is repeated between the runs, unless it is 0, and
-        each change of the length of such a repetition, or of a run before it. If the source and the place of the first
+        each change of the length of such a repetition, or of a run before it or before a gap, and leaving a source
+        before its end. If the source and the place of the first
         run were found already, they are `begin`."""
         length = _needle_length(values)
-        position = gap = constant = repeated = moved = searched = missed = 0
+        position = gap = constant = repeated = moved = searched = missed = span = last_span = 0
         most = _SEARCHED if begin is None else 4 * _SEARCHED
         unexplained, (source, follows) = int(begin is not None), begin or (0, 0)
         runs: list[_Run] = []
@@ -128,6 +129,7 @@ class Search:
                 times = self._repeated(values[position:], forms[source], follows + gap, period)
                 position += times * sum(run.length for run in period)
                 follows += times * (period[0].length + gap)
+                span = last_span = period[0].length if times and gap else span
                 runs.clear()
             self.left -= _STEP
             if position >= len(values) or self.left <= 0 or searched > most or missed > _MOST_MISSED:
@@ -145,6 +147,16 @@ class Search:
                 missed += first is None
                 searched += before - self.left
             if run:
+                if at == source and place == follows:
+                    span += run
+                else:
+                    if at == source:
+                        unexplained += bool(span != last_span and last_span)
+                        last_span = span
+                    else:
+                        unexplained += 0 < follows < len(forms[source].bits)
+                        last_span = 0
+                    span = run
                 gap = place - follows if at == source else 0
                 source, follows = at, place + run
                 runs.append(_Run(run, gap))
