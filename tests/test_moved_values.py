@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from grader.grading import moved_values
 from grader.grading.moved_values import Comparison, compare, compare_runs
 from grader.grading.run_record import Entry, read_record
 from grader.programs.run import open_recording
@@ -515,6 +516,22 @@ def test_many_values_are_compared_in_little_time_and_memory() -> None:
     assert time.process_time() - began < 20
     assert tracemalloc.get_traced_memory()[1] < 400 << 20
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_of_too_many_values_some_show_whether_the_others_were_computed(
+    moved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moved_values, "_MOST_DIFFERENT", 1000)
+    monkeypatch.setattr(moved_values, "_SAMPLE_BYTES", 400)
+    given, records = Source(np.zeros(8, np.uint8), ""), []
+    for seed in (1, 2):
+        values = np.random.default_rng(seed).normal(size=5000).astype(np.float32).view(np.uint8)
+        copied = values if moved else values[:4]
+        records.append([Entry("downloads", "fp32", 4, copied, (), 1), Entry("written", "", 1, values, (), 2)])
+    found = compare(records, [given, given])
+    assert np.isinf(found.hidden_bits)
+    assert found.computed is None if moved else found.computed is not None and found.computed.count == 999
 
 
 def test_one_computed_value_for_a_thousand_others_is_counted(tmp_path: Path) -> None:

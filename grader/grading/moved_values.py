@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,10 @@ _MOST_RUNS = 5
 _MOST_LEFT = 0.5
 """If another run leaves a larger share of the information that may be hidden, it is not there by chance. Chosen."""
 _MOST_DIFFERENT = 1 << 24
-"""Limit on the values of one type that are not the same in all runs, at about 50 bytes of memory each."""
+"""Limit on the values of one type that are looked at, of those that are not the same in all runs, at about 50 bytes of
+memory each."""
+_SAMPLE_BYTES = 1 << 20
+"""So much of the output shows what its type is."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def compare_runs(
         found = compare(records, inputs)
         if found.computed is not None or found.hidden_bits <= most_hidden_bits:
             return found
-        if found.hidden_bits > before * _MOST_LEFT or np.isinf(found.hidden_bits) or len(records) == _MOST_RUNS:
+        if found.hidden_bits > before * _MOST_LEFT or len(records) == _MOST_RUNS:
             return found
         before = found.hidden_bits
 
@@ -133,20 +136,22 @@ def _computed(explained: Sequence[_Explained]) -> Computed | None:
 
 def _written(item: _Item, pool: Pool, sizes: Iterable[int]) -> _Explained:
     """The output, whose type is not known, read in the way that leaves the fewest bytes unexplained."""
-    ways = [Way(size) for size in sorted(sizes, reverse=True) or [4]] + [
-        Way(size, type_) for type_, size in FLOAT_BYTES.items()
-    ]
+    ways = [Way(size) for size in sorted(sizes, reverse=True) or [4]]
+    ways += [Way(size, type_) for type_, size in sorted(FLOAT_BYTES.items(), key=lambda each: -each[1])]
     ways = [way for way in ways if way.size > 1 and item.values[0].size % way.size == 0]
-    best, least = _Explained("written", item.line, 0, 0), np.inf
-    for way in ways or [Way(WORD_BYTES, words=True)]:
-        [found] = _explain([item], way, pool)
+    sample = replace(item, values=tuple(each[:_SAMPLE_BYTES] for each in item.values))
+    best, least, too_many = Way(WORD_BYTES, words=True), np.inf, False
+    for way in ways:
+        [found] = _explain([sample], way, pool)
         lost = found.unexplained * way.size
-        # half as many: otherwise some values may agree by chance
-        if lost < least / 2 or (lost == least and found.hidden_bits < best.hidden_bits):
-            best, least = found, lost
-        if not least and best.hidden_bits < 1:
+        if not pool.complete:
+            too_many = pool.complete = True
+        elif lost < least / 2:  # otherwise some values may agree by chance
+            best, least = way, lost
+        if not least:
             break
-    return best
+    pool.complete = not (too_many and least)
+    return _explain([item], best, pool)[0]
 
 
 def _single_bytes(items: Sequence[_Item], pool: Pool) -> list[_Explained]:
@@ -164,10 +169,13 @@ def _explain(items: Sequence[_Item], way: Way, pool: Pool) -> list[_Explained]:
     alike."""
     runs = [way.read(item.values) for item in items]
     changed = [np.logical_or.reduce([each != values[0] for each in values[1:]]) for values in runs]
+    room, whole = _MOST_DIFFERENT, True
+    for each in changed:
+        beyond = np.flatnonzero(each)[room:]
+        each[beyond] = False
+        room, whole = room - int(np.count_nonzero(each)), whole and not len(beyond)
     counts = [int(np.count_nonzero(each)) for each in changed]
-    if sum(counts) > _MOST_DIFFERENT:
-        pool.complete = False
-    if not any(counts) or not pool.complete:
+    if not any(counts):
         return [_Explained(item.kind, item.line, 0, 0) for item in items]
     values = tuple(
         np.concatenate([each[run][at] for each, at in zip(runs, changed, strict=True)]) for run in range(len(runs[0]))
@@ -189,7 +197,7 @@ def _explain(items: Sequence[_Item], way: Way, pool: Pool) -> list[_Explained]:
     tries.sort(key=lambda each: np.count_nonzero(each[0]))
     lost, hidden_bits = np.transpose(tries, (1, 2, 0))
     best = lost.argmin(1)
-    more = np.log2(len(np.unique(best[np.array(counts) > 0]))) + of_places / len(items)
+    more = np.log2(len(np.unique(best[np.array(counts) > 0]))) + (of_places / len(items) if whole else np.inf)
     return [
         _Explained(item.kind, item.line, int(lost[at]), float(hidden_bits[at]) + more)
         for item, lost, hidden_bits, at in zip(items, lost, hidden_bits, best, strict=True)

@@ -20,8 +20,10 @@ _MOST_SEARCHES = 64
 _NEEDLE_BYTES = 64
 _BLOCK = 1 << 20
 """So many values are compared at a time, at about 100 bytes of memory each."""
-_MOST_PAIRS = 1 << 22
-"""Limit on the different values of the graded run that are found for a block."""
+_LOOKED_UP = 1 << 22
+"""So many values are looked up at a time, since all sources are read each time."""
+_MOST_PAIRS = 1 << 23
+"""Limit on the different values of the graded run that are found for those."""
 _MOST_COMPARED = 1 << 30
 """Limit on the values of sources that are compared with those of a block, about 20 ns each."""
 _FILTER_BITS = 24
@@ -85,8 +87,8 @@ class Pool:
         """Which values a source holds that was known at these places, and how many the graded run might have instead,
         given those of the others. Values are held as they are, or, with a `rounding`, as another type."""
         found, choices = np.zeros(len(places), bool), np.zeros(len(places), np.int64)
-        for begin in range(0, len(places), _BLOCK):
-            part = slice(begin, begin + _BLOCK)
+        for begin in range(0, len(places), _LOOKED_UP):
+            part = slice(begin, begin + _LOOKED_UP)
             others, number = np.unique(self._hash([each[part] for each in values[1:]]), return_inverse=True)
             keys, of, born = self._pairs(others, int(places[part].max()), way, rounding)
             if len(keys):
