@@ -15,7 +15,7 @@ import pytest
 
 from grader import sandbox
 from grader.base.errors import MachineFault, UsageError
-from grader.base.verdict import Verdict
+from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.commands import submissions
 from grader.course.assignment import load_assignment
@@ -24,7 +24,7 @@ from grader.emulator.ptx import Instr, parse
 from grader.emulator.translate import translate_module
 from grader.emulator.translate.counting import may_compute_floats
 from grader.grading import closer_look
-from grader.grading.judgement import judge
+from grader.grading.judgement import Judgement, judge
 from grader.programs.build import build_to_grade
 from grader.programs.engine import python_program
 from grader.programs.engine.interface import Compiled, Launch
@@ -433,11 +433,39 @@ def test_a_run_that_ended_before_any_kernel_may_have_been_compiling(
     kernels: tuple[KernelEvent, ...], advised: bool, tmp_path: Path
 ) -> None:
     stopped = Outcome(None, "SIGKILL", "time", 5.0, 5.0, 1, "", "")
-    run, check = Run(stopped, tmp_path, Trace(kernels=kernels), ""), Check("missing", "", 4)
+    run, check = Run(stopped, tmp_path, Trace(kernels=kernels, program_started=True), ""), Check("missing", "", 4)
     submission = read(tmp_path, {"softmax.py": PROGRAM}, "softmax.py")
     said = judge(run, check, limit_s=5, limit_name="the limit", submission=submission)
     assert said.verdict is Verdict.TIME_LIMIT
     assert ("Triton may still have been compiling" in said.cause) is advised
+
+
+BROKEN = "Traceback (most recent call last):\nOSError: libtriton.so: file too short\n"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "trace", "said"),
+    [
+        (Outcome(1, None, "", 0.1, 0.1, 1, "", BROKEN), None, "OSError: libtriton.so: file too short"),
+        (Outcome(1, None, "", 0.1, 0.1, 1, "", ""), Trace(), "exit code 1"),
+        (Outcome(None, "SIGKILL", "time", 5.0, 5.0, 1, "", ""), None, "less busy"),
+        (Outcome(None, "SIGKILL", "memory", 5.0, 5.0, 1, "", ""), None, "memory limit"),
+    ],
+)
+def test_a_program_that_was_not_started_is_not_to_blame(
+    outcome: Outcome, trace: Trace | None, said: str, tmp_path: Path
+) -> None:
+    """A grader whose Triton was broken failed every Python submission with the grader's own traceback."""
+    submission = read(tmp_path, {"softmax.py": PROGRAM}, "softmax.py")
+
+    def judged(trace: Trace | None) -> Judgement:
+        run, check = Run(outcome, tmp_path, trace, ""), Check("missing", "", 4)
+        return judge(run, check, limit_s=5, limit_name="the limit", submission=submission)
+
+    judgement = judged(trace)
+    assert (judgement.verdict, judgement.fault) == (Verdict.GRADER_ERROR, Fault.MACHINE)
+    assert said in judgement.reason
+    assert judged(Trace(program_started=True)).fault is Fault.STUDENT
 
 
 def test_check_does_not_build_with_checks_what_the_rules_refuse(

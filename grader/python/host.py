@@ -55,6 +55,8 @@ from grader.python.layout import (
 from grader.python.remote import RemoteDevice
 from grader.python.service import Service
 
+_STARTED: dict[str, object] = {"kind": "program_start"}
+"""Without this event, no fault is the program's."""
 _NOTHING_FOLLOWED: dict[str, object] = {
     "kind": "provenance",
     **{kind: {"count": 0, "line": 0} for kind in ("uploads", "arguments", "written")},
@@ -99,6 +101,7 @@ def _start(main: Path, folder: Path, arguments: Sequence[str]) -> int:
     use(GpuDevice() if engine == "cuda" else EmulatedDevice())
     watch_files(kept, {})
     if not compiling:
+        _add_to_trace(_STARTED)
         code = _run(main, arguments)
         if "torch" in sys.modules:  # without the event, the run is doubted
             _add_to_trace(_NOTHING_FOLLOWED)
@@ -174,6 +177,7 @@ def _followed(main: Path, kept: Sequence[Path], arguments: Sequence[str], engine
     known = {identity(binary.read_bytes()) for binary in binaries}
     ours, theirs = socket.socketpair()
     program_process.adopt()
+    _add_to_trace(_STARTED)
     child = os.fork()
     if not child:
         program_process.leave(theirs.fileno())

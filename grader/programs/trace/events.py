@@ -198,8 +198,9 @@ class Trace:
     Events are in the file's order. `dropped` counts events that the tracer knows it lost, `malformed_lines` lines that
     no tracer writes, and `unknown_lines` objects of a kind that this reader does not know. `truncated` is set if the
     file continues beyond the reader's limits. `starts` counts the processes that began a trace, `ends` those that
-    finished one. `provenances` has one element for a Python program that ended by itself. `computed_floats`: whether a
-    kernel ran that may compute with floating-point numbers; None if the tracer does not say.
+    finished one. `program_started` is set for a Python program that was started, `provenances` has one element if it
+    ended by itself. `computed_floats`: whether a kernel ran that may compute with floating-point numbers; None if the
+    tracer does not say.
     """
 
     kernels: tuple[KernelEvent, ...] = ()
@@ -211,6 +212,7 @@ class Trace:
     branches: tuple[BranchEvent, ...] = ()
     tracer_errors: tuple[TracerError, ...] = ()
     provenances: tuple[Provenance, ...] = ()
+    program_started: bool = False
     engine: str | None = None
     device: str | None = None
     compute_capability: str | None = None

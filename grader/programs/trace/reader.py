@@ -130,7 +130,7 @@ class _Building:
         self.computed_floats: bool | None = None
         self.dropped = self.api_errors_suppressed = 0
         self.malformed_lines = self.unknown_lines = self.events = 0
-        self.contradicted = False
+        self.contradicted = self.program_started = False
         self.names: dict[str, str] = {}
         self.dims: dict[Dim3, Dim3] = {}
         self.launches: dict[bytes, _Launch] = {}
@@ -150,6 +150,7 @@ class _Building:
             malformed_lines=self.malformed_lines,
             unknown_lines=self.unknown_lines,
             truncated=truncated,
+            program_started=self.program_started,
             starts=self.starts,
             ends=self.ends,
             computed_floats=self.computed_floats,
@@ -194,6 +195,8 @@ class _Building:
                 self.ends += 1
                 if "computed_floats" in entry:
                     self.computed_floats = bool(self.computed_floats) or _count(entry, "computed_floats") > 0
+            case "program_start":
+                self.program_started = True
             case str():
                 self.unknown_lines += 1
             case _:
