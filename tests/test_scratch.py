@@ -63,3 +63,15 @@ with scratch_folder("test", Path(sys.argv[1]), linger=True) as folder:
 """
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, check=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_the_interpreters_end_closes_is_removed_without_a_word(tmp_path: Path) -> None:
+    program = """
+import sys
+from pathlib import Path
+from grader.sandbox.scratch import scratch_folder
+open_folder = scratch_folder("test", Path(sys.argv[1]), linger=True)
+open_folder.__enter__()
+"""
+    said = subprocess.run([sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, check=True, capture_output=True)
+    assert (said.stderr, list(tmp_path.iterdir())) == (b"", [])

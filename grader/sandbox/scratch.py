@@ -60,9 +60,10 @@ def remove_soon(folder: Path) -> None:
     except OSError:
         room = False
     if room:
-        _removing = _remover.submit(remove, folder)
-    else:
-        remove(folder)
+        with contextlib.suppress(RuntimeError):  # the interpreter is ending
+            _removing = _remover.submit(remove, folder)
+            return
+    remove(folder)
 
 
 def wait_until_removed() -> None:
