@@ -1,0 +1,75 @@
+"""The catalogue of findings in English: (what happened, what to do) for each kind. See sentences.py for the form."""
+
+from __future__ import annotations
+
+from grader.findings.catalogue import Catalogue
+
+_PHRASES = {
+    "where": "[{place}][: kernel {kernel}][, thread {thread} of {BLOCK} {block}]",
+    "then": ": ",
+    "continues": " ",
+    "stop": ".",
+    "space": " ",
+    "and": " and ",
+    "comma": ", ",
+    "memory": "[`{array}` ][({bytes} bytes, allocated at {allocated})]",
+    "look": "Look at {quoted}.",
+}
+
+_WORDS = {
+    "did": {"read": "read", "write": "wrote", "update": "updated", "copy": "copied"},
+    "does": {"read": "reads", "write": "writes", "update": "updates", "copy": "copies (cp.async) into"},
+    "other_does": {"read": "reads", "write": "writes", "update": "updates", "copy": "copies (cp.async) into"},
+    "between": {"blocks": "block", "warps": "warp", "lanes": "thread of the same warp"},
+}
+
+_SENTENCES: dict[str, tuple[str, str]] = {
+    "no_launch": (
+        "The program launches no kernel",
+        "Launch the kernel between the copy to the device and the copy back.",
+    ),
+    "not_copied_back": (
+        "`{array}` is never copied back to the host",
+        "Copy it with cudaMemcpy(…, cudaMemcpyDeviceToHost) before the output is written.",
+    ),
+    "launch_refused": ("the launch of kernel {launched} was refused: {why}", ""),
+    "launch_failed": ("the launch of kernel {launched} failed: {error}", "Check the result with cudaGetLastError()."),
+    "wrong_size": (
+        "The output file has {found} bytes, but {expected} were expected",
+        "A value has sizeof(float) bytes, and the output has no header.",
+    ),
+    "past_the_end": ("{did} {bytes} bytes past the end of {memory}", "Check the index against the size of the array."),
+    "race": ("{does} `{array}` while another {between} still {other_does} it at {other}", ""),
+    "race_in_warp": ("{does} `{array}` while another thread of the same warp still {other_does} it at {other}", ""),
+    "uninitialised": ("read `{array}`, which nothing has written", "Write the memory before it is read."),
+    "never_written": ("{count} of the {bytes} bytes copied to the host were never written", ""),
+    "endless_loop": ("still in the loop at this line after {seconds} s, which may never end", ""),
+    "step_wrong": (
+        "The values are right up to this line, which computes `{array}`: it should be {expected}[, and is {found}]",
+        "",
+    ),
+    "scale_wrong": (
+        "The exponent grows {slope} times as fast as Q Kᵀ: it should be {expected} times[ ({meaning})]",
+        "",
+    ),
+    "keys_unused": ("Keys {keys} have no weight in any row[, in every tile of {tile}]", ""),
+    "keys_repeated": ("Keys {keys} are used more than once[, in every tile of {tile}]", ""),
+    "tile_not_rescaled": (
+        "The weights of tiles of {tile} keys do not fit together: what is accumulated is not multiplied by "
+        "exp(m_old − m_new) when the running maximum grows",
+        "",
+    ),
+    "rows_not_normalised": ("The weights of a row add up to {sum}, and should add up to 1", ""),
+    "mask_wrong": ("Query {query} uses keys {found}, and should use keys {expected}", ""),
+    "rows_moved": ("Each row holds the values of the row {by} further on", ""),
+    "columns_moved": ("Each column holds the values of the column {by} further on", ""),
+    "transposed": ("`{array}` is used transposed", ""),
+    "inputs_exchanged": ("{first} and {second} are exchanged", ""),
+    "input_unused": ("`{array}` has no effect on the output", ""),
+    "output_zero": ("Every wrong value is exactly 0", ""),
+    "output_nan": ("The wrong values are NaN", "Look for 0/0 or inf − inf."),
+    "output_constant": ("Every wrong value is {value}: it was filled, not computed", ""),
+    "output_scaled": ("Every wrong row is the right one times {factor}", ""),
+}
+
+ENGLISH = Catalogue(_SENTENCES, _WORDS, _PHRASES)

@@ -1,0 +1,90 @@
+"""A finding: one fact about a program, and the place that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from grader.base.names import printable_name
+
+MAX_NAME = 200
+"""Characters kept of a file's, kernel's or array's name; names of template instances can have thousands."""
+MAX_WORD = 120
+"""Characters kept of a word among the facts, such as an expression of the source."""
+MAX_FACTS = 24
+MAX_NUMBERS = 16
+"""The most numbers of one fact that is a list, such as the keys that are never used."""
+MAX_INT = 2**63 - 1
+
+Dim3 = tuple[int, int, int]
+
+
+def _short(most: int) -> BeforeValidator:
+    """Makes text printable, on one line, and at most `most` characters long: it may come from a hostile program."""
+
+    def shorten(text: Any) -> Any:
+        if not isinstance(text, str):
+            return text
+        said = printable_name(text[: most + 1])
+        return said if len(said) <= most else f"{said[: most - 1]}…"
+
+    return BeforeValidator(shorten)
+
+
+Name = Annotated[str, _short(MAX_NAME)]
+Word = Annotated[str, _short(MAX_WORD)]
+Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+Whole = Annotated[int, Field(strict=True, ge=-MAX_INT, le=MAX_INT)]
+Count = Annotated[int, Field(ge=0, le=MAX_INT)]
+Line = Annotated[int, Field(ge=1, le=10_000_000)]
+Number = Whole | float
+Threads = tuple[Count, Count, Count]
+
+
+class Place(BaseModel):
+    """A line of a file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    file: Name
+    line: Line
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Finding(BaseModel):
+    """One fact. `kind` is a word of the catalogue; `certainty`, 0 to 1, is how sure it is that this is a mistake of
+    the program, and that it is here. `array` is the name of a variable or allocation, `allocated` the place where the
+    program allocated it, `other` the place of the other side, for example the second access of a race. `values` are
+    numbers by name, `words` short texts by name, from a small set (`does`: `read`) or from the source (`index`).
+    Unknown fields are None or empty. Every size is bounded, whatever a finding is made from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+    kind: Key
+    certainty: Annotated[float, Field(ge=0, le=1)] = 1.0
+    file: Name | None = None
+    line: Line | None = None
+    column: Line | None = None
+    kernel: Name | None = None
+    block: Threads | None = None
+    thread: Threads | None = None
+    array: Name | None = None
+    allocated: Place | None = None
+    other: Place | None = None
+    values: Annotated[
+        Mapping[Key, Number | Annotated[tuple[Number, ...], Field(max_length=MAX_NUMBERS)]],
+        Field(max_length=MAX_FACTS),
+    ] = Field(default_factory=dict)
+    words: Annotated[Mapping[Key, Word], Field(max_length=MAX_FACTS)] = Field(default_factory=dict)
+
+    @property
+    def place(self) -> Place | None:
+        return Place(file=self.file, line=self.line) if self.file and self.line else None
+
+    @property
+    def subject(self) -> tuple[object, ...]:
+        """What two findings have in common that are the same mistake, in whichever test and thread it was seen."""
+        return self.kind, self.file, self.line, self.array, self.other, tuple(sorted(self.words.items()))

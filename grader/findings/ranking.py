@@ -1,0 +1,43 @@
+"""Which finding comes first: the one with the best evidence over all tests, and causes before their consequences.
+
+A finding's kind says where it stands: a contradiction (nothing was launched, O was never copied back) before a fault, a
+fault before a step that computes a wrong value, a step before a pattern of the output. Within these, the more certain
+finding comes first, then the one that more tests show, then the one that was seen first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from grader.findings.finding import Finding
+from grader.findings.kinds import kind_of
+
+CLAIMED = 0.5
+"""Below this certainty a finding is kept in the record, but nothing is claimed in a sentence."""
+
+
+def rank(tests: Iterable[Sequence[Finding]]) -> tuple[Finding, ...]:
+    """All findings of the `tests`, each mistake once, in its most certain form, the likeliest cause first."""
+    best: dict[tuple[object, ...], Finding] = {}
+    support: dict[tuple[object, ...], int] = {}
+    for findings in tests:
+        for finding in findings:
+            kept = best.get(finding.subject)
+            best[finding.subject] = finding if kept is None or finding.certainty > kept.certainty else kept
+        for subject in {finding.subject for finding in findings}:
+            support[subject] = support.get(subject, 0) + 1
+    found = without_echoes(best.values())
+    return tuple(sorted(found, key=lambda f: (kind_of(f).order, -round(f.certainty, 2), -support[f.subject])))
+
+
+def claimed(tests: Iterable[Sequence[Finding]]) -> Finding | None:
+    """The finding that is the likeliest cause; None if none is certain enough, or can be a cause."""
+    return next((f for f in rank(tests) if f.certainty >= CLAIMED and kind_of(f).is_cause), None)
+
+
+def without_echoes(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Leave out a race within a warp if its two lines also race between warps or blocks: the barrier for that race also
+    separates the lanes."""
+    found = tuple(findings)
+    wide = {frozenset({each.place, each.other}) for each in found if each.kind == "race"}
+    return tuple(f for f in found if f.kind != "race_in_warp" or frozenset({f.place, f.other}) not in wide)

@@ -1,0 +1,143 @@
+"""Findings: facts with bounded sizes, their order, and their words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from pydantic import ValidationError
+
+from grader.findings import KINDS, Finding, Place, claimed, rank, select_language, sentence
+from grader.findings.chinese import CHINESE
+from grader.findings.english import ENGLISH
+from grader.findings.finding import MAX_FACTS, MAX_NAME
+
+RACE_OF_LANES = Finding(
+    kind="race_in_warp",
+    file="hw4.cu",
+    line=40,
+    other=Place(file="hw4.cu", line=42),
+    array="tile",
+    certainty=0.6,
+    words={"does": "read", "other_does": "write"},
+)
+RACE_OF_WARPS = RACE_OF_LANES.model_copy(
+    update={"kind": "race", "certainty": 1.0, "words": {**RACE_OF_LANES.words, "between": "warps"}}
+)
+
+
+def names(template: str) -> set[str]:
+    return set(re.findall(r"\{([a-z_]\w*)\}", template))
+
+
+def test_every_kind_has_its_words_in_every_language() -> None:
+    assert set(KINDS) == set(ENGLISH.sentences) == set(CHINESE.sentences)
+    assert set(ENGLISH.phrases) == set(CHINESE.phrases)
+    assert {name: set(words) for name, words in ENGLISH.words.items()} == {
+        name: set(words) for name, words in CHINESE.words.items()
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_languages_say_the_same_facts(kind: str) -> None:
+    assert names("".join(ENGLISH.sentences[kind])) == names("".join(CHINESE.sentences[kind]))
+
+
+def test_a_finding_survives_json() -> None:
+    found = RACE_OF_WARPS.model_copy(
+        update={"thread": (1, 2, 3), "values": {"bytes": 4, "slope": 8.0, "keys": (31, 63)}}
+    )
+    assert Finding.model_validate_json(found.model_dump_json()) == found
+
+
+def test_texts_of_a_finding_are_printable_and_short() -> None:
+    found = Finding(kind="race", file="\x1b[31m" + "x" * 10_000, array="a\nb", words={"why": "y" * 10_000})
+    assert found.file is not None and "\x1b" not in found.file and len(found.file) <= MAX_NAME
+    assert found.array == "a\\nb"
+    assert len(found.model_dump_json()) < 1000
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"values": {f"n{number}": number for number in range(MAX_FACTS + 1)}},
+        {"values": {"keys": tuple(range(100))}},
+        {"certainty": 2.0},
+        {"line": 0},
+        {"kind": "Race!"},
+    ],
+)
+def test_a_finding_out_of_bounds_is_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Finding.model_validate({"kind": "race", **fields})
+
+
+def test_a_contradiction_comes_before_a_race_and_its_consequences() -> None:
+    zero = Finding(kind="output_zero", certainty=1.0)
+    not_copied = Finding(kind="not_copied_back", array="d_out", certainty=0.9)
+    assert [f.kind for f in rank([[zero, RACE_OF_LANES], [not_copied]])] == [
+        "not_copied_back",
+        "output_zero",
+        "race_in_warp",
+    ]
+
+
+def test_the_best_evidence_over_all_tests_comes_first() -> None:
+    weak = Finding(kind="scale_wrong", certainty=0.6, file="a.cu", line=3, values={"slope": 8.0, "expected": 1.0})
+    strong = Finding(kind="keys_unused", certainty=0.9, values={"keys": (31,)})
+    assert claimed([[weak], [strong]]) == strong
+    often = Finding(kind="keys_unused", certainty=0.6, values={"keys": (31,)})
+    assert claimed([[weak, often], [often]]) == often
+
+
+def test_nothing_is_claimed_that_is_not_certain_enough() -> None:
+    assert claimed([[Finding(kind="scale_wrong", certainty=0.3)]]) is None
+
+
+def test_a_race_within_a_warp_is_left_out_where_warps_race() -> None:
+    assert rank([[RACE_OF_LANES, RACE_OF_WARPS]]) == (RACE_OF_WARPS,)
+
+
+def test_a_sentence_says_where_what_and_what_to_do() -> None:
+    found = Finding(
+        kind="past_the_end",
+        file="hw4.cu",
+        line=60,
+        kernel="attention",
+        thread=(3, 0, 0),
+        block=(0, 1, 0),
+        array="d_out",
+        allocated=Place(file="hw4.cu", line=107),
+        values={"bytes": 4},
+        words={"did": "write"},
+    )
+    assert sentence(found).startswith("hw4.cu:60: kernel attention, thread (3,0,0) of block (0,1,0) wrote 4 bytes past")
+
+
+def test_a_step_ends_with_its_line() -> None:
+    def line_of(file: str, line: int) -> str:
+        return "  float s = dot(q, k);  // scores" if (file, line) == ("hw4.cu", 7) else ""
+
+    found = Finding(kind="keys_unused", file="hw4.cu", line=7, values={"keys": (31, 63), "tile": 32})
+    assert sentence(found, line_of) == (
+        "Keys 31 and 63 have no weight in any row, in every tile of 32. Look at hw4.cu:7: `float s = dot(q, k);`."
+    )
+
+
+def test_words_for_triton_are_tritons(restored_language: Callable[[], None]) -> None:
+    found = Finding(kind="past_the_end", file="a.py", line=3, kernel="f", block=(1, 0, 0), thread=(0, 0, 0))
+    assert "of program (1,0,0)" in sentence(found)
+
+
+def test_a_sentence_in_chinese(restored_language: Callable[[], None]) -> None:
+    select_language("zh-TW")
+    assert sentence(Finding(kind="no_launch")) == (
+        "程式沒有啟動任何 kernel。請在複製到裝置之後、複製回主機之前啟動 kernel。"
+    )
+
+
+@pytest.fixture
+def restored_language(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    monkeypatch.setenv("GRADER_LANG", "en")
+    return lambda: None
