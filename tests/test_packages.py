@@ -35,10 +35,17 @@ def package_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
+def is_confined(function: ast.AST) -> bool:
+    """Whether a function runs in the room: its decorator is `confined(...)`."""
+    decorators = getattr(function, "decorator_list", [])
+    return any(isinstance(each, ast.Call) and getattr(each.func, "id", "") == "confined" for each in decorators)
+
+
 def functions_imports(tree: ast.Module) -> Iterator[str]:
-    """The modules that are imported inside functions."""
+    """The modules that are imported inside functions, except by what runs in the room: the grader itself does not load
+    what parses untrusted bytes."""
     for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not is_confined(function):
             for node in ast.walk(function):
                 if isinstance(node, ast.Import):
                     yield from (alias.name for alias in node.names)

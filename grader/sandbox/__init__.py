@@ -1,7 +1,8 @@
 """Runs untrusted programs; see `supervise` for the theory of operation.
 
 Only `quarantine` opens files that such a program could have touched, and `scratch` makes the folders that it runs in.
-`bounded` reads hostile text under limits, and `walk` lists the files of a submitted folder. May import `base`.
+What such a program or its author wrote is parsed in the `room`; `walk` lists the files of a submitted
+folder. May import `base`.
 """
 
 from grader.sandbox.build_tools import runner

@@ -1,11 +1,10 @@
 """Archives that students submit: zip and tar, plain or compressed.
 
 The student controls every byte of an archive. So the grader opens it with quarantine.py, which accepts only a regular
-file of bounded size, and reads it in a process with limited time and memory (bounded.py). That process returns names
-and contents and writes nothing. It checks each member's name as text before it takes the member: the name must be
-relative and printable, without `..`, and must not differ from another member's only in case. An archive that contains
-links or devices is refused. Only the wanted members are read, up to a total size that is counted while they are
-unpacked, because the sizes in the headers may be false.
+file of bounded size, and reads it in the room (room.py), which returns names and contents. It checks each member's name
+as text before it takes the member: the name must be relative and printable, without `..`, and must not differ from
+another member's only in case. An archive that contains links or devices is refused. Only the wanted members are read,
+up to a total size that is counted while they are unpacked, because the sizes in the headers may be false.
 """
 
 from __future__ import annotations
@@ -21,11 +20,14 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from pydantic import Field
 
 from grader.base.names import printable_name
 from grader.sandbox import quarantine
-from grader.sandbox.bounded import Bounded, Exceeded
 from grader.sandbox.quarantine import Refused
+from grader.sandbox.room import Blob, Exceeded, Unreadable, confined
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 FOREIGN_SUFFIXES = (".7z", ".rar", ".gz", ".xz", ".bz2")
@@ -37,10 +39,9 @@ MAX_UNPACKED_BYTES = 64 << 20
 MAX_NAME, MAX_DEPTH = 400, 20
 MAX_PART_BYTES = 200
 """File systems allow 255 bytes, and builds append suffixes to names."""
+_Name = Annotated[str, Field(max_length=MAX_NAME)]
 _LEFT_BY_SYSTEMS = {"__MACOSX", "Thumbs.db", "desktop.ini"}
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError)
-
-_reader = Bounded(wall_s=30, memory_bytes=1 << 30)
 
 
 @dataclass(frozen=True)
@@ -74,21 +75,26 @@ def unpack(folder: Path, name: str, wanted: Wanted) -> list[tuple[str, bytes]]:
     it is cut from their names. Raises Refused."""
     content = quarantine.read_bytes(folder, name, MAX_ARCHIVE_BYTES)
     try:
-        return _reader.call(_unpacked, content, wanted)
+        return _unpacked(content, wanted)
     except Exceeded as exceeded:
         raise Refused(f"cannot be unpacked: it {exceeded}") from None
+    except Unreadable as refused:
+        raise Refused(str(refused)) from None
 
 
-def _unpacked(content: bytes, wanted: Wanted) -> list[tuple[str, bytes]]:
+@confined(cpu_s=30, answer_bytes=2 * MAX_UNPACKED_BYTES)
+def _unpacked(content: bytes, wanted: Wanted) -> list[tuple[_Name, Blob]]:
     try:
         members = _zip(content) if content[:2] == b"PK" else _tar(content)
         return _without_common_folder(_taken(members, wanted))
+    except Refused as refused:
+        raise Unreadable(str(refused)) from None
     except NotImplementedError as error:
-        raise Refused(f"uses an unsupported compression method ({error})") from error
+        raise Unreadable(f"uses an unsupported compression method ({error})") from error
     except RuntimeError as error:  # zipfile raises this when a password is needed
-        raise Refused("is protected by a password") from error
+        raise Unreadable("is protected by a password") from error
     except _BROKEN as error:
-        raise Refused(f"is not a readable archive ({printable_name(str(error))[:200]})") from error
+        raise Unreadable(f"is not a readable archive ({printable_name(str(error))[:200]})") from error
 
 
 @dataclass(frozen=True)

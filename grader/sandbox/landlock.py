@@ -114,6 +114,15 @@ def rules(job: Job) -> Rules:
     return Rules(ruleset, code or b"")
 
 
+def reader_rules(readable: Iterable[Path]) -> Rules:
+    """Prepare the rules for a process that reads these paths, writes nothing, and starts no process."""
+    ruleset = _ruleset()
+    if ruleset >= 0:
+        _allow(ruleset, readable, _READ_ONLY)
+    code = seccomp.filter_program(namespaces=False, modes=False, processes=False, signals=False)
+    return Rules(ruleset, code or b"")
+
+
 def _ruleset() -> int:
     """Create a ruleset without exceptions, which denies everything that this kernel's Landlock can deny."""
     abi = version()

@@ -126,6 +126,16 @@ process; 0 is the caller."""
 _NEW_PROCESSES: dict[str, tuple[int | None, int | None]] = {"fork": (57, None), "vfork": (58, None)}
 """Calls that start a process. `clone` is checked separately, because it also starts threads."""
 
+_SIGNALS: dict[str, tuple[int | None, int | None]] = {
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "pidfd_send_signal": (424, 424),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+}
+"""Landlock confines signals only since ABI 6."""
+
 _CHANGES_OF_OTHERS_FILES: dict[str, tuple[int | None, int | None]] = {
     "chmod": (90, None),
     "fchmod": (91, 52),
@@ -150,14 +160,20 @@ _CHANGES_OF_OTHERS_FILES: dict[str, tuple[int | None, int | None]] = {
 
 
 def filter_program(
-    machine: str | None = None, *, namespaces: bool = True, modes: bool = True, processes: bool = True
+    machine: str | None = None,
+    *,
+    namespaces: bool = True,
+    modes: bool = True,
+    processes: bool = True,
+    signals: bool = True,
 ) -> bytes | None:
     """The filter for this machine's architecture, in the format of `bwrap --seccomp`; None for an architecture whose
     numbers are not listed here.
 
     Without `namespaces` it also denies the calls that namespaces would confine: networks, new sessions, System V
     objects, other processes' limits and priorities. Without `modes` it denies changes of files' modes, owners, times
-    and attributes. Without `processes` it allows only threads to be started, which is all that CUDA needs.
+    and attributes. Without `processes` it allows only threads to be started, which is all that CUDA needs. Without
+    `signals` it denies sending any.
     """
     machine = machine or platform.machine()
     if machine not in _AUDIT:
@@ -166,6 +182,7 @@ def filter_program(
     calls = _DENIED if namespaces else _DENIED | _DENIED_WITHOUT_NAMESPACES
     calls = calls if modes else calls | _CHANGES_OF_OTHERS_FILES
     calls = calls if processes else calls | _NEW_PROCESSES
+    calls = calls if signals else calls | _SIGNALS
     families = _NAMESPACED_FAMILIES if namespaces else _LOCAL_FAMILIES
     denied = sorted(number for pair in calls.values() if (number := pair[column]) is not None)
     program = [
