@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.base.errors import UsageError
-from grader.operators.layout import Layout, Tensor, lay_out
+from grader.operators.layout import Dims, Layout, Tensor, lay_out
 from grader.operators.number_types import F32_TYPE
 from grader.operators.tolerance import Limit, PlainErrors, TimesPlain, limit_of, times_plain
 
@@ -140,6 +140,8 @@ class Operator(ABC):
     units_name: str = "batches"
     planar_output: bool = False
     """Whether the output file holds tensor after tensor rather than unit after unit."""
+    solve_numbers: tuple[str, ...] = ()
+    """The header's numbers, in lower case, that `solve` of a Python submission gets; all if this is empty."""
     independent_rows: bool = True
     """Whether the oracle can compute some rows at a proportional cost. If not, it always computes all rows."""
 
@@ -328,6 +330,10 @@ class Operator(ABC):
 
     def expected_layouts(self, shape: Shape) -> tuple[Layout, ...]:
         return lay_out(self.outputs(shape), self.units(shape), planar=self.planar_output, type=F32_TYPE)
+
+    def dimensions_of(self, layout: Layout) -> Dims:
+        """The dimensions of a tensor as `solve` of a Python submission gets it, except the columns."""
+        return (*layout.units, *layout.rows)
 
     def unit_label(self, shape: Shape, unit: int) -> str:
         """The name of a unit in sentences: "batch 3"."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
+from grader.operators.layout import Dims, Layout
 
 F64 = NDArray[np.float64]
 
@@ -36,6 +37,9 @@ class RowSoftmax(Operator):
 
     def units(self, shape: Shape) -> int:
         return 1
+
+    def dimensions_of(self, layout: Layout) -> Dims:
+        return layout.rows
 
     def unit_label(self, shape: Shape, unit: int) -> str:
         return ""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.base import Dimension, Operator, Shape
-from grader.operators.layout import Strides, Tensor
+from grader.operators.layout import Dims, Layout, Strides, Tensor
 from grader.operators.number_types import BF16, E4M3, E5M2, F16, NumberType
 
 TYPES = (F16, BF16, E4M3, E5M2)
@@ -85,6 +85,7 @@ class GroupedOperator(Operator):
     """The units, labels and legal shapes that the forward pass and the gradient share."""
 
     unit, units_name = "key head", "key heads"
+    solve_numbers = ("scale", "causal", "window")
 
     def relation(self, shape: Shape) -> str:
         p = problem_of(shape)
@@ -99,6 +100,13 @@ class GroupedOperator(Operator):
     def units(self, shape: Shape) -> int:
         p = problem_of(shape)
         return p.batches * p.key_heads
+
+    def dimensions_of(self, layout: Layout) -> Dims:
+        """[B, H, N]: the key heads and the query heads of each are one dimension."""
+        (batches, heads), (*group, rows) = layout.units, layout.rows
+        if group:
+            heads = heads[0] * group[0][0], group[0][1]
+        return batches, heads, rows
 
     def unit_label(self, shape: Shape, unit: int) -> str:
         batch, head = divmod(unit, problem_of(shape).key_heads)

@@ -1,0 +1,170 @@
+"""Triton's driver in a process that records a plan: its target, its launcher, and how it times a kernel.
+
+Trial launches of autotune and `do_bench` are no part of the plan. Where there is a GPU, they run there, on random
+values. Without one, each configuration is tried once, to find its errors, and the first one is chosen.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import triton.testing
+from triton.backends import Backend, backends
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase
+from triton.backends.nvidia.compiler import CUDABackend
+from triton.backends.nvidia.driver import ty_to_cpp
+from triton.runtime import cache, driver
+from triton.runtime.autotuner import Autotuner
+
+from grader.plans import compiler
+from grader.plans.handles import empty
+from grader.plans.launcher import Launcher
+from grader.plans.plan import Configuration
+from grader.plans.recorder import current
+
+_WARP = 32
+_TIMED_RUNS = 3
+_NO_TIME_MS = 1.0
+_CACHE_BYTES = 256 << 20
+"""Writing so much memory evicts all other data from any GPU's L2 cache."""
+_SHARED_OPTIN_BYTES = {80: 163 << 10, 86: 99 << 10, 89: 99 << 10, 90: 227 << 10}
+"""The most shared memory that a block can have, by architecture."""
+_PROPERTIES = {  # those of an A100, for every emulated architecture
+    "max_num_regs": 65536,
+    "multiprocessor_count": 108,
+    "warpSize": _WARP,
+    "sm_clock_rate": 1_410_000,
+    "mem_clock_rate": 1_215_000,
+    "mem_bus_width": 5120,
+}
+
+
+class Utilities:
+    """The `utils` of a driver, with the methods that Triton calls."""
+
+    def __init__(self, architecture: int) -> None:
+        self._most_shared = _SHARED_OPTIN_BYTES.get(architecture, max(_SHARED_OPTIN_BYTES.values()))
+
+    def load_binary(self, name: str, binary: bytes | str, shared: int, device: int) -> Any:
+        return None, *current().load(name, binary.encode() if isinstance(binary, str) else binary, shared)
+
+    def unload_module(self, module: Any) -> None:
+        """Keep the kernels, which the plan may still launch."""
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        replayer = current().replayer
+        of_gpu = replayer.properties() if replayer is not None else {}
+        return of_gpu or {"max_shared_mem": self._most_shared, **_PROPERTIES}
+
+    def set_printf_fifo_size(self, size_bytes: int) -> None:
+        """The replayer has a buffer of one size."""
+
+
+class RecordingDriver(DriverBase):  # type: ignore[misc]
+    launcher_cls = Launcher
+
+    def __init__(self, architecture: int) -> None:
+        super().__init__()
+        self._architecture = architecture
+        self.utils = Utilities(architecture)
+
+    @classmethod
+    def is_active(cls) -> bool:
+        return True
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        return str(ty_to_cpp(ty))
+
+    def get_current_target(self) -> GPUTarget:
+        return GPUTarget("cuda", self._architecture, _WARP)
+
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        return divmod(self._architecture, 10)
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is only one device."""
+
+    def get_current_stream(self, device: int = 0) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device("cuda", 0)
+
+    def get_device_interface(self) -> Any:
+        import torch
+
+        return torch.cuda
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        return time_briefly
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        return empty((1,))
+
+    def clear_cache(self, cache: Any) -> None:
+        """`time_briefly` does it."""
+
+
+def time_briefly(
+    kernel_call: Callable[[], Any], *rest: Any, quantiles: Sequence[float] | None = None, **options: Any
+) -> Any:
+    """The time of a call in ms, without its launches in the plan: the median of a few runs, or with `quantiles` a list.
+    Without a GPU, the same time for every call."""
+    recorder = current()
+    with recorder.trying():
+        kernel_call()
+        times = [_NO_TIME_MS]
+        replayer = recorder.replayer
+        if replayer is not None and replayer.measures_time:
+            begin = replayer.event()
+            kernel_call()
+            brief = replayer.elapsed_ms(begin, replayer.event())
+            cold = empty((_CACHE_BYTES >> 2,))
+            times = [brief]
+            for _ in range(_TIMED_RUNS if brief < _LONG_MS else 0):
+                cold.zero_()
+                begin = replayer.event()
+                kernel_call()
+                times.append(replayer.elapsed_ms(begin, replayer.event()))
+    middle = statistics.median(times)
+    return [middle, min(times), max(times)][: len(quantiles)] if quantiles else middle
+
+
+_LONG_MS = 200.0
+"""A configuration that takes longer is timed only once."""
+
+
+def install(target: str) -> None:
+    """Let Triton compile for `target`, sm_80 or cuda:90, and record its launches. `sm_` stands for the emulator."""
+    kind, number = target.replace("_", ":").split(":")
+    CUDABackend.make_cubin = compiler.make_cubin
+    cache.triton_key = lambda: triton.__version__  # Triton would hash all its files, longer than most recordings
+    if kind == "sm":
+        backends["nvidia"] = Backend(compiler.PtxBackend, RecordingDriver)
+    driver.set_active(RecordingDriver(int(number.rstrip("a"))))
+    triton.testing.do_bench = triton.testing.do_bench_cudagraph = time_briefly
+    Autotuner.run = _noted
+
+
+_tune = Autotuner.run
+
+
+def _noted(self: Any, *arguments: Any, **options: Any) -> Any:
+    """Autotuner.run, which also notes what was chosen."""
+    made = _tune(self, *arguments, **options)
+    note = Configuration(
+        kernel=str(self.base_fn.__name__)[:200],
+        chosen=str(self.best_config)[:200],
+        tried=tuple(str(each)[:200] for each in self.configs),
+    )
+    if note not in current().configurations:
+        current().configurations.append(note)
+    return made

@@ -1,0 +1,101 @@
+"""Runs a submission's host code: its file once, and `solve` for each shape."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import runpy
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from grader.plans import compiler, lines
+from grader.plans.contract import Arguments, def_lines
+from grader.plans.dtypes import DTYPES
+from grader.plans.handles import Memory, Tensor
+from grader.plans.plan import Plan
+from grader.plans.recorder import Recorder, use
+
+_MODULES = Path(__file__).parent / "modules"
+
+
+class NoFunction(Exception):
+    """The submission does not define what the assignment asks for."""
+
+
+def open_file(file: Path, run_name: str = "submission") -> dict[str, Any]:
+    """Run a submission's file, and return what it defines."""
+    lines.folder, compiler.main = str(file.parent), str(file)
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # Triton 3.9 warns without it
+    sys.path[:0] = [str(file.parent), str(_MODULES)]
+    sys.argv = [str(file)]
+    return runpy.run_path(str(file), run_name=run_name)
+
+
+def record(file: Path, arguments: Arguments, target: str = "sm_80") -> Plan:
+    """The plan of a submission's file for one shape, recorded in this process for the emulator."""
+    from grader.plans import driver
+
+    driver.install(target)
+    return record_shape(open_file(file), arguments, Recorder(target))
+
+
+def record_shape(names: Mapping[str, Any], arguments: Arguments, recorder: Recorder) -> Plan:
+    """The plan for one shape, of a file that defined `names`."""
+    use(recorder)
+    call(names, arguments, tensors_of(arguments, recorder))
+    return recorder.plan()
+
+
+def tensors_of(arguments: Arguments, recorder: Recorder) -> dict[str, Tensor]:
+    """The tensor arguments, in new memory, by name."""
+    memory = [Memory(part.size_bytes) for part in arguments.buffers]
+    return {
+        each.name: Tensor(memory[each.buffer], DTYPES[each.dtype], each.shape, each.strides, each.offset)
+        for each in arguments.tensors
+    }
+
+
+def call(names: Mapping[str, Any], arguments: Arguments, tensors: Mapping[str, Tensor]) -> None:
+    """Call `solve`, or `forward` and `backward`. Raises NoFunction if they are not there or take other arguments."""
+    values = {**tensors, **arguments.numbers}
+    solve, pair = _functions(names, arguments)
+    if solve is not None:
+        solve(**_chosen(solve, "solve", values, arguments.names, arguments))
+    elif pair is not None and arguments.pair is not None:
+        forward, backward = pair
+        saved = forward(**_chosen(forward, "forward", values, arguments.pair.forward, arguments))
+        backward(saved, **_chosen(backward, "backward", values, arguments.pair.backward, arguments, skipped=1))
+
+
+def _functions(
+    names: Mapping[str, Any], arguments: Arguments
+) -> tuple[Callable[..., Any] | None, tuple[Callable[..., Any], Callable[..., Any]] | None]:
+    solve = names.get("solve")
+    if callable(solve):
+        return solve, None
+    forward, backward = names.get("forward"), names.get("backward")
+    if arguments.pair is not None and callable(forward) and callable(backward):
+        return None, (forward, backward)
+    wanted = def_lines(arguments)
+    other = f", or the pair `{wanted[1]}` and `{wanted[2]}`" if len(wanted) > 1 else ""
+    raise NoFunction(f"the file defines no function `solve`: write `{wanted[0]}`{other}")
+
+
+def _chosen(
+    function: Callable[..., Any], name: str, values: Mapping[str, Any], legal: Sequence[str], arguments: Arguments,
+    skipped: int = 0,
+) -> dict[str, Any]:  # fmt: skip
+    """The arguments that the function takes, by name."""
+    parameters = list(inspect.signature(function).parameters.values())[skipped:]
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return {each: values[each] for each in legal}
+    taken = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
+    wrong = [each.name for each in parameters if each.name not in legal and each.default is each.empty]
+    if wrong or any(each.kind is each.POSITIONAL_ONLY for each in parameters):
+        line = next(line for line in def_lines(arguments) if line.startswith(f"def {name}("))
+        raise NoFunction(
+            f"`{name}` takes {wrong[0] if wrong else 'arguments without names'}, which is no argument: write `{line}`"
+        )
+    return {each: values[each] for each in taken if each in legal}

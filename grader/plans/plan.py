@@ -1,0 +1,172 @@
+"""The plan: what host code asked for, for one shape, as a document.
+
+    buffers[].bytes         memory; the first ones are those of `contract.Arguments`
+    constants[]             bytes that host code knew, by the name of a blob
+    kernels[].{name,arch,binary,shared_bytes}     `binary` names a blob: PTX for the emulator, else machine code
+    steps[]                 in order: `constant`, `copy`, `fill`, `launch`, each with the submission's file and line
+    configurations[]        what autotune tried and chose
+
+A place is [buffer, offset in bytes]. A kernel's argument is a place, or [type, bits]. A blob is a file, named after its
+SHA-256. A submission's process writes plans, so everything in one is bounded here and nothing is believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+MAX_PLAN_BYTES = 64 << 20
+MAX_STEPS, MAX_BUFFERS, MAX_KERNELS, MAX_CONSTANTS, MAX_ARGUMENTS = 200_000, 20_000, 256, 4096, 128
+MAX_CONSTANT_BYTES = 16 << 20
+"""Of all constants of one plan: a table of sines for 32,768 positions and 64 columns takes half of it."""
+MAX_KERNEL_BYTES = 4 << 20
+TYPE_BYTES = {
+    "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "fp16": 2,
+    "bf16": 2, "fp32": 4, "fp64": 8,
+}  # fmt: skip
+
+Count = Annotated[int, Field(ge=0, lt=1 << 47)]
+Number = Annotated[int, Field(ge=0, lt=1 << 31)]
+Place = tuple[Annotated[int, Field(ge=-1, lt=MAX_BUFFERS)], Count]
+"""(buffer, offset); (-1, 0) is a null pointer."""
+Value = tuple[
+    Literal[
+        "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "fp16", "bf16", "fp32", "fp64"
+    ],
+    Annotated[int, Field(ge=0, lt=1 << 64)],
+]  # fmt: skip
+Argument = Place | Value
+BlobName = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_$.]+$", max_length=1000)]
+File = Annotated[str, StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f]*$", max_length=250)]
+Grid = tuple[Number, Annotated[int, Field(ge=0, lt=1 << 16)], Annotated[int, Field(ge=0, lt=1 << 16)]]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Buffer(_Model):
+    bytes: Count
+
+
+class Kernel(_Model):
+    name: Name
+    arch: Annotated[str, StringConstraints(pattern=r"^sm_\d{2,3}a?$")]
+    binary: BlobName
+    shared_bytes: Annotated[int, Field(ge=0, lt=1 << 20)]
+
+
+class _Step(_Model):
+    file: File = ""
+    line: Number = 0
+
+
+class Constant(_Step):
+    """Write a constant."""
+
+    do: Literal["constant"] = "constant"
+    to: Place
+    constant: Number
+
+
+class Fill(_Step):
+    """Write `pattern` (hexadecimal) `count` times."""
+
+    do: Literal["fill"] = "fill"
+    to: Place
+    pattern: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,8}$")]
+    count: Count
+
+
+class Copy(_Step):
+    do: Literal["copy"] = "copy"
+    to: Place
+    source: Place
+    bytes: Count
+
+
+class Launch(_Step):
+    do: Literal["launch"] = "launch"
+    kernel: Number
+    grid: Grid
+    block: tuple[Annotated[int, Field(ge=1, le=1024)], Literal[1], Literal[1]]
+    shared_bytes: Annotated[int, Field(ge=0, lt=1 << 20)]
+    cluster: Annotated[int, Field(ge=1, le=16)] = 1
+    cooperative: bool = False
+    stream: Literal[0] = 0
+    arguments: Annotated[tuple[Argument, ...], Field(max_length=MAX_ARGUMENTS)]
+
+
+Step = Annotated[Constant | Fill | Copy | Launch, Field(discriminator="do")]
+Words = Annotated[str, StringConstraints(max_length=200)]
+
+
+class Configuration(_Model):
+    """What autotune did for a kernel: the configuration that it chose, and how many it tried."""
+
+    kernel: Words
+    chosen: Words
+    tried: Annotated[tuple[Words, ...], Field(max_length=1000)]
+
+
+class Plan(_Model):
+    buffers: Annotated[tuple[Buffer, ...], Field(max_length=MAX_BUFFERS)]
+    constants: Annotated[tuple[BlobName, ...], Field(max_length=MAX_CONSTANTS)]
+    kernels: Annotated[tuple[Kernel, ...], Field(max_length=MAX_KERNELS)]
+    steps: Annotated[tuple[Step, ...], Field(max_length=MAX_STEPS)]
+    configurations: Annotated[tuple[Configuration, ...], Field(max_length=MAX_KERNELS)] = ()
+
+
+def blob_name(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def problem_of(plan: Plan, blobs: Mapping[str, int], buffers: tuple[int, ...]) -> str:
+    """The reason why a plan cannot be replayed, as a phrase; '' if it can. `blobs` has the size of each blob, `buffers`
+    that of each buffer that the file's tensors are in."""
+    if tuple(buffer.bytes for buffer in plan.buffers[: len(buffers)]) != buffers:
+        return "its first buffers are not those of the arguments"
+    missing = {name for name in (*plan.constants, *(kernel.binary for kernel in plan.kernels)) if name not in blobs}
+    if missing:
+        return f"{len(missing)} of its blobs are missing"
+    if (size := sum(blobs[name] for name in plan.constants)) > MAX_CONSTANT_BYTES:
+        return f"its constants take {size:,} bytes, and {MAX_CONSTANT_BYTES:,} are allowed"
+    if any(blobs[kernel.binary] > MAX_KERNEL_BYTES for kernel in plan.kernels):
+        return f"one of its kernels takes more than {MAX_KERNEL_BYTES:,} bytes"
+    return next((problem for step in plan.steps if (problem := _problem_of_step(plan, step, blobs))), "")
+
+
+def _problem_of_step(plan: Plan, step: Step, blobs: Mapping[str, int]) -> str:
+    if isinstance(step, Launch):
+        if step.kernel >= len(plan.kernels):
+            return f"line {step.line} launches a kernel that is not in it"
+        if any(isinstance(kind, str) and bits >> 8 * TYPE_BYTES[kind] for kind, bits in step.arguments):
+            return f"an argument in line {step.line} does not fit its type"
+    elif isinstance(step, Constant) and step.constant >= len(plan.constants):
+        return f"line {step.line} writes a constant that is not in it"
+    return next(
+        (
+            f"line {step.line} uses memory outside of its buffers"
+            for (buffer, offset), size in _touched(plan, step, blobs)
+            if buffer >= len(plan.buffers) or (offset + size > (plan.buffers[buffer].bytes if buffer >= 0 else 0))
+        ),
+        "",
+    )
+
+
+def _touched(plan: Plan, step: Step, blobs: Mapping[str, int]) -> Iterator[tuple[Place, int]]:
+    match step:
+        case Constant():
+            yield step.to, blobs[plan.constants[step.constant]]
+        case Fill():
+            yield step.to, len(step.pattern) // 2 * step.count
+        case Copy():
+            yield from ((step.to, step.bytes), (step.source, step.bytes))
+        case Launch():
+            for first, second in step.arguments:
+                if not isinstance(first, str):
+                    yield (first, second), 0

@@ -1,0 +1,188 @@
+"""Notes in a plan what host code does with device memory and kernels.
+
+Addresses are made up: buffer number i begins at (i + 1) · 2⁴⁰, so an address tells its buffer and its offset. With a
+`Replayer`, everything is also done at once: for `grader run`, and for the trial launches of autotune on a GPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from grader.plans.lines import program_line
+from grader.plans.plan import (
+    MAX_CONSTANT_BYTES,
+    Buffer,
+    Configuration,
+    Constant,
+    Copy,
+    Fill,
+    Kernel,
+    Launch,
+    Plan,
+    Step,
+    blob_name,
+)
+
+if TYPE_CHECKING:
+    from grader.plans.replayer import Replayer
+
+_APART = 1 << 40
+MOST_THREADS = 1024
+_SOME_REGISTERS = 32
+"""For kernels that no device has loaded. Programs such as Triton's second tutorial divide by this number."""
+Argument = tuple[str, int]
+"""An argument of a kernel: the name of its type, '' for a pointer, and its bits."""
+
+
+class NoValues(Exception):
+    """Host code asked for values of a tensor. The text says what to do instead."""
+
+
+class Loaded(NamedTuple):
+    """What Triton wants to know of a kernel that is loaded."""
+
+    handle: int
+    registers: int
+    spills: int
+    most_threads: int
+
+
+class Shape(NamedTuple):
+    """How a kernel is launched, apart from its grid: `threads` of a block and `cluster` blocks of a cluster."""
+
+    threads: int
+    shared_bytes: int
+    cluster: int = 1
+    cooperative: bool = False
+
+
+class Recorder:
+    """`architecture` is that of the kernels, such as sm_80. `gives_values` lets host code read memory, which needs a
+    `replayer`."""
+
+    def __init__(self, architecture: str, replayer: Replayer | None = None, *, gives_values: bool = False) -> None:
+        self.architecture, self.replayer, self.gives_values = architecture, replayer, gives_values
+        self.blobs: dict[str, bytes] = {}
+        self.configurations: list[Configuration] = []
+        self._buffers: list[int] = []
+        self._constants: list[str] = []
+        self._constant_bytes = 0
+        self._kernels: list[Kernel] = []
+        self._steps: list[Step] = []
+        self._trying = False
+
+    def plan(self) -> Plan:
+        return Plan(
+            buffers=tuple(Buffer(bytes=size) for size in self._buffers),
+            constants=tuple(self._constants),
+            kernels=tuple(self._kernels),
+            steps=tuple(self._steps),
+            configurations=tuple(self.configurations),
+        )
+
+    @contextlib.contextmanager
+    def trying(self) -> Iterator[None]:
+        """What is done meanwhile is no part of the plan: autotune measures it."""
+        before, self._trying = self._trying, True
+        try:
+            yield
+        finally:
+            self._trying = before
+
+    def _do(self, step: Step) -> None:
+        file, line = program_line()
+        step = step.model_copy(update={"file": file, "line": line})
+        if not (self._trying or self.gives_values):
+            self._steps.append(step)
+        if self.replayer is not None:
+            self.replayer.do(step)
+
+    @staticmethod
+    def place(address: int) -> tuple[int, int]:
+        """(buffer, offset) of an address; (-1, 0) of a null pointer."""
+        return (address // _APART - 1, address % _APART) if address else (-1, 0)
+
+    # ---- memory ---------------------------------------------------------------------------------------------------
+
+    def allocate(self, size_bytes: int) -> int:
+        self._buffers.append(size_bytes)
+        if self.replayer is not None:
+            self.replayer.allocate(len(self._buffers) - 1, size_bytes, program_line())
+        return len(self._buffers) * _APART
+
+    def free(self, address: int) -> None:
+        """The memory stays in the plan, whose launches may still use it."""
+        if self.replayer is not None and (self._trying or self.gives_values):
+            self.replayer.free(self.place(address)[0])
+
+    def upload(self, address: int, data: bytes) -> None:
+        """Write bytes that host code knows: a constant."""
+        self._constant_bytes += len(data)
+        if self._constant_bytes > MAX_CONSTANT_BYTES and not self.gives_values:
+            raise ValueError(
+                f"the constants of solve take more than {MAX_CONSTANT_BYTES >> 20} MiB: compute large tables in a "
+                "kernel"
+            )
+        self._constants.append(blob_name(data))
+        self.blobs[self._constants[-1]] = data
+        if self.replayer is not None:
+            self.replayer.constant = data
+        self._do(Constant(to=self.place(address), constant=len(self._constants) - 1))
+
+    def fill(self, address: int, pattern: bytes, count: int) -> None:
+        """Write `count` times the 1, 2, 4 or 8 bytes of `pattern`."""
+        self._do(Fill(to=self.place(address), pattern=pattern.hex(), count=count))
+
+    def copy(self, to: int, address: int, size_bytes: int) -> None:
+        self._do(Copy(to=self.place(to), source=self.place(address), bytes=size_bytes))
+
+    def download(self, address: int, size_bytes: int) -> bytes:
+        """Raises NoValues where a plan is recorded."""
+        if not self.gives_values or self.replayer is None:
+            raise NoValues("host code never sees values of a tensor: compute with them in a kernel")
+        return self.replayer.download(self.place(address), size_bytes)
+
+    # ---- kernels --------------------------------------------------------------------------------------------------
+
+    def load(self, name: str, binary: bytes, shared_bytes: int) -> Loaded:
+        """Load the kernel `name` from what Triton compiled."""
+        blob = blob_name(binary)
+        self.blobs[blob] = binary
+        self._kernels.append(Kernel(name=name, arch=self.architecture, binary=blob, shared_bytes=shared_bytes))
+        number = len(self._kernels) - 1
+        if self.replayer is None:
+            return Loaded(number, _SOME_REGISTERS, 0, MOST_THREADS)
+        return Loaded(number, *self.replayer.load(name, binary, shared_bytes, program_line()))
+
+    def launch(self, kernel: int, grid: tuple[int, int, int], shape: Shape, arguments: Sequence[Argument]) -> None:
+        one: Literal[1] = 1
+        values: list[Any] = [(kind, bits) if kind else self.place(bits) for kind, bits in arguments]
+        self._do(
+            Launch(
+                kernel=kernel,
+                grid=grid,
+                block=(shape.threads, one, one),
+                shared_bytes=shape.shared_bytes,
+                cluster=shape.cluster,
+                cooperative=shape.cooperative,
+                arguments=tuple(values),
+            )
+        )
+
+    def synchronize(self) -> None:
+        if self.replayer is not None:
+            self.replayer.synchronize()
+
+
+_used: list[Recorder] = []
+
+
+def use(recorder: Recorder) -> None:
+    """Let this process's submission use a recorder."""
+    _used[:] = [recorder]
+
+
+def current() -> Recorder:
+    return _used[0]

@@ -1,0 +1,119 @@
+"""A replayer that does one command after the other, for `grader run` and for the trial launches of autotune."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+
+from grader.plans.plan import Constant, Step
+from grader.plans.script import kernel_line, place_line, step_line
+
+
+class DeviceFailed(Exception):
+    """The replayer ended, after a message on stderr."""
+
+
+class Replayer:
+    """Starts `command`, which reads commands from one descriptor and answers on another. `binary_of` makes what it
+    loads from what Triton compiled: the path of a shared library from PTX, or the machine code as it is."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        binary_of: Callable[[bytes], bytes],
+        *,
+        measures_time: bool,
+    ) -> None:
+        self.measures_time = measures_time
+        self.constant = b""
+        """The bytes of the constant that the next step writes."""
+        self._binary_of = binary_of
+        self._events = 0
+        self._place = "", 0
+        self._properties: dict[str, int] | None = None
+        (theirs_in, commands), (answers, theirs_out) = os.pipe(), os.pipe()
+        self.process = subprocess.Popen(
+            [*command, "--serve", str(theirs_in), str(theirs_out)], env=environment, pass_fds=(theirs_in, theirs_out)
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._commands, self._answers = os.fdopen(commands, "wb"), os.fdopen(answers, "rb")
+
+    def close(self) -> int:
+        """End the replayer. Returns its exit code."""
+        with contextlib.suppress(BrokenPipeError):
+            self._commands.close()
+        return self.process.wait()
+
+    def _send(self, text: str, data: bytes = b"") -> None:
+        try:
+            self._commands.write(text.encode() + data)
+        except BrokenPipeError:
+            raise DeviceFailed from None
+
+    def _answer(self) -> str:
+        try:
+            self._commands.flush()
+        except BrokenPipeError:
+            raise DeviceFailed from None
+        line = self._answers.readline()
+        if not line:
+            raise DeviceFailed
+        return line.decode().rstrip("\n")
+
+    def _at(self, file: str, line: int) -> None:
+        if (file, line) != self._place:
+            self._place = file, line
+            self._send(place_line(file, line))
+
+    def do(self, step: Step) -> None:
+        self._at(step.file, step.line)
+        constant = self.constant if isinstance(step, Constant) else b""
+        self._send(step_line(step, f"- {len(constant)}"), constant)
+
+    def allocate(self, number: int, size_bytes: int, place: tuple[str, int]) -> None:
+        """Make buffer `number`, the next one."""
+        self._at(*place)
+        self._send(f"buffer {size_bytes}\n")
+
+    def free(self, number: int) -> None:
+        if self.process.poll() is None:
+            self._send(f"free {number}\n")
+
+    def download(self, place: tuple[int, int], size_bytes: int) -> bytes:
+        self._send(f"download {place[0]} {place[1]} {size_bytes}\n")
+        self._answer()
+        return self._answers.read(size_bytes)
+
+    def load(self, name: str, binary: bytes, shared_bytes: int, place: tuple[str, int]) -> tuple[int, int, int]:
+        """Load the next kernel. Returns its registers, spills and most threads of a block."""
+        made = self._binary_of(binary)
+        self._at(*place)
+        self._send(kernel_line(name, shared_bytes, f"- {len(made)}"), made)
+        self._send("attributes\n")
+        registers, spills, threads = map(int, self._answer().split())
+        return registers, spills, threads
+
+    def synchronize(self) -> None:
+        self._send("synchronize\n")
+        self._answer()
+
+    def event(self) -> int:
+        self._send("event\n")
+        self._events += 1
+        return self._events - 1
+
+    def elapsed_ms(self, begin: int, end: int) -> float:
+        self._send(f"elapsed {begin} {end}\n")
+        return float(self._answer())
+
+    def properties(self) -> dict[str, int]:
+        """The GPU's properties that Triton reads; empty on the emulator."""
+        if self._properties is None:
+            self._send("properties\n")
+            words = self._answer().split()
+            self._properties = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+        return self._properties

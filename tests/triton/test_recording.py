@@ -1,0 +1,63 @@
+"""What is recorded of host code: steps, kernels, constants; and what host code must not ask for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.course import ROOT
+
+ONE_KERNEL = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double(x, y, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < count), mask=at < count)
+
+
+"""
+RECORD = """
+import json, sys
+from pathlib import Path
+from grader.operators.row_softmax import OPERATOR
+from grader.plans.contract import arguments_of
+from grader.plans.host import record
+print(record(Path(sys.argv[1]), arguments_of(OPERATOR, (3, 40))).model_dump_json())
+"""
+
+
+def recorded(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Of a program, in a process of its own."""
+    file = folder / "softmax.py"
+    file.write_text(ONE_KERNEL + text)
+    return subprocess.run(
+        [sys.executable, "-c", RECORD, str(file)],
+        cwd=ROOT,
+        env={"TRITON_CACHE_DIR": str(folder / "cache"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_plan_has_the_launch_with_its_line_and_its_arguments(tmp_path: Path) -> None:
+    done = recorded("def solve(x, y, rows, columns):\n    double[(2,)](x, y, x.numel(), BLOCK=64)\n", tmp_path)
+    plan = json.loads(done.stdout)
+    assert [buffer["bytes"] for buffer in plan["buffers"]] == [480, 480]
+    (step,) = plan["steps"]
+    assert (step["do"], step["grid"], step["line"]) == ("launch", [2, 1, 1], ONE_KERNEL.count("\n") + 2)
+    assert step["arguments"][:3] == [[0, 0], [1, 0], ["int32", 120]]
+    assert [kernel["name"] for kernel in plan["kernels"]] == ["double"]
+
+
+@pytest.mark.parametrize("asked", ["x.numpy()", "x.to_numpy()[0]"])
+def test_values_of_a_tensor_are_refused(asked: str, tmp_path: Path) -> None:
+    done = recorded(f"def solve(x, y, rows, columns):\n    {asked}\n", tmp_path)
+    assert "NoValues" in done.stderr
