@@ -80,7 +80,9 @@ class Tensor:
         strides: Lengths = tuple(map(operator.index, stride))
         offset = self.offset if storage_offset is None else storage_offset
         span = offset + 1 + sum((length - 1) * step for length, step in zip(shape, strides, strict=True))
-        if min((0, offset, *strides)) < 0 or (math.prod(shape) and span * self.dtype.itemsize > self.memory.size_bytes):
+        if min((offset, *strides), default=0) < 0 or (
+            0 not in shape and span * self.dtype.itemsize > self.memory.size_bytes
+        ):
             raise ValueError(f"no view of shape {shape} and strides {strides} lies within the tensor's memory")
         return self._view(shape, strides, offset)
 
