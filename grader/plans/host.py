@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.plans import compiler, lines
+from grader.plans import compiler, driver, lines
 from grader.plans.contract import Arguments, def_lines
 from grader.plans.dtypes import DTYPES
 from grader.plans.handles import Memory, Tensor
@@ -35,8 +35,6 @@ def open_file(file: Path, run_name: str = "submission") -> dict[str, Any]:
 
 def record(file: Path, arguments: Arguments, target: str = "sm_80") -> Plan:
     """The plan of a submission's file for one shape, recorded in this process for the emulator."""
-    from grader.plans import driver
-
     driver.install(target)
     return record_shape(open_file(file), arguments, Recorder(target))
 
