@@ -8,6 +8,7 @@ variables:
     GRADER_EMULATOR_THREADS=n             worker threads (default: all cores)
     GRADER_EMULATOR_KERNEL_SECONDS=s      a kernel that runs longer ends with cudaErrorLaunchTimeout and a report
     GRADER_EMULATOR_LEAKS=1               report allocations that were never freed
+    GRADER_EMULATOR_CHECKS=memory,…       report the findings of these checks only
     GRADER_EMULATOR_SCHEDULE=reverse|random:SEED   another order of warps and blocks, to expose missing barriers
 
 At build time, GRADER_EMULATOR_ISA=avx512|avx2|sse|neon limits which of the processor's instructions the executable uses
@@ -40,8 +41,12 @@ if TYPE_CHECKING:
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
 """The checks that every build includes."""
 
+WATCHING = frozenset({"race", "init"})
+"""The checks for which a program is built to watch its accesses."""
+
 __all__ = [
     "DEFAULT_SANITIZERS",
+    "WATCHING",
     "CompileFailed",
     "EmulatedProgram",
     "Finding",

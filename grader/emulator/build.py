@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.base.process import Runner
-from grader.emulator import DEFAULT_SANITIZERS
 from grader.emulator.isa import RUNTIME, binutil, host_compiler, instruction_set
 from grader.emulator.native import compile_c, runtime_object, template_objects
 from grader.emulator.nvcc import (
@@ -77,7 +76,7 @@ def compile_program(
     run: Runner,
     flags: Sequence[str] = (),
     target: str = "sm_80",
-    sanitize: frozenset[str] = DEFAULT_SANITIZERS,
+    watch: bool = False,
     count: bool = False,
     content: str = "",
 ) -> EmulatedProgram:
@@ -87,8 +86,7 @@ def compile_program(
 
     `folder` is the project's folder, by default the first source's: relative -I options and file names in messages are
     relative to it. `flags` are nvcc's, as in a student's Makefile; the architecture is always `target`; with -x=cu C++
-    files are CUDA. Every command goes through `run`. `sanitize` can add "race" and "init" to memory and sync, which are
-    always on. With `count` the program's trace has counters (runtime/counters.h). `content` is a hash over the toolkit
+    files are CUDA. Every command goes through `run`. With `watch` it looks for races and uninitialised reads too. With `count` the program's trace has counters (runtime/counters.h). `content` is a hash over the toolkit
     and everything that nvcc reads in `folder`; if it is given, nvcc's output is cached. Raises `CompileFailed`,
     `Unsupported`, and `MachineFault` if a compiler is missing.
     """
@@ -136,7 +134,7 @@ def compile_program(
                     prefix=prefix,
                     lanes=instruction_set().lanes,
                     registers=registers,
-                    sanitize=sanitize,
+                    watch=watch,
                     count=count,
                 )
             findings += found

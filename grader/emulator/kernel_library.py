@@ -9,6 +9,7 @@ from pathlib import Path
 
 from grader.base.errors import GraderFault
 from grader.base.process import Runner
+from grader.emulator import WATCHING
 from grader.emulator.build import MAX_PTX_BYTES, CompileFailed, Unsupported, module_sources
 from grader.emulator.isa import host_compiler, instruction_set
 from grader.emulator.native import compile_c, template_objects
@@ -68,7 +69,7 @@ def compile_kernel(
         prefix=PREFIX,
         lanes=instruction_set().lanes,
         registers=lambda: registers,
-        sanitize=checks - {COUNT},
+        watch=bool(checks & WATCHING),
         count=COUNT in checks,
     )
     if findings:

@@ -296,10 +296,10 @@ def _looked(look: CloserLookRecord | None, tests: Sequence[TestRecord]) -> Itera
         yield f"{look.test} was run again {why}, but not to its end ({look.problem.rstrip('.')})."
     elif any(test.name == look.test and test.kernels for test in tests):
         wrong = any(test.verdict is Verdict.WRONG_ANSWER for test in tests)
-        so = ": the mistake is in what the program computes" if wrong else ""
+        so = ", so the mistake is probably in what the program computes" if wrong else ""
         yield (
-            f"{look.test} was run again with checks ({look.seconds:.1f} s), which found no race, bad access or "
-            f"unwritten memory{so}."
+            f"{look.test} was run again with checks ({look.seconds:.1f} s), which found no race, no access out "
+            f"of bounds and no read of memory that nothing has written{so}."
         )
 
 

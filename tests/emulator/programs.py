@@ -49,12 +49,12 @@ def nvcc() -> Path:
 def build(
     *sources: Path,
     flags: Sequence[str] = ("-O3", "-std=c++17"),
-    sanitize: frozenset[str] = frozenset({"memory", "sync"}),
+    watch: bool = False,
     count: bool = False,
     target: str = "sm_80",
 ) -> Path:
     """The executable of some .cu files."""
-    settings = repr((tuple(flags), sorted(sanitize), count, target))
+    settings = repr((tuple(flags), watch, count, target))
     content = _content(sources)
     digest = hashlib.sha256((runtime_identity() + settings + content).encode())
     output = kept_programs() / f"{sources[0].stem}-{digest.hexdigest()[:20]}"
@@ -65,7 +65,7 @@ def build(
             with _alone_for_the_runtime():
                 made = compile_program(
                     sources, work / "program", work=work, nvcc=nvcc(), run=_keeping_what_nvcc_makes(content),
-                    flags=flags, target=target, sanitize=sanitize, count=count,
+                    flags=flags, target=target, watch=watch, count=count,
                 ).path  # fmt: skip
             made.replace(output)
             shutil.rmtree(work)
@@ -101,7 +101,7 @@ def _alone_for_the_runtime() -> AbstractContextManager[None]:
 
 
 def _keeping_what_nvcc_makes(content: str) -> Runner:
-    """`run`, but host object and PTX of the same sources are compiled once: what a program is sanitized for, and for
+    """`run`, but host object and PTX of the same sources are compiled once: whether a program is watched, and for
     which processor's vectors it is translated, changes neither, and nvcc takes most of a build's time."""
 
     def run_or_recall(command: Sequence[str], folder: Path) -> Completed:

@@ -65,6 +65,6 @@ def seeded_bugs() -> list[SeededBug]:
 
 def run(source: Path, name: str, folder: Path, *, leaks: bool = False) -> Execution:
     """Run one program with all checks on; a kernel may take a second."""
-    program = build(source, sanitize=ALL_SANITIZERS, target=target_of(source))
+    program = build(source, watch=True, target=target_of(source))
     more = {"GRADER_EMULATOR_LEAKS": "1"} if leaks else {}
     return execute(program, name, folder=folder, timeout_s=60, GRADER_EMULATOR_KERNEL_SECONDS="1", **more)

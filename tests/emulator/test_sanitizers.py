@@ -63,7 +63,7 @@ def test_nothing_is_reported_for_a_correct_program_that_looks_wrong(source: Path
 
 @pytest.mark.parametrize("source", sorted(CONFORMANCE), ids=lambda path: path.stem)
 def test_nothing_is_reported_for_the_conformance_programs(source: Path, tmp_path: Path) -> None:
-    program = build(source, flags=CONFORMANCE_FLAGS, sanitize=ALL_SANITIZERS, target=target_of(source))
+    program = build(source, flags=CONFORMANCE_FLAGS, watch=True, target=target_of(source))
     done = execute(program, folder=tmp_path, timeout_s=200)
     assert done.exit_code == 0 and len(re.findall(r" ok$", done.output, re.M)) == len(names_in(source))
     assert [d["message"] for d in done.diagnostics() if d["tool"] != "api"] == []
@@ -74,7 +74,7 @@ def test_a_model_solution_is_as_exact_as_float32_with_nothing_reported_not_even_
     name: str, tmp_path: Path
 ) -> None:
     flags = ("-O3", f"-isystem={STUB_HEADERS}")
-    program = build(ROOT / "reference" / "hw4" / f"{name}.cu", flags=flags, sanitize=ALL_SANITIZERS)
+    program = build(ROOT / "reference" / "hw4" / f"{name}.cu", flags=flags, watch=True)
     values = np.random.default_rng(1).uniform(-3, 3, (2, 3, 128, 32)).astype("<f4")
     (tmp_path / "in").write_bytes(np.array([2, 128, 32], "<i4").tobytes() + values.tobytes())
     done = execute(program, "in", "out", folder=tmp_path, GRADER_EMULATOR_LEAKS="1")

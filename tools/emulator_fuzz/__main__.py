@@ -27,7 +27,7 @@ from pathlib import Path
 
 from grader.base.errors import GraderFault
 from grader.base.process import Completed, Runner
-from grader.emulator import DEFAULT_SANITIZERS, CompileFailed, Unsupported, compile_program
+from grader.emulator import CompileFailed, Unsupported, compile_program
 from grader.emulator.isa import VARIABLE
 from grader.programs.toolkit import find_toolkit
 from tools.emulator_fuzz.program import KINDS, write_program, write_programs
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="only write the programs, for another machine")
     parser.add_argument("--flags", default="-O3", help="nvcc's flags, separated by spaces")
-    parser.add_argument("--sanitize", default=",".join(sorted(DEFAULT_SANITIZERS)), help="checks, separated by commas")
+    parser.add_argument("--watch", action="store_true", help="look for races and uninitialised reads")
     parser.add_argument(
         "--schedules", default="lockstep", help="orders of warps, separated by commas: lockstep, reverse, random:SEED"
     )
@@ -90,7 +90,7 @@ def _check(source: Path, written: Path, options: argparse.Namespace, run: Runner
     try:
         made = compile_program(
             [source], folder / "program", work=folder / "work", written=written, nvcc=find_toolkit().nvcc, run=run, flags=("-std=c++17", *options.flags.split()),
-            sanitize=frozenset(options.sanitize.split(",")), count=options.count,
+            watch=options.watch, count=options.count,
         )  # fmt: skip
     except (Unsupported, CompileFailed, GraderFault, AssertionError) as error:  # the last: the translator gave up
         return [f"{type(error).__name__}: {str(error)[:2000]}", *getattr(error, "log", "").splitlines()[:10]]

@@ -86,15 +86,17 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
     return (void *)(addr + (u64)w->sites[site].delta);
 }
 
-static void watch(struct warp *w, u32 site, struct watched what, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value) {
+/* Records `bytes` of an access, which has elements of `element` bytes. */
+static void watch(struct warp *w, u32 site, struct watched what, u64 addr, u32 lane, u32 bytes, u32 element, const u8 *host, const u8 *value) {
     if (what.space == SPACE_SHARED || what.space == SPACE_GLOBAL) shadow_access(w, site, what.space == SPACE_SHARED ? what.whose : NULL, addr, lane, bytes, host, value);
+    else if (what.space == SPACE_LOCAL) shadow_local_access(w, site, addr, lane, bytes, element);
     else if (what.space == SPACE_PARAM) shadow_order(w, site);
 }
 
 void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
     struct watched where;
     void *p = resolve(w, site, space, &addr, lane, bytes, &where);
-    if (UNLIKELY(is_watched(w->block))) watch(w, site, where, addr, lane, bytes, p, NULL);
+    if (UNLIKELY(is_watched(w->block))) watch(w, site, where, addr, lane, bytes, bytes, p, NULL);
     return p;
 }
 
@@ -106,7 +108,7 @@ void *quiet_address(struct warp *w, u32 site, int space, u64 addr, u32 lane) {
 void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used) {
     struct watched where;
     void *p = resolve(w, site, space, &addr, lane, bytes, &where);
-    if (UNLIKELY(is_watched(w->block))) watch(w, site, where, addr, lane, used, p, NULL);
+    if (UNLIKELY(is_watched(w->block))) watch(w, site, where, addr, lane, used, used, p, NULL);
     return p;
 }
 
@@ -114,11 +116,11 @@ static int in_local(int space, u64 a) { return space == SPACE_LOCAL || (space ==
 
 /* The host address of a lane's access: after a quick test, or from resolve(), which reports faults. `value` is what a
  * store in a watched program is about to write. */
-static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, int watched, const u8 *value) {
+static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 element, int watched, const u8 *value) {
     struct watched where;
     if (UNLIKELY(watched)) {
         u8 *p = resolve(w, site, space, &addr, lane, bytes, &where);
-        watch(w, site, where, addr, lane, bytes, p, value);
+        watch(w, site, where, addr, lane, bytes, element, p, value);
         return p;
     }
     if (space == SPACE_SHARED) {
@@ -133,7 +135,7 @@ static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 s
 #define LOAD_LANES(T, ROW)                                                                                             \
     for (u32 l = 0; l < 32; l++)                                                                                       \
         if (m >> l & 1) {                                                                                              \
-            const u8 *p = lane_host(w, site, space, ADDRESS, l, whole, watched, NULL);                                 \
+            const u8 *p = lane_host(w, site, space, ADDRESS, l, whole, bytes, watched, NULL);                          \
             if (UNLIKELY(in_local(space, ADDRESS))) {                                                                  \
                 for (u32 c = 0; c < count; c++) {                                                                      \
                     u32 low = ((u32)ADDRESS & 3) + c * (u32)sizeof(T);                                                 \
@@ -149,7 +151,7 @@ static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 s
             T value[4];                                                                                                \
             if (UNLIKELY(watched))                                                                                     \
                 for (u32 c = 0; c < count; c++) value[c] = (T)((const ROW *)in)[32 * c + l];                           \
-            u8 *p = lane_host(w, site, space, ADDRESS, l, whole, watched, (const u8 *)value);                          \
+            u8 *p = lane_host(w, site, space, ADDRESS, l, whole, bytes, watched, (const u8 *)value);                   \
             if (UNLIKELY(in_local(space, ADDRESS))) {                                                                  \
                 for (u32 c = 0; c < count; c++) {                                                                      \
                     u32 low = ((u32)ADDRESS & 3) + c * (u32)sizeof(T);                                                 \

@@ -67,7 +67,7 @@ static int run_copy(struct work *work) {
     if (MUST_NOT_RUN) return 1;
     u64 start = now_ns();
     move_bytes(&c->m);
-    if (shadow_checks) watch_move(c);
+    if (is_watching) watch_move(c);
     trace_line("{\"kind\":\"memcpy\",\"direction\":\"%s\",\"bytes\":%llu,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d}", DIRECTIONS[c->direction],
                (unsigned long long)(c->m.width * c->m.rows * c->m.planes), (unsigned long long)start, (unsigned long long)now_ns(), c->number);
     free(c->staged);
@@ -204,7 +204,7 @@ static int run_set(struct work *work) {
         if (s->element == 1) memset(row, (int)s->value, s->width);
         else
             for (u64 i = 0; i < s->width; i++) memcpy(row + i * s->element, &s->value, s->element);
-        if (shadow_checks) watch_lock(), written_by_host(s->to + r * s->pitch, s->width * s->element), watch_unlock();
+        if (is_watching) watch_lock(), written_by_host(s->to + r * s->pitch, s->width * s->element), watch_unlock();
     }
     trace_line("{\"kind\":\"memset\",\"bytes\":%llu,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d}", (unsigned long long)(s->width * s->rows * s->element),
                (unsigned long long)start, (unsigned long long)now_ns(), s->number);

@@ -5,7 +5,7 @@
 void barrier_orders(struct block *b) {
     if (!is_watched(b)) return;
     shadow_end_epoch(b);
-    if (b->launch->module->info->sanitize & SANITIZE_RACE) order_barrier(b);
+    order_barrier(b);
 }
 
 static void barrier_release(struct block *b, u32 id) {

@@ -62,7 +62,7 @@ void start_block(struct worker *k, struct block *b, struct launch *l, u64 index)
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->shared, 0, l->shared_bytes);
     memset(b->shared + k->capacity_shared + RESERVED_GAP, 0, RESERVED_BYTES); /* mapped by take_block */
-    if (l->module->info->sanitize) shadow_start(b);
+    if (l->module->info->watched) shadow_start(b);
     b->cluster = NULL, b->visit.w = NULL, b->waited = 0;
     copies_start(b), mbarrier_start(b), bulk_start(b), wgmma_start(b);
     /* Threads usually have the same indices as in the previous block. Computing the indices again for every block took a

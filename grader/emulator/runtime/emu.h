@@ -19,7 +19,7 @@
  *   guard.c       host memory that the program must not touch
  * Watching and counting
  *   order.c       the order of a launch's accesses by barriers, fences and atomics
- *   shadow.c      races and uninitialised reads in shared and global memory
+ *   shadow.c      races and uninitialised reads
  *   proxies.c     accesses to shared memory by asynchronous operations
  *   counters.c    the counters of a program built to count
  * Execution
@@ -260,6 +260,7 @@ struct block {
     void *pool_next;
     struct cell *shadow; /* shadow.c */
     u32 shadow_words, early_count;
+    u32 *local_written; /* shadow.c; NULL until a function has local memory */
     struct early_read early[EARLY_READS]; /* of this epoch: reads of shared memory that no thread had written yet */
     u32 stamp, epoch, segment, fenced_segments, acquired, acquiring, cluster_synced; /* order.c */
     u32 waited; /* the stamp of the last griddepcontrol.wait; dependents.c */
@@ -289,8 +290,8 @@ void cluster_check_end(struct block *b);
 /* The block that an address of shared memory in a cluster names; NULL if there is none, or it has ended. */
 struct block *cluster_block(struct block *b, u64 address);
 
-/* Whether the block's program was built with sanitizers. */
-INLINE int is_watched(const struct block *b) { return b->launch->module->info->sanitize != 0; }
+/* Whether the block's program was built for --sanitize race,init. */
+INLINE int is_watched(const struct block *b) { return b->launch->module->info->watched != 0; }
 
 /* Makes room for one more element of an array. */
 #define MAKE_ROOM(array, count, capacity)                                                                              \
@@ -324,7 +325,7 @@ struct worker {
 
 const struct kernel_info *kernel_info_of(const void *host); /* NULL if the pointer is not a kernel's */
 extern int computed_floats; /* whether a kernel ran that may compute with floating-point numbers */
-extern u32 shadow_checks; /* SANITIZE_…, of all modules */
+extern u32 is_watching; /* a module is watched */
 void shadow_start(struct block *b);
 void counters_start(struct worker *k, struct launch *l); /* before a worker's blocks of a launch */
 void counters_stop(struct worker *k, struct launch *l);  /* after them */
@@ -336,6 +337,9 @@ int shadow_order(struct warp *w, u32 site);
 /* `whose`: the block whose shared memory is accessed; NULL for global memory. `host` is the host address of the bytes, `value`
  * what a store is about to write there. */
 void shadow_access(struct warp *w, u32 site, struct block *whose, u64 addr, u32 lane, u32 bytes, const u8 *host, const u8 *value);
+/* A function's local memory begins to exist for lanes m; one lane accesses elements of local memory. */
+void shadow_local_start(struct warp *w, u32 m, u32 offset, u32 bytes);
+void shadow_local_access(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes, u32 element);
 /* The bytes of a copy, which shadow_access recorded at its issue, have arrived in the shared memory of `target`. `swizzle` is
  * the number of 16-byte chunks of the tensor map's swizzle, or 0 without a map. `on_time` is 0 if they arrived after the phase
  * that should have waited for them, which has been reported. */

@@ -50,7 +50,7 @@ void **emu_register(struct module_info *info, int per_thread) {
     default_stream_per_thread |= per_thread;
     struct module *m = calloc(1, sizeof *m);
     m->info = info;
-    shadow_checks |= info->sanitize;
+    is_watching |= info->watched;
     start_module(m);
     return (void **)m;
 }

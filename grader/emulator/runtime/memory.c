@@ -62,7 +62,7 @@ static i64 position(u64 address) {
 
 /* Under --sanitize init, a bit for each byte of device memory (written.c). */
 static void watch_start(struct allocation *a) {
-    if (!(shadow_checks & SANITIZE_INIT) || !(a->kind == MEMORY_DEVICE || a->kind == MEMORY_HEAP)) return;
+    if (!is_watching || !(a->kind == MEMORY_DEVICE || a->kind == MEMORY_HEAP)) return;
     void *p = mmap(NULL, a->size / 8 + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p != MAP_FAILED) a->written = p;
 }

@@ -51,9 +51,8 @@ struct module_info {
     const struct site_info *sites; /* site_info.file is an index into files */
     u32 site_count;
     const char *const *files;
-    u32 sanitize; /* SANITIZE_… */
+    u32 watched; /* built for --sanitize race,init: accesses go through shadow.c */
     const struct counting *counting; /* counters.h; NULL where nothing is counted */
 };
-enum { SANITIZE_RACE = 1, SANITIZE_INIT = 2 };
 
 #endif

@@ -1,7 +1,7 @@
 /* Accesses to shared memory by asynchronous operations: copies and products of warpgroups (--sanitize race,init).
  *
  * A copy to shared memory is a write at its issue and again when it arrives. Between the two every access to its bytes is
- * reported, even one by the same thread: as a race, or without --sanitize race as an uninitialised read.
+ * reported as a race, even one by the same thread.
  *
  * A product, or a copy from shared memory, reads from its issue until its group has been waited for; a write in between is
  * reported. A bit for each chunk of 16 bytes says what an operation reads; `is_read` of a cell says that one may read it.
@@ -58,7 +58,7 @@ static void thread_name(const struct warp *w, u32 thread, char *text, size_t siz
 void report_under_way(const struct access *x, const struct cell *c, u64 addr) {
     const struct module_info *info = x->w->block->launch->module->info;
     const struct site_info *copy = &x->sites[c->write.at >> 10];
-    const int race = info->sanitize & SANITIZE_RACE, overwrites = x->writes && !x->atomic, bulk = copy->order & SITE_ASYNC;
+    const int overwrites = x->writes && !x->atomic, bulk = copy->order & SITE_ASYNC;
     const u32 thread = c->write.at & 1023;
     if (!first_time(info, x->sites[x->site].line << 4 | 15, copy->line)) return;
     char who[80] = "this thread", place[256], facts[1800], wait[200] = "";
@@ -67,7 +67,7 @@ void report_under_way(const struct access *x, const struct cell *c, u64 addr) {
         snprintf(wait, sizeof wait, ": the wait at line %u passed at once, because the phase with that parity was already complete", x->sites[x->w->early_wait - 1].line);
     place_of(x, addr, place, sizeof place);
     race_facts(x, addr, copy, "copy", facts, sizeof facts);
-    diagnose_with(race ? facts : "", x->w, x->site, x->thread, race && !overwrites ? "error" : "warning", race ? "race" : "init",
+    diagnose_with(facts, x->w, x->site, x->thread, overwrites ? "warning" : "error", "race",
                   wait[0] ? "Wait with the parity of the copy's phase: 0 for a barrier object's first phase, then 1, 0, … in turn."
                   : bulk  ? "Wait at the copy's barrier object before this access."
                           : "An asynchronous copy to this memory has not been waited for: call __pipeline_wait_prior(0) (cp.async.wait_group 0), then __syncthreads(), before this access.",

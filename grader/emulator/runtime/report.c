@@ -106,8 +106,15 @@ static int is_what_it_did(const char *message) {
     return strncmp(message, "wrote ", 6) == 0 || strncmp(message, "read ", 5) == 0 || strncmp(message, "updated ", 8) == 0;
 }
 
+/* GRADER_EMULATOR_CHECKS names the checks whose findings are wanted. */
+static int is_wanted(const char *tool) {
+    const char *checks = getenv("GRADER_EMULATOR_CHECKS");
+    return !checks || strstr(checks, tool) || strcmp(tool, "api") == 0;
+}
+
 void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...) {
     char text[1024], place[512] = "", kernel[600] = "", a[2100], b[2100], c[1100], d[1100];
+    if (!is_wanted(tool)) return;
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);

@@ -101,7 +101,7 @@ void rt_nanosleep(struct warp *w, u32 ns) {
 }
 
 void rt_fence(struct warp *w) {
-    if (w->block->launch->module->info->sanitize & SANITIZE_RACE) order_fence(w->block);
+    if (is_watched(w->block)) order_fence(w->block);
 }
 
 u32 rt_multiprocessors(void) { return gpu->multiprocessors; }
@@ -212,11 +212,11 @@ void prepare_worker(struct worker *k, struct launch *l) {
         k->site_capacity = info->site_count + 64;
         k->sites = malloc(k->site_capacity * sizeof *k->sites);
         free(k->site_allocations);
-        k->site_allocations = shadow_checks ? malloc(k->site_capacity * sizeof *k->site_allocations) : NULL;
+        k->site_allocations = is_watching ? malloc(k->site_capacity * sizeof *k->site_allocations) : NULL;
     }
     memset(k->sites, 0, (info->site_count + 1) * sizeof *k->sites);
     counters_start(k, l);
-    if (shadow_checks) memset(k->site_allocations, 0, (info->site_count + 1) * sizeof *k->site_allocations);
+    if (is_watching) memset(k->site_allocations, 0, (info->site_count + 1) * sizeof *k->site_allocations);
     u32 local = l->kernel->local_bytes ? ((l->kernel->local_bytes + 1023) & ~1023u) + 16384 : 64;
     if (k->capacity_warps < l->warps || k->capacity_shared < l->shared_bytes || k->capacity_local < local) {
         release_block_memory(k);

@@ -1,4 +1,4 @@
-/* Races and uninitialised reads in shared and global memory (--sanitize race,init).
+/* Races and uninitialised reads (--sanitize race,init).
  *
  * Programs built with these sanitizers send every access to shared and global memory through access.c, which calls here.
  * Each 4-byte word has a cell that remembers its last write, its last atomic update and its last reads by two warps,
@@ -34,13 +34,13 @@ void shadow_start(struct block *b) {
     memset(b->shadow, 0, words * sizeof *b->shadow);
     b->early_count = 0, b->epoch_alive = b->launch->threads;
     proxies_start(b);
-    if (b->launch->module->info->sanitize & SANITIZE_RACE) order_start_block(b);
+    order_start_block(b);
 }
 
 void shadow_end(struct block *b) {
     proxies_end(b);
-    free(b->shadow);
-    b->shadow = NULL, b->shadow_words = 0;
+    free(b->shadow), free(b->local_written);
+    b->shadow = NULL, b->local_written = NULL, b->shadow_words = 0;
 }
 
 static struct cell *global_cell(struct allocation *a, u64 addr) {
@@ -141,6 +141,7 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     diagnose_with(other_block == OTHER_LAUNCH || (s->order | x->sites[x->site].order) & SITE_ASYNC ? "" : facts, x->w, x->site, x->thread, severity, "race", advice, "%s of %s races with the %s by %s at line %u: %s", x->does, place, word_for(s), who, s->line, between);
 }
 
+/* Reports a race with an earlier write or atomic. */
 static void against_write(const struct access *x, const struct record *r, u32 bytes, u32 step, u64 addr) {
     if (!r->stamp || !(bytes & x->bytes)) return;
     u32 other = r->at & 1023;
@@ -153,7 +154,8 @@ static void against_write(const struct access *x, const struct record *r, u32 by
     report_race(x, addr, r->at, 1, block, order, same_warp);
 }
 
-static void against_reads(const struct access *x, const struct cell *c, u64 addr) {
+/* Reports a race with earlier reads. */
+static void against_reads(const struct access *x, struct cell *c, u64 addr) {
     if (!c->read.stamp || !(c->read_bytes & x->bytes)) return;
     u32 other = c->read.at & 1023;
     u64 block = 0;
@@ -164,16 +166,20 @@ static void against_reads(const struct access *x, const struct cell *c, u64 addr
     enum order far_order = c->far_read.stamp ? order_of(x->w, c->far_read.stamp, &far_block) : ORDER_BEFORE;
     if (order == ORDER_NONE_IN_GRID || c->readers & READERS_OTHER_BLOCK) {
         int own = order != ORDER_NONE_IN_GRID, known = !own || far_order == ORDER_NONE_IN_GRID;
+        c->raced = 1;
         report_race(x, addr, own && known ? c->far_read.at : c->read.at, known, own ? far_block : block, ORDER_NONE_IN_GRID, 0);
         return;
     }
     if (other / 32 != x->w->index || c->readers & READERS_OTHER_WARP) {
+        c->raced = 1;
         int own = other / 32 == x->w->index, known = !own || (far_order == ORDER_NONE_IN_BLOCK && far / 32 != x->w->index);
         report_race(x, addr, own && known ? c->far_read.at : c->read.at, known, block, ORDER_NONE_IN_BLOCK, 0);
         return;
     }
     if (c->read.stamp != x->stamp || c->read_step != x->step) return;
-    if (other != x->thread || c->readers & READERS_OTHER_LANE) report_race(x, addr, c->read.at, other != x->thread, block, ORDER_NONE_IN_BLOCK, 1);
+    if (other == x->thread && !(c->readers & READERS_OTHER_LANE)) return;
+    c->raced = 1;
+    report_race(x, addr, c->read.at, other != x->thread, block, ORDER_NONE_IN_BLOCK, 1);
 }
 
 void remember_read(const struct access *x, struct cell *c) {
@@ -207,8 +213,13 @@ void remember_write(const struct access *x, struct cell *c) {
 
 /* ---- uninitialised reads ------------------------------------------------------------------------------------------------ */
 
+/* Whether no uninitialised read of this line has been reported yet: an unrolled loop has many sites. */
+static int first_of_line(const struct module_info *info, u32 site) {
+    return first_time(info, info->sites[site].line | (u32)(u64)info->sites[site].file << 20, ~0u);
+}
+
 static void report_uninitialised(const struct access *x, u64 addr) {
-    if (!first_time(x->w->block->launch->module->info, x->site, ~0u)) return;
+    if (!first_of_line(x->w->block->launch->module->info, x->site)) return;
     char place[256];
     place_of(x, addr, place, sizeof place);
     diagnose(x->w, x->site, x->thread, "warning", "init", "Write the memory before it is read: cudaMemset, cudaMemcpy, or a kernel that stores every element.",
@@ -224,7 +235,7 @@ static void report_unwritten(const struct access *x, u64 addr) {
     const struct block *b = x->w->block;
     const struct launch *l = b->launch;
     const struct module_info *info = l->module->info;
-    if (!first_time(info, x->site, ~0u)) return;
+    if (!first_of_line(info, x->site)) return;
     u32 start, bytes = shared_extent(l->kernel, (u32)addr, x->w->shared_size, &start), at = (u32)addr / 4, written = 0, before = ~0u, after = ~0u;
     for (u32 i = start / 4; i < (start + bytes) / 4; i++) {
         if (!b->shadow[i].initialised) continue;
@@ -251,12 +262,14 @@ static void report_unwritten(const struct access *x, u64 addr) {
     diagnose(x->w, x->site, x->thread, "warning", "init", advice, "read %s, which no thread of the block has written%s", place, why);
 }
 
-/* A warp may read memory that another warp writes later in the same epoch: that is a race, and reported as one. So an
+/* A thread may read memory that another writes later in the same epoch: that is a race, and reported as one. So an
  * uninitialised read of shared memory is reported only at the end of the epoch. */
 static void remember_early_read(const struct access *x, u64 addr) {
     struct block *b = x->w->block;
     for (u32 i = 0; i < b->early_count; i++)
         if (b->early[i].site == x->site && b->early[i].addr / 4 == addr / 4) return;
+    for (u32 i = 0; i < b->early_count && b->early_count == EARLY_READS; i++)
+        if (b->shadow[b->early[i].addr / 4].raced) b->early[i] = b->early[--b->early_count];
     if (b->early_count < EARLY_READS) b->early[b->early_count++] = (struct early_read){x->w->index, x->site, x->thread, (u32)addr};
 }
 
@@ -264,11 +277,37 @@ void shadow_end_epoch(struct block *b) {
     const struct module_info *info = b->launch->module->info;
     for (u32 i = 0; i < b->early_count; i++) {
         const struct early_read *e = &b->early[i];
-        if (b->shadow[e->addr / 4].write.stamp) continue; /* written later in the epoch; known only under --sanitize race */
+        if (b->shadow[e->addr / 4].raced) continue;
         struct access x = {.w = &b->warps[e->warp], .site = e->site, .thread = e->thread, .does = word_for(&info->sites[e->site])};
         report_unwritten(&x, e->addr);
     }
     b->early_count = 0, b->epoch_alive = b->threads_alive;
+}
+
+/* Local memory has a word for each byte of a warp's lanes: the lanes that have written it since its function began. Only a
+ * read of which no byte is written counts, because padding is copied together with the members of a structure. */
+static u32 *local_written(const struct warp *w) { return w->block->local_written + (u64)w->index * w->local_size; }
+
+void shadow_local_start(struct warp *w, u32 m, u32 offset, u32 bytes) {
+    struct block *b = w->block;
+    if (!b->local_written) b->local_written = calloc((u64)b->worker->capacity_warps * w->local_size, sizeof(u32));
+    for (u32 i = offset; i < offset + bytes; i++) local_written(w)[i] &= ~m;
+}
+
+void shadow_local_access(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes, u32 element) {
+    const struct module_info *info = w->block->launch->module->info;
+    if (!w->block->local_written || addr + bytes > w->local_top) return;
+    u32 *const written = local_written(w) + addr;
+    for (u32 i = 0; i < bytes; i += element) {
+        u32 any = 0;
+        for (u32 k = i; k < i + element; k++) {
+            any |= written[k];
+            if (info->sites[site].kind != SITE_LOAD) written[k] |= 1u << lane;
+        }
+        if (info->sites[site].kind == SITE_LOAD && !(any >> lane & 1) && first_of_line(info, site))
+            diagnose(w, site, w->index * 32 + lane, "warning", "init", "Give every element a value first, for example float sum[8] = {};",
+                     "read %u bytes of a local array or variable, which this thread has not written", element);
+    }
 }
 
 /* ---- an access ------------------------------------------------------------------------------------------------------------ */
@@ -284,7 +323,7 @@ int shadow_order(struct warp *w, u32 site) {
     struct block *b = w->block;
     const struct module_info *info = b->launch->module->info;
     const struct site_info *s = &info->sites[site];
-    if (!(info->sanitize & SANITIZE_RACE && b->stamp)) return 0;
+    if (!b->stamp) return 0;
     order_access(b);
     if (s->order & SITE_RELEASES) order_fence(b);
     if (s->kind == SITE_ATOMIC || s->order & SITE_STRONG) {
@@ -307,7 +346,7 @@ void shadow_access(struct warp *w, u32 site, struct block *whose, u64 addr, u32 
     x.same_value = value && memcmp(host, value, bytes) == 0;
     int races = shadow_order(w, site);
     x.stamp = b->stamp;
-    if (info->sanitize & SANITIZE_INIT && !whose) {
+    if (!whose) {
         u64 offset = addr - x.allocation->start;
         if (x.reads && !written_all(x.allocation, offset, bytes)) report_uninitialised(&x, addr);
         if (x.writes) written_mark(x.allocation, offset, bytes);
@@ -324,7 +363,7 @@ void shadow_access(struct warp *w, u32 site, struct block *whose, u64 addr, u32 
         if (whose && races && x.writes && c->is_read) check_readers(&x, c, at);
         if (whose && s->kind == SITE_COPY) c->under_way = 1;
         else if (whose) {
-            if (info->sanitize & SANITIZE_INIT && x.reads && whose == b && x.bytes & ~c->initialised) remember_early_read(&x, at);
+            if (x.reads && whose == b && x.bytes & ~c->initialised) remember_early_read(&x, at);
             if (x.writes) c->initialised |= x.bytes, c->swizzle = 0;
         }
         if (!races) {

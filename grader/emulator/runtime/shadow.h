@@ -19,6 +19,7 @@ struct cell {
     u16 unfenced : 1;    /* shared memory: `write` is an ordinary store that no proxy fence has covered */
     u16 is_read : 1;     /* shared memory: an asynchronous operation may still read it (proxies.c) */
     u16 swizzle : 4;     /* shared memory: chunks of the swizzle with which a tensor copy wrote it; 0: something else did */
+    u16 raced : 1;       /* a read of it and a later write have been reported as a race */
 };
 _Static_assert(sizeof(struct cell) == 40, "a cell takes ten times its word");
 enum { READERS_OTHER_LANE = 1, READERS_OTHER_WARP = 2, READERS_OTHER_BLOCK = 4 };

@@ -159,7 +159,7 @@ void rt_surface(struct warp *w, u32 site, u32 m, int geometry, int bounds, int s
             if (stores) memcpy(p + c * bytes, v, bytes);
             else memcpy(v, p + c * bytes, bytes);
         }
-        if (p && stores && shadow_checks) written_by_host((void *)(t->memory + (u64)(p - t->host)), whole);
+        if (p && stores && is_watching) written_by_host((void *)(t->memory + (u64)(p - t->host)), whole);
     }
 }
 

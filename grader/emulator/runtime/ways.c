@@ -275,6 +275,7 @@ static void run_fast(struct warp *w, u8 *F, struct trip *t, const struct form *f
 u32 rt_run(struct warp *w, u32 m, u32 **prm, const struct function *f) {
     u8 *F = __builtin_alloca_with_align(f->frame_bytes, 64 * 8);
     const u32 local_base = f->local_bytes ? take_local(w, m, f->local_bytes) : w->local_top;
+    if (f->local_bytes && UNLIKELY(is_watched(w->block))) shadow_local_start(w, m, local_base, f->local_bytes);
     *(u32 *)F = local_base, *(u32 ***)(F + 8) = prm;
     struct trip t = {.function = f, .prm = prm, .m = m};
     if (f->general) run_fast(w, F, &t, w->linear ? f->linear : f->general);

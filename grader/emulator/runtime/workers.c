@@ -85,7 +85,7 @@ static u64 fresh_workspace(struct worker *k) {
 static pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER; /* held by the launch that makes progress; the others spin */
 
 static void begin_launch(struct launch *l) {
-    int watched = l->module->info->sanitize != 0;
+    int watched = l->module->info->watched != 0;
     pthread_mutex_lock(&pool_lock);
     l->is_alone = launches_under_way == NULL;
     l->next_under_way = launches_under_way;

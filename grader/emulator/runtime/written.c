@@ -34,7 +34,7 @@ int written_all(const struct allocation *a, u64 offset, u64 bytes) {
 }
 
 static struct allocation *watched(const void *p) {
-    struct allocation *a = shadow_checks & SANITIZE_INIT ? memory_find((u64)p) : NULL;
+    struct allocation *a = is_watching ? memory_find((u64)p) : NULL;
     return a && a->written ? a : NULL;
 }
 

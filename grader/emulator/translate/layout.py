@@ -36,7 +36,7 @@ class Layout:
     warp_lanes: int  # W of runtime/vectors.h
     architecture: int  # 80 for sm_80
     counting: Hooks | None = None
-    watched: bool = False  # for race and init: every access to shared and global memory goes through the runtime
+    watched: bool = False  # for race and init: every access to memory goes through the runtime
     wrap_checks: set[int] = field(default_factory=set)  # instructions whose block begins with FormWriter._check_wrap
     callee_facts: Callees = field(default_factory=Callees)
     waiting: frozenset[int] = frozenset()  # headers of loops in which lanes may wait for others of their warp

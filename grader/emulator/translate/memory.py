@@ -63,7 +63,8 @@ def load(w: Writer, instr: Instr) -> None:
     quick = not (w.slow or w.layout.watched or whole)  # divided warps are rare: keep their code small
     many = kind is not Kind.UNIFORM if count == 4 else kind is Kind.VECTOR and space != "shared"
     words = quick and bits == 32 and many and space != "local"
-    if words or not (quick or space == "local") or (space == "local" and kind is not Kind.UNIFORM):
+    in_rows = space == "local" and kind is Kind.UNIFORM and not w.layout.watched
+    if words or not (in_rows if space == "local" else quick):
         cold_load(access, raw, whole=whole, words=words)
     else:
         local_row(access) if space == "local" else pointer(access)
@@ -142,7 +143,9 @@ def store(w: Writer, instr: Instr) -> None:
         return
     whole = access.is_whole(instr)
     watched = w.slow or w.layout.watched or whole
-    quick = access.kind is Kind.UNIFORM if space == "local" else not watched
+    quick = not watched
+    if space == "local":
+        quick = access.kind is Kind.UNIFORM and not w.layout.watched
     if not quick:
         cold_store(access, items, whole=whole)
         return

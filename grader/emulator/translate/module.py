@@ -69,13 +69,13 @@ def translate_module(
     prefix: str,
     lanes: int,
     registers: Callable[[], dict[str, int]],
-    sanitize: frozenset[str] = frozenset(),
+    watch: bool = False,
     count: bool = False,
 ) -> tuple[Translation, list[Finding]]:
     """Translate all functions of `module`. `prefix` keeps the C names of several modules apart; `lanes` is W of
     vectors.h; `registers` returns each kernel's registers per thread and is called last, because ptxas takes a while.
-    With `count` the program has the counters of counters.h. If there are findings, the translation must not be used."""
-    return _ModuleWriter(module, prefix, lanes, registers, sanitize, Counting() if count else None).run()
+    `watch` is for --sanitize race,init. With `count` the program has the counters of counters.h. If there are findings, the translation must not be used."""
+    return _ModuleWriter(module, prefix, lanes, registers, watch, Counting() if count else None).run()
 
 
 class _ModuleWriter:
@@ -85,11 +85,11 @@ class _ModuleWriter:
         prefix: str,
         lanes: int,
         registers: Callable[[], dict[str, int]],
-        sanitize: frozenset[str],
+        watched: bool,
         counting: Counting | None,
     ) -> None:
         self.module, self.prefix, self.lanes, self.registers = module, prefix, lanes, registers
-        self.sanitize = sanitize & {"race", "init"}
+        self.watched = watched
         self.counting = counting
         self.facts = Facts(module, prefix)
         self.sites = Sites()
@@ -111,8 +111,7 @@ class _ModuleWriter:
                 self._find(refused)
         header = f'#include "{"counters" if self.counting else "warp"}.h"\n'
         tables = Tables(self.facts, self.sites, self.templates.every, self.findings)
-        sanitize = int("race" in self.sanitize) + 2 * int("init" in self.sanitize)
-        text = tables.text(self.registers(), sanitize, self.counting)
+        text = tables.text(self.registers(), self.watched, self.counting)
         translation = Translation(header, self._common(), text, tuple(parts), tuple(self.templates.every))
         return translation, self._sorted_findings()
 
@@ -145,7 +144,7 @@ class _ModuleWriter:
             function, symbol, shared, local, local_bytes, params, defined, facts.addresses, self.sites.add, self.lanes,
             self.module.architecture, sums=products,
         )  # fmt: skip
-        layout.watched = bool(self.sanitize)
+        layout.watched = self.watched
         layout.callee_facts = self._callee_facts
         layout.counting = FunctionCounting(self.counting, function, shared) if self.counting else None
         return write_forms(layout, self.templates, f"{self.prefix}_templates", budget=budget)

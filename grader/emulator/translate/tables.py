@@ -47,7 +47,7 @@ class Tables:
         self._files = [path for _, path in files]
         self._index = {number: i for i, (number, _) in enumerate(files)}
 
-    def text(self, registers: Mapping[str, int], sanitize: int, counting: Counting | None) -> str:
+    def text(self, registers: Mapping[str, int], watched: bool, counting: Counting | None) -> str:
         kernels = [f for f in self.facts.module.functions.values() if f.entry and f.defined]
         addressed = [n for n in sorted(self.facts.addressed) if self.facts.module.functions[n].defined]
         variables = self.facts.globals
@@ -67,7 +67,7 @@ class Tables:
         lines.append(
             f"struct module_info {self.facts.prefix}_module = {{kernel_table, {len(kernels)}, variable_table, {len(variables)}, "
             f"function_table, {len(addressed)}, site_table, {len(self.sites.rows)}, files, "
-            f"{sanitize}, {'&counting_tables' if counting else '0'}}};"
+            f"{watched:d}, {'&counting_tables' if counting else '0'}}};"
         )
         return "\n".join(lines) + "\n"
 

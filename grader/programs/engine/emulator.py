@@ -11,7 +11,7 @@ from grader import emulator
 from grader.base.errors import GraderFault
 from grader.base.process import Runner
 from grader.base.verdict import Fault
-from grader.emulator import DEFAULT_SANITIZERS
+from grader.emulator import DEFAULT_SANITIZERS, WATCHING
 from grader.programs import trace
 from grader.programs.engine import python_program
 from grader.programs.engine.interface import Compiled, Launch
@@ -29,7 +29,7 @@ class EmulatorEngine:
     name: str = "emulator"
     measures_time: bool = False
     sanitize: frozenset[str] = DEFAULT_SANITIZERS
-    """Checks made while a program runs: memory, race, init, sync."""
+    """The checks whose findings are reported: memory, race, init, sync."""
     leaks: bool = False
     """Whether the trace reports memory that was never freed."""
 
@@ -68,7 +68,7 @@ class EmulatorEngine:
                     run=run,
                     flags=(*flags, *header_flags(self.toolkit)),
                     target=self.target,
-                    sanitize=self.sanitize,
+                    watch=bool(self._watches),
                     count=self.count,
                     content=self._content(folder),
                 )
@@ -93,7 +93,12 @@ class EmulatorEngine:
 
     @property
     def _checks(self) -> frozenset[str]:
-        return self.sanitize | ({"count"} if self.count else set())
+        """What the build depends on: a program is built for race and init together, so that each finds the same alone."""
+        return (DEFAULT_SANITIZERS | self._watches) | ({"count"} if self.count else set())
+
+    @property
+    def _watches(self) -> frozenset[str]:
+        return WATCHING if self.sanitize & WATCHING else frozenset()
 
     @property
     def _for_packages(self) -> python_program.Emulated:
@@ -109,10 +114,12 @@ class EmulatorEngine:
         start = Launch(command=(str(program), *arguments))
         if python_program.is_package(program):
             start = python_program.emulated(program, arguments, self._for_packages)
-        leaks = {"GRADER_EMULATOR_LEAKS": "1"} if self.leaks else {}
+        more = {"GRADER_EMULATOR_LEAKS": "1"} if self.leaks else {}
+        if self._watches - self.sanitize:
+            more["GRADER_EMULATOR_CHECKS"] = ",".join(self.sanitize)
         return replace(
             start,
-            environment={**start.environment, trace.PATH_VARIABLE: trace_target, **leaks},
+            environment={**start.environment, trace.PATH_VARIABLE: trace_target, **more},
             file_sizes_limited=False,  # device memory is a file in memory, to which a limit would apply
             limit_variable="GRADER_EMULATOR_KERNEL_SECONDS",  # lets the emulator report the line of an endless loop
         )
