@@ -72,6 +72,12 @@ def explained(seen: Sequence[Diagnostic], verdict: Verdict) -> bool:
     return any(each.severity == severity and each.tool in ("memory", "sync") and each.line for each in seen)
 
 
+def in_a_right_program(found: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The findings that matter although the output is right: a program may copy the gaps of its arrays to the host, and
+    provoke errors of calls."""
+    return tuple(each for each in found if each.tool in WATCHING and _NEVER_WRITTEN not in each.message)
+
+
 def with_cause(test: TestRecord, cause: str, compared: str) -> TestRecord:
     """The test's record with `cause` in its reason, or in a warning if it passed. `compared` is the sentence from the
     comparison of its output."""
@@ -145,8 +151,8 @@ class CloserLook:
             limits=self.assignment.limits,
         ) as run:
             found = run.trace.diagnostics if run.trace is not None else ()
-            if verdict is Verdict.PASSED:  # a program may copy the gaps of its arrays, and provoke errors of calls
-                found = tuple(d for d in found if d.tool in WATCHING and _NEVER_WRITTEN not in d.message)
+            if verdict is Verdict.PASSED:
+                found = in_a_right_program(found)
             cause = name_it(found, self.submission.line)
             if cause and (slip := find_slip(self.submission.files, "host")):
                 cause = str(slip)

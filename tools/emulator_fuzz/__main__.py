@@ -1,6 +1,6 @@
 """Differential fuzzing of the emulator: random CUDA programs that check their own results.
 
-    python -m tools.emulator_fuzz --seeds 0..20 [--flags=-O3] [--sanitize memory,race,init,sync]
+    python -m tools.emulator_fuzz --seeds 0..20 [--flags=-O3] [--watch]
                                   [--schedules lockstep,reverse,random:7] [--isas avx512,avx2,sse]
                                   [--kinds groups,vectors,parameters] [--kernels 10]
     python -m tools.emulator_fuzz --seeds 0..20 --write FOLDER      # for a CUDA machine: there, make -k -C FOLDER
