@@ -124,8 +124,8 @@ class CloserLook:
         return self._building
 
     def at(self, case: Case, verdict: Verdict) -> CloserLookRecord:
-        """The findings of a run of `case` with checks. If the test hit its time limit, only races count: the plain run has
-        already shown where it hangs. Raises nothing."""
+        """The findings of a run of `case` with checks. If the test hit its time limit, only races count: the plain run
+        has already shown where it hangs. Raises nothing."""
         began = time.monotonic()
         cause, problem = "", ""
         try:

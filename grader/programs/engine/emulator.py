@@ -93,7 +93,7 @@ class EmulatorEngine:
 
     @property
     def _checks(self) -> frozenset[str]:
-        """What the build depends on: a program is built for race and init together, so that each finds the same alone."""
+        """What the build depends on. It is the same for race and init, so that each finds alone what `all` finds."""
         return (DEFAULT_SANITIZERS | self._watches) | ({"count"} if self.count else set())
 
     @property
