@@ -17,6 +17,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,22 @@ from grader.base.errors import GraderFault, MachineFault
 
 class Lost(Exception):
     """The process ended before it answered; the message says how, for example SIGKILL or "exit code 1"."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a call reports while it runs: `answer` returns it before the call's result."""
+
+    value: object
+
+
+def report(value: object) -> None:
+    """In a process that runs a call: send `value` to the parent ahead of the result. Elsewhere it does nothing."""
+    if _parent is not None:
+        _parent.send((True, Report(value)))
+
+
+_parent: Connection | None = None
 
 
 class Remote:
@@ -60,8 +77,8 @@ class Remote:
             self._ours.send((function, arguments, named))
 
     def answer(self, wall_s: float | None = None) -> Any:
-        """Return what the function returned, or raise what it raised. Raises Lost if the process ended first, and
-        TimeoutError after `wall_s` seconds."""
+        """Return what the function returned, or raise what it raised; return a Report if the function sent one. Raises
+        Lost if the process ended first, and TimeoutError after `wall_s` seconds."""
         try:
             answered = self._ours.poll(wall_s)
             works, result = self._ours.recv() if answered else (False, TimeoutError())
@@ -80,6 +97,10 @@ class Remote:
         """Ask the process to end now."""
         self._process.terminate()
 
+    def kill(self) -> None:
+        """End the process without asking it."""
+        self._process.kill()
+
     def end(self, patience_s: float = 0.0) -> None:
         """Wait at most `patience_s` for the process to end, then kill it."""
         self._ours.close()
@@ -91,6 +112,9 @@ class Remote:
 
 
 def _serve(calls: Connection) -> None:
+    global _parent
+    _parent = calls
+    os.set_inheritable(calls.fileno(), False)  # no program that a call runs may write to it
     while True:
         try:
             function, arguments, named = calls.recv()
@@ -116,5 +140,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-C reaches this process too, but its parent decides
     if sys.argv[2]:
         resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
+    from grader.base import remote  # this module again, under the name by which calls import `report`
+
     with contextlib.suppress(OSError):  # the parent has ended, so no answer is needed
-        _serve(Connection(int(sys.argv[1])))
+        remote._serve(Connection(int(sys.argv[1])))

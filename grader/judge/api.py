@@ -11,11 +11,11 @@ from grader.classes.final_points import absent, gradebook, students_only
 from grader.judge import history
 from grader.judge.admission import files_of, maybe_person, person, staff
 from grader.judge.answers import Queue, Status, queue_state, status_of
-from grader.judge.ledger import Ledger, Upload
+from grader.judge.ledger import Ledger
 from grader.judge.metrics import metrics_text
-from grader.judge.office import Judge
+from grader.judge.office import Judge, own
 from grader.judge.problems import Problem
-from grader.judge.staff_actions import Action, act
+from grader.judge.staff_actions import Action
 from grader.judge.tokens import Person
 from grader.records.record import Record
 from grader.report import gradebook as gradebooks
@@ -50,14 +50,6 @@ _UPLOAD = {
 def judge_of(request: Request) -> Judge:
     """The judge that answers a request."""
     return request.app.state.judge  # type: ignore[no-any-return]
-
-
-def own(ledger: Ledger, id: str, who: Person) -> Upload:
-    """An upload that this person may see. Raises Problem 404, also for an upload of someone else."""
-    upload = ledger.upload(id)
-    if upload is None or not (who.is_staff or upload.student == who.submits_as):
-        raise Problem(404, "You have no submission with this id.")
-    return upload
 
 
 @router.post("/api/v1/submissions", status_code=201, openapi_extra=_UPLOAD)
@@ -95,15 +87,8 @@ async def submission(request: Request, id: Id, who: Known) -> Status:
 
 @router.delete("/api/v1/submissions/{id}")
 async def withdraw(request: Request, id: Id, who: Known) -> dict[str, str]:
-    """Remove a waiting submission from the queue."""
-
-    def withdrawn(ledger: Ledger) -> str:
-        upload = own(ledger, id, who)
-        if upload.again and not who.is_staff:
-            raise Problem(409, "The staff runs this submission again: only they can withdraw it.")
-        return act(ledger, Action(action="withdraw", target=upload.id))
-
-    return {"said": await judge_of(request).ask(withdrawn)}
+    """Withdraw a submission that waits, or stop one that runs."""
+    return {"said": await judge_of(request).withdraw(id, who)}
 
 
 @router.get("/api/v1/submissions/{id}/record")
@@ -172,11 +157,7 @@ async def student(request: Request, student: str, who: Staff) -> dict[str, Any]:
 @router.post("/api/v1/staff/actions")
 async def action(request: Request, asked: Action, who: Staff) -> dict[str, str]:
     """Do an action: pause, resume, drain, accept, regrade, rerun, priority, withdraw, ban or unban."""
-    judge = judge_of(request)
-    said = await judge.ask(act, asked, judge.outdated())
-    judge.foreman.ring()
-    judge.hub.publish({"kind": "queue"})
-    return {"said": said}
+    return {"said": await judge_of(request).do(asked)}
 
 
 @router.get("/api/v1/staff/gradebook.csv")

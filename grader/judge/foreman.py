@@ -2,30 +2,32 @@
 
 A lane is a worker process with one engine and one stage. Lanes of the same device (a GPU's two stages) take turns, so
 that nothing disturbs a timed run; the lanes of the verdict stage come first. If a worker dies, or the grader or the
-machine fails, the submission loses one of its tries, and a dead worker is replaced. A lane with three such faults in a
-row rests for a minute. While the store cannot be written, for example because the disk is full, finished results wait
-in memory, and no submission is started.
+machine fails, the lane runs the grader's own control before anything else. Only if that fails, too, does the lane rest,
+longer each time in a row: a submission cannot make it rest. The submission loses one of its tries. While the store
+cannot be written, for example because the disk is full, finished results wait in memory, and no submission is started.
 
 Workers never touch the store, and the kernel ends them when this thread ends (see `classes.batch.worker_process`). So
-a killed judge leaves no half-stored result; `Ledger.recover` returns what was running to its queue.
+a killed judge leaves no half-stored result; `Ledger.recover` returns what was running to its queue. What a worker says
+comes on the connection that it inherited, which no program that it runs has.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import select
-import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from statistics import fmean
 
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.names import printable_name
+from grader.base.remote import Report
 from grader.base.verdict import Fault
 from grader.base.workers import cores
 from grader.classes.batch.desk import first_fault
@@ -34,21 +36,20 @@ from grader.classes.batch.roster import Student
 from grader.classes.batch.view import first_line
 from grader.classes.batch.worker_process import Died, Worker
 from grader.grading.pipeline import Grading
-from grader.judge.lanes import Lane
-from grader.judge.ledger import MAX_TRIES, Ledger, Stage, Step, Upload
+from grader.judge.lanes import Held, Lane
+from grader.judge.ledger import MAX_TRIES, MAX_TRIES_ON_BROKEN_MACHINES, Ledger, Stage, Step, Upload
 from grader.judge.rechecks import Due, store_recheck
-from grader.judge.stage_task import Judged
+from grader.judge.stage_task import Ended, Judged, Stepped
 from grader.judge.store_thread import StoreThread
-from grader.programs.submission import Submission
 from grader.records.record import RecheckRecord, Record
-from grader.sandbox.scratch import scratch_folder
 from grader.store import HandIn
 
-_FAULTS_TO_REST = 3
-_REST_S = 60.0
+_REST_S = 5.0
+_LONGEST_REST_S = 60.0
+_LAST_WORDS_S = 10.0
+"""A worker that was told to end is killed after this long."""
 _DISK_RETRY_S = 3.0
 _TICK_S = 5.0
-_LONGEST_REPORT = 4096
 _SAME_FILES = "These files were graded before: this is their result."
 IDLE_S = 30.0
 """Rechecks begin after the queue has been empty for this long."""
@@ -60,11 +61,17 @@ NextDue = Callable[[set[object]], Due | None]
 
 @dataclass(eq=False)
 class Live:
-    """The progress of a running submission: its current step in words, and the results of its finished tests."""
+    """The progress of a running submission: its current step in words, and the results of its finished tests.
+    `began` is on the monotonic clock."""
 
+    began: float
     stage: str = ""
     total: int | None = None
     tests: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self.began
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,8 @@ class Foreman(threading.Thread):
         self._idle_since: float | None = None
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ending = False
+        self._stopped = deque[str]()
+        """The ids of submissions that were withdrawn while they ran."""
         self._unsaved: deque[Callable[[], None]] = deque()
         self.live: dict[str, Live] = {}
         self.problem = ""
@@ -117,38 +126,37 @@ class Foreman(threading.Thread):
         self._ending = True
         self.ring()
 
-    def free_after(self, stage: Stage, typical_s: float) -> list[float]:
-        """The seconds until each lane of a stage is free, if every run takes `typical_s`; without resting lanes."""
+    def withdrawn(self, id: str) -> None:
+        """End the run of a submission that the ledger has withdrawn, if it still runs."""
+        self._stopped.append(id)
+        self.ring()
+
+    def free_after(self, stage: Stage, measured_s: Sequence[float], typical_s: float) -> list[float]:
+        """The predicted seconds until each lane of a stage is free, without resting lanes. `measured_s` are the
+        durations of recent runs."""
         now, found = time.monotonic(), []
         for lane in self.lanes:
             if lane.stage is stage and lane.rests_until <= now:
-                busy = lane.upload is not None
-                found.append(max(0.0, typical_s - (now - lane.began)) if busy else 0.0)
+                live = self.live.get(lane.upload.id) if lane.upload is not None else None
+                found.append(_left_s(live, measured_s, typical_s) if live is not None else 0.0)
         return found
 
     # ---- this thread ----
 
     def run(self) -> None:
-        with (
-            scratch_folder("judge-reports") as folder,
-            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as self._reports,
-        ):
-            self._address = str(folder / "reports")
-            self._reports.bind(self._address)
-            self._reports.setblocking(False)
-            try:
-                while not self._ending:
-                    self._once()
-            except Exception:
-                log.exception("The foreman ended")
-                self.problem = "A bug of the grader ended the judge's foreman (see the log): restart the judge."
-            finally:
-                for lane in self.lanes:
-                    if lane.worker is not None:
-                        lane.worker.end()
-                for lane in self.lanes:
-                    if lane.worker is not None:
-                        lane.worker.join()
+        try:
+            while not self._ending:
+                self._once()
+        except Exception:
+            log.exception("The foreman ended")
+            self.problem = "A bug of the grader ended the judge's foreman (see the log): restart the judge."
+        finally:
+            for lane in self.lanes:
+                if lane.worker is not None:
+                    lane.worker.end()
+            for lane in self.lanes:
+                if lane.worker is not None:
+                    lane.worker.join()
 
     def _once(self) -> None:
         wait_s = _TICK_S
@@ -156,20 +164,39 @@ class Foreman(threading.Thread):
             while self._unsaved:
                 self._unsaved[0]()
                 self._unsaved.popleft()
+            self._end_withdrawn()
             self._give_out()
             self.problem = ""
         except (MachineFault, UsageError, GraderFault) as fault:  # the disk is full, or locked, or read-only
             self.problem, wait_s = str(fault), _DISK_RETRY_S
-        busy = {lane.worker.fileno(): lane for lane in self.lanes if lane.worker and lane.has_a_task}
-        watched = [self._bell, self._reports.fileno(), *busy]
-        ready = select.select(watched, [], [], wait_s)[0]
+        now = time.monotonic()
+        for lane in self.lanes:
+            if lane.worker is not None and lane.ends_by is not None and lane.ends_by < now:
+                lane.worker.kill()
+            wait_s = min(wait_s, max(0.0, lane.rests_until - now) or wait_s)
+        busy = {one.worker.fileno(): one for one in self.lanes if one.worker and one.has_a_task}
+        ready = select.select([self._bell, *busy], [], [], wait_s)[0]
         if self._bell in ready:
             os.eventfd_read(self._bell)
-        if self._reports.fileno() in ready:
-            self._take_reports()
         for descriptor in ready:
-            if lane := busy.get(descriptor):
-                self._take(lane)
+            if descriptor in busy:
+                self._take(busy[descriptor])
+
+    def _end_withdrawn(self) -> None:
+        while self._stopped:
+            id = self._stopped.popleft()
+            for lane in self.lanes:
+                if lane.upload is not None and lane.upload.id == id:
+                    upload, seconds = lane.upload, time.monotonic() - lane.began
+                    self._unsaved.append(partial(self._books.call, Ledger.count_stopped, upload, seconds))
+                    self._end_worker(lane)
+            self.live.pop(id, None)
+
+    def _end_worker(self, lane: Lane) -> None:
+        """Tell a lane's worker to end now. The lane is free as soon as it has ended."""
+        assert lane.worker is not None
+        lane.worker.end()
+        lane.ends_by, lane.upload, lane.rechecking = time.monotonic() + _LAST_WORDS_S, None, None
 
     def _give_out(self) -> None:
         """Start the next submission on every free lane, or rechecks while the queue is empty."""
@@ -177,13 +204,18 @@ class Foreman(threading.Thread):
         if waiting := any(self._books.call(Ledger.places, stage) for stage in Stage):
             self._end_rechecks()
         for lane in sorted(self.lanes, key=lambda lane: lane.stage is Stage.TIMING):
-            devices = {other.device for other in self.lanes if other.upload is not None}
-            if lane.device in devices or lane.rests_until > now:
+            if lane.has_a_task or lane.rests_until > now:
                 continue
-            if lane.worker is None and sum(other.starting for other in self.lanes) < self._start_at_once:
-                lane.worker, lane.starting = Worker(lane.name, lane.setup), True
-                lane.worker.give(Opened())
-            if lane.worker is None or lane.starting:
+            if any(other.occupied for other in self.lanes if other.device == lane.device and other is not lane):
+                continue
+            if lane.worker is None:
+                if sum(other.starting for other in self.lanes) < self._start_at_once:
+                    lane.worker, lane.starting = Worker(lane.name, lane.setup), True
+                    lane.worker.give(Opened())
+                continue
+            if lane.held is not None:
+                lane.controlling = True
+                lane.worker.give(lane.control)
                 continue
             upload = self._books.call(Ledger.claim, lane.stage)
             if upload is None:
@@ -193,10 +225,8 @@ class Foreman(threading.Thread):
                 frozenset[str]() if upload.again else self._books.call(Ledger.judged_before, upload.student, conditions)
             )
             lane.upload, lane.began = upload, now
-            self.live[upload.id] = Live()
-            lane.worker.give(
-                lane.make_task(upload, self._books.call(Ledger.files, upload.number), self._address, known)
-            )
+            self.live[upload.id] = Live(now)
+            lane.worker.give(lane.make_task(upload, self._books.call(Ledger.files, upload), known))
             self._tell(upload, lane.stage, Step.RUNNING)
 
         if waiting or any(lane.upload for lane in self.lanes) or self._books.call(Ledger.switch, "paused"):
@@ -208,79 +238,89 @@ class Foreman(threading.Thread):
 
     def _begin_rechecks(self) -> None:
         for lane in self.lanes:
-            ready = lane.recheck and lane.worker and not lane.starting and not lane.rechecking
+            ready = lane.recheck and lane.worker and not lane.has_a_task and lane.held is None
             due = self._next_due(self._rechecked) if ready else None
             if due is not None and lane.recheck and lane.worker:
                 self._rechecked.add(due.key)
                 lane.rechecking = due
-                files = self._books.call(lambda ledger, of: ledger.store.sources(of), due.attempt.submission)
+                files = self._books.call(lambda it, of: it.store.compressed_sources(of), due.attempt.submission)
                 lane.worker.give(lane.recheck(due.attempt.record, files, due.tests))
 
     def _end_rechecks(self) -> None:
         """Stop rechecks to free the devices for a submission; they are repeated later."""
         for lane in self.lanes:
-            if lane.rechecking is not None and lane.worker is not None:
+            if lane.rechecking is not None:
                 self._rechecked.discard(lane.rechecking.key)
-                lane.worker.end()
-                lane.worker.join()
-                lane.worker = lane.rechecking = None
-
-    def _take_reports(self) -> None:
-        while True:
-            try:
-                content = json.loads(self._reports.recv(_LONGEST_REPORT))
-            except BlockingIOError:
-                return
-            live = self.live.get(content["upload"])
-            if live is None:
-                continue
-            if "test" in content:
-                # Another thread may be rendering the old dictionary, so it must not change.
-                live.tests = {**live.tests, content["test"]: content["ended"]}
-            else:
-                live.stage, live.total = content["stage"], content["total"]
-            lane = next((one for one in self.lanes if one.upload and one.upload.id == content["upload"]), None)
-            if lane is not None and lane.upload is not None:
-                self._publish({"kind": "test", "id": lane.upload.id, "student": lane.upload.student})
+                self._end_worker(lane)
 
     def _take(self, lane: Lane) -> None:
-        upload, worker = lane.upload, lane.worker
-        assert worker is not None
-        answer = worker.answer()
-        if isinstance(answer, Died) or (lane.starting and not isinstance(answer, str)):
-            worker.end()
-            worker.join()
-            lane.worker = None
-        if lane.starting:
-            lane.starting = False
-            self._count_fault(lane, "" if isinstance(answer, str) else str(answer))
+        """Take what a lane's worker sent: a report, or the answer to its task."""
+        assert lane.worker is not None
+        answer = lane.worker.answer()
+        if isinstance(answer, Report):
+            self._show(lane, answer.value)
             return
-        if lane.rechecking is not None:
+        opening, lane.starting = lane.starting, False
+        if lane.ends_by is not None or isinstance(answer, Died) or (opening and not isinstance(answer, str)):
+            lane.worker.end()
+            lane.worker.join()
+            lane.worker, was_told, lane.ends_by = None, lane.ends_by is not None, None
+            if was_told:
+                return
+        if opening:
+            self._count_broken(lane, "" if isinstance(answer, str) else str(answer))
+        elif lane.controlling:
+            lane.controlling = False
+            self._take_control(lane, answer)
+        elif lane.rechecking is not None:
             attempt, lane.rechecking = lane.rechecking.attempt, None
             if isinstance(answer, RecheckRecord):
                 self._unsaved.append(lambda: self._books.call(store_recheck, attempt, answer))
                 self._unsaved.append(self._changed)
             else:
                 log.warning("%s could not be rechecked: %s", attempt.student.id, answer)
+        elif lane.upload is not None:
+            upload, lane.upload, seconds = lane.upload, None, time.monotonic() - lane.began
+            lane.busy_s += seconds
+            lane.finished += 1
+            if fault := _fault_of(answer):
+                lane.held = Held(upload, answer, fault, seconds)
+            else:
+                self._unsaved.append(partial(self._settle, lane, Held(upload, answer, "", seconds), MAX_TRIES))
+
+    def _show(self, lane: Lane, said: object) -> None:
+        """Show a report on the page of the lane's submission."""
+        live = self.live.get(lane.upload.id) if lane.upload is not None else None
+        if live is None or lane.upload is None:
             return
-        assert upload is not None
-        lane.upload, seconds = None, time.monotonic() - lane.began
-        lane.busy_s += seconds
-        lane.finished += 1
-        fault = _machine_fault(answer)
-        self._count_fault(lane, fault)
-        self._unsaved.append(lambda: self._settle(lane, upload, answer, fault, seconds))
+        if isinstance(said, Ended):
+            # Another thread may be rendering the old dictionary, so it must not change.
+            live.tests = {**live.tests, said.test: said.words}
+        elif isinstance(said, Stepped):
+            live.stage, live.total = said.stage, said.total or live.total
+        self._publish({"kind": "test", "id": lane.upload.id, "student": lane.upload.student})
 
-    def _count_fault(self, lane: Lane, fault: str) -> None:
-        """Count a lane's faults in a row, and pause the lane after three. A success resets the count."""
-        lane.faults_in_a_row = lane.faults_in_a_row + 1 if fault else 0
-        lane.last_fault = fault or lane.last_fault
-        if lane.faults_in_a_row >= _FAULTS_TO_REST:
-            lane.rests_until, lane.faults_in_a_row = time.monotonic() + _REST_S, 0
+    def _take_control(self, lane: Lane, answer: object) -> None:
+        """Settle what was held until the control had run."""
+        why = answer if isinstance(answer, str) else str(answer)
+        self._count_broken(lane, why)
+        held, lane.held = lane.held, None
+        if held is not None:
+            most = MAX_TRIES_ON_BROKEN_MACHINES if why else MAX_TRIES
+            self._unsaved.append(partial(self._settle, lane, held, most))
 
-    def _settle(self, lane: Lane, upload: Upload, answer: object, fault: str, seconds: float) -> None:
+    def _count_broken(self, lane: Lane, why: str) -> None:
+        """Let a lane rest because the grader's own program does not run on it, each time in a row for longer."""
+        lane.broken_in_a_row = lane.broken_in_a_row + 1 if why else 0
+        if why:
+            lane.last_fault = why
+            rest_s = min(_LONGEST_REST_S, _REST_S * 2 ** (lane.broken_in_a_row - 1))
+            lane.rests_until = time.monotonic() + rest_s
+
+    def _settle(self, lane: Lane, held: Held, most_tries: int) -> None:
         """Store the result of a stage. It is called again if the store could not be written."""
-        if fault and upload.tries < MAX_TRIES:
+        upload, answer, fault, seconds = held.upload, held.answer, held.fault, held.seconds
+        if fault and upload.tries < most_tries:
             self._books.call(Ledger.requeue, upload, f"{first_line(fault)} It will be tried again.")
             self._tell(upload, lane.stage, Step.WAITING)
         elif isinstance(answer, Judged):
@@ -290,7 +330,7 @@ class Foreman(threading.Thread):
             self._books.call(
                 Ledger.finish,
                 upload,
-                self._hand_in(upload, answer.submission),
+                self._hand_in(upload, answer),
                 None if record is None else (lane.setup.conditions, record),
                 seconds=seconds,
                 state=Step.FAILED if failed else Step.DONE,
@@ -310,17 +350,17 @@ class Foreman(threading.Thread):
         known = self._roster.get(student) or Student(student)
         return lateness(datetime.fromtimestamp(received, UTC), self._rules.deadline, known)
 
-    def _hand_in(self, upload: Upload, submission: Submission) -> HandIn:
+    def _hand_in(self, upload: Upload, judged: Judged) -> HandIn:
         days, penalty = self.late(upload.student, upload.received)
         return HandIn(
             assignment=self._rules.name,
             student=upload.student,
-            sha256=submission.sha256,
-            path=printable_name(str(submission.path)),
+            sha256=judged.sha256,
+            path=printable_name(judged.path),
             handed_in=datetime.fromtimestamp(upload.received, UTC),
             days_late=days,
             penalty=penalty,
-            files=submission.files,
+            compressed=judged.files,
         )
 
     def _tell(self, upload: Upload, stage: Stage, state: Step) -> None:
@@ -329,7 +369,7 @@ class Foreman(threading.Thread):
         )
 
 
-def _machine_fault(answer: object) -> str:
+def _fault_of(answer: object) -> str:
     """The fault of the grader or the machine in a worker's answer; '' if there is none."""
     if isinstance(answer, Judged):
         record: Record | None = answer.record
@@ -338,3 +378,15 @@ def _machine_fault(answer: object) -> str:
     if isinstance(answer, MachineFault | GraderFault):
         return str(answer)
     return f"A worker answered with {type(answer).__name__}; this is a bug of the grader."
+
+
+def _left_s(live: Live, measured_s: Sequence[float], typical_s: float) -> float:
+    """The predicted seconds until a running submission is done: by the rate of its tests or, before the first has
+    ended, by the recent runs that took longer than it has taken. If none did, it is expected to take as long again."""
+    elapsed_s, done = live.elapsed_s, len(live.tests)
+    if done and live.total and live.total > done:
+        return elapsed_s / done * (live.total - done)
+    if not measured_s and elapsed_s < typical_s:
+        return typical_s - elapsed_s
+    longer = [measured for measured in measured_s if measured > elapsed_s]
+    return fmean(longer) - elapsed_s if longer else elapsed_s

@@ -1,23 +1,17 @@
-"""A student's history: the result of each upload, the differences between two, and a work log for the course."""
+"""A student's history: the result of each upload, and a work log for the course."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from grader.base.csv_table import csv_text
-from grader.base.names import spelled_out
 from grader.judge.ledger import Ledger, Upload
 from grader.judge.problems import Problem
 from grader.judge.results import Result
 from grader.report.explain import explain
-from grader.sandbox.bounded import Bounded, Exceeded
 
-_differ = Bounded(wall_s=20, memory_bytes=1 << 30)
-_MOST_BYTES = 400_000
-_MOST_LINES = 4000
 _COLUMNS = (
     "submission", "received", "state", "passed", "tests", "first problem", "largest error", "GPU ms", "speedup",
     "occupancy", "files",
@@ -61,28 +55,3 @@ def work_log(entries: Sequence[Entry]) -> str:
             shown = (result.passed, len(result.tests), result.problem, *measured, result.files)
         rows.append((upload.id, received, str(upload.state), *shown))
     return csv_text(rows)
-
-
-def changes(before: Sequence[tuple[str, bytes]], after: Sequence[tuple[str, bytes]]) -> list[tuple[str, str]]:
-    """The lines of a unified diff, each with its kind: file, where, add, remove or same. The diff is computed under
-    limits, since difflib takes hours for some texts."""
-    if sum(len(content) for _, content in (*before, *after)) > _MOST_BYTES:
-        return [("where", "The files are too large to compare here.")]
-    try:
-        return _differ.call(_changes, tuple(before), tuple(after))
-    except Exceeded as exceeded:
-        return [("where", f"The difference {exceeded}.")]
-
-
-_KINDS = {"+++": "file", "---": "file", "@@ ": "where"}
-
-
-def _changes(before: tuple[tuple[str, bytes], ...], after: tuple[tuple[str, bytes], ...]) -> list[tuple[str, str]]:
-    old, new = dict(before), dict(after)
-    lines: list[tuple[str, str]] = []
-    for name in sorted(old.keys() | new.keys()):
-        was, now = (spelled_out(side.get(name, b"").decode(errors="replace")).splitlines() for side in (old, new))
-        for line in difflib.unified_diff(was, now, f"{name}, before", f"{name}, after", lineterm=""):
-            kind = _KINDS.get(line[:3]) or {"+": "add", "-": "remove"}.get(line[:1], "same")
-            lines.append((kind, line))
-    return lines[:_MOST_LINES]

@@ -19,22 +19,43 @@ from grader.classes.cluster.slurm import slurm_executor
 from grader.course.assignment import Assignment, Cluster
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
-from grader.grading.pipeline import open_grading
+from grader.grading.pipeline import Grading, open_grading
 from grader.grading.setup import Setup
-from grader.judge.ledger import Files, Stage, Upload
+from grader.judge.ledger import Stage, Upload
 from grader.judge.rechecks import Due, RecheckTask
 from grader.judge.stage_task import SlurmStageTask, StageTask
 from grader.programs.engine import Engine, select_engine, select_engines
 from grader.programs.oracle import ensure
 from grader.records.record import Record
+from grader.store import Compressed
 
-MakeTask = Callable[[Upload, Files, str, frozenset[str]], Task]
-MakeRecheck = Callable[[Record, Files, Sequence[str]], Task]
+MakeTask = Callable[[Upload, Compressed, frozenset[str]], Task]
+MakeRecheck = Callable[[Record, Compressed, Sequence[str]], Task]
 
 
-def stage_task(upload: Upload, files: Files, address: str, judged_before: frozenset[str]) -> Task:
+def stage_task(upload: Upload, files: Compressed, judged_before: frozenset[str]) -> Task:
     """The task of a lane on this machine for a submission."""
-    return StageTask(upload.id, upload.student, files, address, judged_before)
+    return StageTask(upload.student, files, judged_before)
+
+
+@dataclass(frozen=True)
+class Control:
+    """A task that asks whether the grader's own program runs on this lane. Its answer is a phrase that says why not,
+    or '' if it runs."""
+
+    def __call__(self, grading: Grading) -> str:
+        return grading.engine.problem()
+
+
+@dataclass(frozen=True)
+class Held:
+    """The answer of a worker to a submission's stage: its fault is believed to be the machine's only if the control
+    fails, too."""
+
+    upload: Upload
+    answer: object
+    fault: str
+    seconds: float
 
 
 @dataclass(eq=False)
@@ -46,6 +67,7 @@ class Lane:
     stage: Stage
     setup: Setup
     make_task: MakeTask = stage_task
+    control: Task = Control()
     recheck: MakeRecheck | None = None
     """Makes the task that rechecks a result while the queue is empty; None if this lane rechecks nothing."""
     worker: Worker | None = None
@@ -53,18 +75,31 @@ class Lane:
     """True while a new worker imports modules and opens the engine."""
     upload: Upload | None = None
     rechecking: Due | None = None
+    held: Held | None = None
+    """The result of a run that found a fault of the grader or the machine, until the control has run."""
+    controlling: bool = False
+    """True while the control runs."""
+    ends_by: float | None = None
+    """When the worker, which was told to end, is killed; None if it was not told."""
     began: float = 0.0
-    """On the monotonic clock, like `rests_until`: the time of day may jump."""
+    """On the monotonic clock, like `ends_by` and `rests_until`: the time of day may jump."""
     busy_s: float = 0.0
     finished: int = 0
-    faults_in_a_row: int = 0
+    broken_in_a_row: int = 0
+    """How often in a row the control failed, or no worker could be opened."""
     rests_until: float = -math.inf
     last_fault: str = ""
 
     @property
     def has_a_task(self) -> bool:
         """Whether an answer of its worker is expected."""
-        return self.starting or self.upload is not None or self.rechecking is not None
+        doing = self.upload is not None or self.rechecking is not None
+        return self.starting or self.controlling or self.ends_by is not None or doing
+
+    @property
+    def occupied(self) -> bool:
+        """Whether its device is in use, or will be as soon as its control can run."""
+        return self.has_a_task or self.held is not None
 
 
 _JOBS = 8
@@ -118,8 +153,8 @@ def cluster_lanes(rules: Assignment, engine: str, jobs: int | None) -> list[Lane
     return lanes
 
 
-def _slurm_task(folder: str, upload: Upload, files: Files, address: str, judged_before: frozenset[str]) -> Task:
-    return SlurmStageTask(upload.id, upload.student, files, address, judged_before, folder)
+def _slurm_task(folder: str, upload: Upload, files: Compressed, judged_before: frozenset[str]) -> Task:
+    return SlurmStageTask(upload.student, files, judged_before, folder)
 
 
 def prepare(rules: Assignment, lanes: Sequence[Lane], progress: Progress) -> None:

@@ -7,9 +7,9 @@ is stored in the transaction that ends the state `running`, so one run never sto
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import time
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -20,20 +20,25 @@ from grader.base.errors import UsageError
 from grader.judge.fairness import Place, next_place
 from grader.judge.results import Results
 from grader.records.record import Record
-from grader.store import HandIn, Store
+from grader.store import Compressed, HandIn, Store
 
-MAX_TRIES = 2
-"""The number of times that a stage is run before a fault of the grader or the machine is final."""
+MAX_TRIES, MAX_TRIES_ON_BROKEN_MACHINES = 2, 5
+"""The number of times that a stage is run before a fault of the grader or the machine is final; more often if the
+grader's own program did not run either."""
 _MEASURED = 40
 """The duration of a stage is predicted from the mean of this many recent ones."""
 _GUESS_S = {"verdict": 10.0, "timing": 60.0}
 """The predicted duration of a stage when none was measured yet."""
 
 
-Files = tuple[tuple[str, bytes], ...]
-"""The names and contents of files."""
 Late = Callable[[str, float], tuple[int, float]]
 """Maps a student and the time at which a submission was received to its days late and its penalty."""
+
+
+def digest_of(files: Sequence[tuple[str, bytes]]) -> str:
+    """The SHA-256 of files and their names."""
+    each = [(name, hashlib.sha256(content).hexdigest()) for name, content in sorted(files)]
+    return hashlib.sha256(repr(each).encode()).hexdigest()
 
 
 class Stage(StrEnum):
@@ -73,6 +78,8 @@ class Upload:
     first_at: float | None
     submission: int | None
     note: str
+    digest: str
+    """The SHA-256 of the files as received (see `digest_of`); '' for uploads to older judges."""
     days_late: int
 
     @property
@@ -106,7 +113,7 @@ class Ledger:
 
     # ---- receiving ----
 
-    def receive(self, student: str, files: Sequence[tuple[str, bytes]], repeat_key: str = "") -> Upload:
+    def receive(self, student: str, files: Compressed, digest: str, repeat_key: str = "") -> Upload:
         """Store an upload and put it into the verdict queue, where it replaces the student's waiting submission. If
         there is an upload with the same `repeat_key`, return that one: clients repeat requests whose answer was
         lost."""
@@ -116,13 +123,12 @@ class Ledger:
             self.store.add_student(student)
             id, key, tag = secrets.token_hex(8), self._key(repeat_key), self._next_tag(student, Stage.VERDICT)
             (number,) = self.store.execute(
-                "INSERT INTO judge_uploads (id, repeat_key, assignment, student, received, stage, state, verdict_tag) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
-                (id, key, self.assignment, student, time.time(), Stage.VERDICT, Step.WAITING, tag),
+                "INSERT INTO judge_uploads (id, repeat_key, assignment, student, received, stage, state, verdict_tag, "
+                "digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+                (id, key, self.assignment, student, time.time(), Stage.VERDICT, Step.WAITING, tag, digest),
             ).fetchone()
-            for name, content in files:
-                row = (number, name, zlib.compress(content))
-                self.store.execute("INSERT INTO judge_files VALUES (?, ?, ?)", row)
+            for file in files:
+                self.store.execute("INSERT INTO judge_files VALUES (?, ?, ?)", (number, *file))
             self._keep_the_newest(student, Stage.VERDICT)
         return self._rows("number = ?", number)[0]
 
@@ -227,10 +233,13 @@ class Ledger:
                 self.set_switch(f"clock:{stage}", chosen.tag)
         return self._rows("number = ?", chosen.number)[0]
 
-    def files(self, number: int) -> Files:
-        """The files of an upload, as received."""
+    def files(self, upload: Upload) -> Compressed:
+        """The files of an upload: as received or, once they were read, as the attempt has them."""
         query = "SELECT name, content FROM judge_files WHERE upload = ? ORDER BY name"
-        return tuple((row[0], zlib.decompress(row[1])) for row in self.store.execute(query, (number,)))
+        received: Compressed = tuple(self.store.execute(query, (upload.number,)).fetchall())
+        if received or upload.submission is None:
+            return received
+        return self.store.compressed_sources(upload.submission)
 
     def judged_before(self, student: str, conditions: str) -> frozenset[str]:
         """The SHA-256 of each of the student's submissions that has a record under these conditions (rules, testcases,
@@ -242,10 +251,11 @@ class Ledger:
         return frozenset(row[0] for row in self.store.execute(query, (self.assignment, student, conditions)))
 
     def requeue(self, upload: Upload, note: str) -> None:
-        """Return a submission to its old place in the queue, after a fault of the grader or the machine."""
+        """Return a running submission to its old place in the queue, after a fault of the grader or the machine."""
         with self.store.transaction():
-            self._set(upload.number, state=Step.WAITING, began=None, note=note)
-            self._keep_the_newest(upload.student, upload.stage)
+            if self._rows("number = ? AND state = 'running'", upload.number):
+                self._set(upload.number, state=Step.WAITING, began=None, note=note)
+                self._keep_the_newest(upload.student, upload.stage)
 
     def finish(
         self,
@@ -267,6 +277,8 @@ class Ledger:
             changes: dict[str, object] = {"note": note, "began": None, f"{upload.stage}_s": seconds}
             if hand_in is not None:
                 changes["submission"] = self.store.import_submission(hand_in)
+                if hand_in.compressed:  # the attempt has the files from now on
+                    self.store.execute("DELETE FROM judge_files WHERE upload = ?", (upload.number,))
                 if result is not None:
                     self.store.add_record(int(str(changes["submission"])), *result)
             if upload.stage is Stage.VERDICT:
@@ -321,9 +333,16 @@ class Ledger:
 
     def typical_s(self, stage: Stage) -> float:
         """The typical duration of a stage: the mean of the latest ones, or a guess if there are none."""
-        query = f"SELECT {stage}_s FROM judge_uploads WHERE {stage}_s > 0 ORDER BY number DESC LIMIT {_MEASURED}"
-        measured = [row[0] for row in self.store.execute(query)]
+        measured = self.measured_s(stage)
         return fmean(measured) if measured else _GUESS_S[stage]
+
+    def measured_s(self, stage: Stage) -> list[float]:
+        """The durations of the latest runs of a stage that were not stopped."""
+        query = (
+            f"SELECT {stage}_s FROM judge_uploads WHERE {stage}_s > 0 AND state <> 'withdrawn' ORDER BY number DESC "
+            f"LIMIT {_MEASURED}"
+        )
+        return [row[0] for row in self.store.execute(query)]
 
     # ---- actions of the staff ----
 
@@ -361,8 +380,16 @@ class Ledger:
             self._set(upload.number, priority=priority)
 
     def withdraw(self, upload: Upload) -> None:
-        """Remove a submission from the queue. Raises UsageError if it is not waiting."""
+        """Remove a submission from its queue or, if it runs, from its lane: neither a result nor a restart brings it
+        back. Raises UsageError if it is settled."""
         with self.store.transaction():
-            if not self._rows("number = ? AND state = 'waiting'", upload.number):
-                raise UsageError(f"{upload.id} is {upload.state}: only a submission that waits can be withdrawn.")
-            self._set(upload.number, state=Step.WITHDRAWN, note="Withdrawn.")
+            now = next(iter(self._rows("number = ? AND state IN ('waiting', 'running')", upload.number)), None)
+            if now is None:
+                raise UsageError(f"{upload.id} is settled: only a submission that waits or runs can be stopped.")
+            note = "Stopped while it ran." if now.state is Step.RUNNING else "Withdrawn."
+            self._set(upload.number, state=Step.WITHDRAWN, began=None, again=0, note=note)
+
+    def count_stopped(self, upload: Upload, seconds: float) -> None:
+        """Count the seconds that a stopped submission ran for its student's fair share."""
+        with self.store.transaction():
+            self._set(upload.number, **{f"{upload.stage}_s": seconds})

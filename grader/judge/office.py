@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from markupsafe import Markup
@@ -21,28 +18,29 @@ from grader.classes.batch.policy import Which
 from grader.classes.batch.roster import Student, enter_roster
 from grader.classes.batch.view import duration
 from grader.classes.comparable import mixed
-from grader.classes.final_points import Line, absent, days_words, standing
+from grader.classes.final_points import Line, absent, standing
 from grader.course.assignment import Assignment
+from grader.judge.drawing import Drawings, drawn_difference, drawn_report, pages
 from grader.judge.fairness import in_order, waits
 from grader.judge.foreman import Foreman
 from grader.judge.guard import Traffic
 from grader.judge.hub import Hub
 from grader.judge.lanes import Lane
-from grader.judge.ledger import Files, Late, Ledger, Stage, Upload
+from grader.judge.ledger import Late, Ledger, Stage, Upload, digest_of
 from grader.judge.problems import Problem
+from grader.judge.staff_actions import Action, act
 from grader.judge.standings import Standings
 from grader.judge.store_thread import StoreThread
 from grader.judge.tokens import Person, person_of, valid_labels
+from grader.records.record import Record
 from grader.report.leaderboard import Board
 from grader.site.class_site import shown_board
-from grader.site.record_page import environment, report_of
+from grader.store import Compressed, Files, compressed
 
 _HOUR_S = 3600.0
 _LAST_S = 15.0
 _LINE_S = 0.5
 _KNOWN_S = 1.0
-_REPORTS = 100
-"""The number of rendered reports kept in memory; each may take 200 kB."""
 _UPLOADS_AT_ONCE, _OF_ONE_STUDENT = 32, 2
 
 
@@ -70,12 +68,7 @@ class Judge:
         link cannot put a sentence on a page."""
         self._line: dict[int, tuple[int, float | None]] = {}
         self._line_at = -_LINE_S
-        sites = environment()
-        assert sites.loader is not None
-        self._pages = sites.overlay(loader=jinja2.ChoiceLoader([jinja2.PackageLoader("grader.judge"), sites.loader]))
-        self._pages.filters["clock"] = lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
-        self._pages.filters["wait"], self._pages.filters["days"] = duration, days_words
-        self._reports: OrderedDict[object, Markup] = OrderedDict()
+        self.drawings = Drawings()
         self.standings = Standings(
             self._books, rules, which, self._drawn_board, lambda: self.hub.publish({"kind": "board"})
         )
@@ -129,20 +122,20 @@ class Judge:
             self._uploading[student] -= 1
             if not self._uploading[student]:
                 del self._uploading[student]
-        upload = await self.ask(self._take, who, files, key)
+        upload = await self.ask(self._take, who, *await asyncio.to_thread(_compressed, files), key)
         self.foreman.ring()
         self.hub.publish(
             {"kind": "upload", "id": upload.id, "student": student, "state": "waiting", "stage": "verdict"}
         )
         return upload
 
-    def _take(self, ledger: Ledger, who: Person, files: Files, key: str) -> Upload:
+    def _take(self, ledger: Ledger, who: Person, files: Compressed, digest: str, key: str) -> Upload:
         """Store an upload. It can still be refused here, since a ban may have come while its files arrived."""
         self._refuse(ledger, who, key)
         known = ledger.repeated(who.submits_as, key) if key else None
-        if known and dict(files) != dict(ledger.files(known.number)):
+        if known and known.digest not in ("", digest):
             raise Problem(409, f"Submission {known.id} has this Idempotency-Key and other files: send a new key.")
-        return ledger.receive(who.submits_as, files, key)
+        return ledger.receive(who.submits_as, files, digest, key)
 
     def _refuse(self, ledger: Ledger, who: Person, key: str) -> None:
         """Raise Problem if the student may not submit now. A repeated upload (a known key) is always accepted."""
@@ -159,6 +152,29 @@ class Judge:
             said = f"You submitted {len(recent)} times within an hour, and the limit is {most}"
             raise Problem(429, f"{said}: wait {duration(wait_s)}.", {"retry-after": str(wait_s)})
 
+    async def do(self, asked: Action) -> str:
+        """Do an action of the staff, or a student's withdrawal, and return what was done. Raises Problem."""
+        said = await self.ask(act, asked, self.outdated())
+        if asked.action == "withdraw":
+            self.foreman.withdrawn(asked.target)
+        self.foreman.ring()
+        self.hub.publish({"kind": "queue"})
+        return said
+
+    async def withdraw(self, id: str, who: Person) -> str:
+        """Withdraw or stop a submission of `who`, and return what was done. Raises Problem."""
+
+        def allowed(ledger: Ledger) -> Upload:
+            upload = own(ledger, id, who)
+            if upload.again and not who.is_staff:
+                raise Problem(409, "The staff runs this submission again: only they can withdraw it.")
+            return upload
+
+        upload = await self.ask(allowed)
+        said = await self.do(Action(action="withdraw", target=upload.id))
+        self.hub.publish({"kind": "upload", "id": upload.id, "student": upload.student, "state": "withdrawn"})
+        return said
+
     # ---- reading ----
 
     def line_of(self, ledger: Ledger, including: int | None = None) -> dict[int, tuple[int, float | None]]:
@@ -168,8 +184,8 @@ class Judge:
             return self._line
         found: dict[int, tuple[int, float | None]] = {}
         for stage in Stage:
-            places, typical = ledger.places(stage), ledger.typical_s(stage)
-            lanes = [] if ledger.switch("paused") else self.foreman.free_after(stage, typical)
+            places, typical, measured = ledger.places(stage), ledger.typical_s(stage), ledger.measured_s(stage)
+            lanes = [] if ledger.switch("paused") else self.foreman.free_after(stage, measured, typical)
             predicted = waits(places, lanes, typical)
             for place, waiting in enumerate(in_order(places), start=1):
                 found[waiting.number] = place, predicted.get(waiting.number)
@@ -203,37 +219,62 @@ class Judge:
         """A page from a template."""
         return HTMLResponse(self._drawn(template, status=status, **values), status, headers)
 
-    async def report(self, student: str, attempt: int, stamp: object) -> Markup:
-        """The report of an attempt as HTML, rendered again when `stamp` (see `Ledger.stamp`) changes. Rendering has its
-        own thread: content that takes long would otherwise block the event loop or the store for everybody."""
-        key = attempt, stamp
-        if (kept := self._reports.get(key)) is not None:
-            return kept
-        line, sources = await self.ask(_graded, student, attempt)
-        drawn = self._reports[key] = await asyncio.to_thread(self._drawn_report, line, sources)
-        while len(self._reports) > _REPORTS:
-            self._reports.popitem(last=False)
-        return drawn
+    async def report(self, who: Person, upload: Upload, stamp: object) -> Markup:
+        """The report of an upload's attempt as HTML, drawn again when `stamp` (see `Ledger.stamp`) changes."""
 
-    def _drawn_report(self, line: Line | None, sources: Files) -> Markup:
-        if line is None:
-            return Markup()
-        return Markup(self._drawn("report.part.j2", report=report_of(line.attempt.record, sources, line)))
+        async def drawn() -> Markup:
+            line, sources = await self.ask(_graded, upload)
+            if line is None:
+                return Markup()
+            return await self.drawings.apart(drawn_report, self.rules.submission.main, line, sources)
+
+        return await self.drawings.get(who, ("report", upload.submission, stamp), drawn)
+
+    async def difference(self, who: Person, old: Upload, new: Upload) -> Markup:
+        """The changes between two uploads of a student as HTML."""
+
+        def stamps(ledger: Ledger) -> tuple[object, object]:
+            return ledger.stamp(old), ledger.stamp(new)
+
+        async def drawn() -> Markup:
+            return await self.drawings.apart(drawn_difference, *await self.ask(_two_sides, old, new))
+
+        return await self.drawings.get(who, ("difference", old.id, new.id, *await self.ask(stamps)), drawn)
 
     def _drawn_board(self, board: Board | None, why_empty: str) -> str:
         return self._drawn("board.part.j2", board=shown_board(board), why_empty=why_empty)
 
     def _drawn(self, template: str, **values: Any) -> str:
-        return self._pages.get_template(template).render(
-            root="/static", title=self.rules.title, main=self.rules.submission.main, **values
+        return (
+            pages()
+            .get_template(template)
+            .render(root="/static", title=self.rules.title, main=self.rules.submission.main, **values)
         )
 
 
-def _graded(ledger: Ledger, student: str, attempt: int) -> tuple[Line | None, Files]:
-    """An attempt's line of the gradebook (None if it is not graded) and its files."""
-    entered = ledger.store.points(ledger.assignment).get(student, {})
-    attempts = ledger.store.attempts(ledger.assignment, student, only=attempt)
-    return next((standing(one, entered) for one in attempts), None), ledger.store.sources(attempt)
+def own(ledger: Ledger, id: str, who: Person) -> Upload:
+    """An upload that this person may see. Raises Problem 404, also for an upload of someone else."""
+    upload = ledger.upload(id)
+    if upload is None or not (who.is_staff or upload.student == who.submits_as):
+        raise Problem(404, "You have no submission with this id.")
+    return upload
+
+
+def _compressed(files: Files) -> tuple[Compressed, str]:
+    return compressed(files), digest_of(files)
+
+
+def _graded(ledger: Ledger, upload: Upload) -> tuple[Line | None, Compressed]:
+    """The line of an upload's attempt in the gradebook (None if it is not graded), and its files."""
+    entered = ledger.store.points(ledger.assignment).get(upload.student, {})
+    attempts = ledger.store.attempts(ledger.assignment, upload.student, only=upload.submission)
+    return next((standing(one, entered) for one in attempts), None), ledger.files(upload)
+
+
+def _two_sides(ledger: Ledger, old: Upload, new: Upload) -> tuple[Compressed, Compressed, list[Record]]:
+    """The files of two uploads, and the records that count for them."""
+    records = [ledger.store.record_that_counts(one.submission) for one in (old, new) if one.submission is not None]
+    return ledger.files(old), ledger.files(new), [record for record in records if record is not None]
 
 
 def _enter(ledger: Ledger, roster: dict[str, Student], late: Late) -> None:

@@ -3,9 +3,7 @@ page has its own address, ending in /part, which the page's script requests agai
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from typing import Annotated, Any
 
@@ -18,16 +16,13 @@ from grader.classes.batch.roster import Student
 from grader.judge import history
 from grader.judge.admission import COOKIE, files_of
 from grader.judge.answers import queue_state
-from grader.judge.api import Anyone, Id, Known, Staff, judge_of, own
-from grader.judge.api import action as do
+from grader.judge.api import Anyone, Id, Known, Staff, judge_of
 from grader.judge.ledger import Ledger, Upload
-from grader.judge.office import Judge
+from grader.judge.office import Judge, own
 from grader.judge.prepared import Prepared, prepared
 from grader.judge.problems import Problem
 from grader.judge.staff_actions import Action
 from grader.judge.tokens import Person
-from grader.records.record import Record
-from grader.report.explain import compare
 from grader.site.record_page import asset
 
 router = APIRouter(include_in_schema=False)
@@ -41,8 +36,6 @@ def _static(name: str) -> Prepared:
 
 
 _ASSETS = {name: _static(name) for name in ("style.css", "site.js", "judge.css", "judge.js")}
-_differ = ThreadPoolExecutor(1, "differ")
-"""One thread computes all differences, so a slow one delays only other differences."""
 _COOKIE_S = 120 * 86_400
 _SAID = 100
 
@@ -126,6 +119,12 @@ async def submission(request: Request, id: Id, who: Known) -> Response:
     return await _submission(request, "submission.html.j2", id, who)
 
 
+@router.post("/submissions/{id}/withdraw")
+async def withdraw(request: Request, id: Id, who: Known) -> Response:
+    await judge_of(request).withdraw(id, who)
+    return RedirectResponse(f"/submissions/{id}", 303)
+
+
 @router.get("/submissions/{id}/part")
 async def submission_part(request: Request, id: Id, who: Known) -> Response:
     return await _submission(request, "submission.part.j2", id, who)
@@ -146,7 +145,7 @@ async def _submission(request: Request, template: str, id: str, who: Person) -> 
 
     shown = await judge.ask(found)
     upload, stamp = shown["upload"], shown.pop("stamp")
-    report = await judge.report(upload.student, upload.submission, stamp) if upload.submission is not None else ""
+    report = await judge.report(who, upload, stamp) if upload.submission is not None else ""
     live = judge.foreman.live.get(upload.id)
     return judge.page(request, template, live=live, who=who, report=report, **shown)
 
@@ -154,26 +153,17 @@ async def _submission(request: Request, template: str, id: str, who: Person) -> 
 @router.get("/submissions/{id}/since/{before}")
 async def difference(request: Request, id: Id, before: Id, who: Known) -> Response:
     """The differences between two submissions, in their sources and in the numbers of their records."""
+    judge = judge_of(request)
 
-    def files_of_upload(ledger: Ledger, one: Upload) -> tuple[tuple[str, bytes], ...]:
-        """The unpacked files, or the upload itself if nothing was unpacked."""
-        unpacked = ledger.store.sources(one.submission) if one.submission is not None else ()
-        return unpacked or ledger.files(one.number)
-
-    def found(ledger: Ledger) -> tuple[Upload, Upload, list[tuple[tuple[str, bytes], ...]], list[Record]]:
+    def found(ledger: Ledger) -> tuple[Upload, Upload]:
         old, new = own(ledger, before, who), own(ledger, id, who)
         if new.student != old.student:
             raise Problem(404, "These submissions belong to two students: choose two of the same student.")
-        sides = [files_of_upload(ledger, one) for one in (old, new)]
-        records = [ledger.store.record_that_counts(one.submission) for one in (old, new) if one.submission is not None]
-        return old, new, sides, [record for record in records if record is not None]
+        return old, new
 
-    old, new, sides, records = await judge_of(request).ask(found)
-    numbers = compare(records[0], records[1], headings=("before", "after")) if len(records) == 2 else ""
-    lines = await asyncio.get_running_loop().run_in_executor(_differ, lambda: history.changes(sides[0], sides[1]))
-    return judge_of(request).page(
-        request, "difference.html.j2", old=old, new=new, who=who, lines=lines, numbers=numbers
-    )
+    old, new = await judge.ask(found)
+    drawn = await judge.difference(who, old, new)
+    return judge.page(request, "difference.html.j2", old=old, new=new, who=who, drawn=drawn)
 
 
 # ---- the board ----
@@ -235,7 +225,7 @@ async def staff_action(
     asked: Annotated[Action, Form()],
 ) -> Response:
     key, said = secrets.token_urlsafe(6), judge_of(request).said
-    said[key] = (await do(request, asked, who))["said"]
+    said[key] = await judge_of(request).do(asked)
     if len(said) > _SAID:
         del said[next(iter(said))]
     return RedirectResponse(f"/staff?said={key}", 303)

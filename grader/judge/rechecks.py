@@ -13,11 +13,11 @@ from grader.classes.final_points import Line
 from grader.classes.recheck import Recheck, recheck, rests_on
 from grader.classes.second_draw import SecondDraw, second_draw
 from grader.grading.pipeline import Grading
-from grader.judge.ledger import Files, Ledger
+from grader.judge.ledger import Ledger
 from grader.judge.stage_task import laid_out
 from grader.records.record import RecheckRecord, Record
 from grader.report.leaderboard import Board
-from grader.store import Attempt
+from grader.store import Attempt, Compressed
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class RecheckTask:
     """A task for a worker process: recheck `tests` of a record."""
 
     record: Record
-    files: Files
+    files: Compressed
     tests: Sequence[str]
 
     def __call__(self, grading: Grading) -> RecheckRecord:

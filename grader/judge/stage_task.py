@@ -1,60 +1,64 @@
-"""One stage of one submission, done by a worker process: read the files, build, run, check. The process reports each
-test to the judge over a datagram socket, for pages to show. A report may get lost; the record has every test."""
+"""One stage of one submission, done by a worker process: unpack and read the files, build, run, check. The process
+reports each test, for pages to show, on the connection that it inherited from the judge (`grader.base.remote`)."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import socket
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.base.progress import Progress
+from grader.base.remote import report
 from grader.base.verdict import Fault
 from grader.classes.batch.view import View
 from grader.classes.batch.work import ReadTask, failed_build
 from grader.classes.cluster.single import grade_alone
 from grader.grading.pipeline import Grading, grade_built
-from grader.judge.ledger import Files
 from grader.programs.build import build_to_grade
 from grader.programs.submission import Submission
 from grader.records.record import Record
 from grader.sandbox.scratch import scratch_folder
+from grader.store import Compressed, compressed
 
 _FOLDER = "upload"
+_LONGEST_WORDS = 200
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The result of a stage: the submission as read, and its record (None if these files were judged before)."""
+    """The result of a stage: the digest, path and files of the submission as read, and its record (None if these files
+    were judged before)."""
 
-    submission: Submission
+    sha256: str
+    path: str
+    files: Compressed
     record: Record | None
 
 
 @dataclass(frozen=True)
 class StageTask:
-    """A task for a worker process: grade the `files` of `student`, and report progress to the socket at `address`."""
+    """A task for a worker process: grade the `files` of `student`, and report progress."""
 
-    upload: str
     student: str
-    files: Files
-    address: str
+    files: Compressed
     judged_before: frozenset[str] = frozenset()
     """The SHA-256 of each of this student's submissions that was judged under these conditions already."""
 
     def __call__(self, grading: Grading) -> Judged:
-        with laid_out(self.files) as folder, _reporting(self.upload, self.address) as progress:
-            progress.stage("reading")
+        progress = _Reports()
+        progress.stage("reading")
+        with laid_out(self.files) as folder:
             reading = ReadTask(self.student, folder)(grading)
             submission = replace(reading.submission, path=Path(_named(self.files)))
+            judged = Judged(submission.sha256, str(submission.path), compressed(submission.files), None)
             if submission.sha256 in self.judged_before:
-                return Judged(submission, None)
+                return judged
             if reading.problem:
                 built = failed_build(Fault.STUDENT, reading.problem.replace(str(folder), "The upload"))
-                return Judged(submission, grade_built(grading, submission, built, progress))
-            return Judged(submission, self.grade(grading, submission, progress))
+                return replace(judged, record=grade_built(grading, submission, built, progress))
+            return replace(judged, record=self.grade(grading, submission, progress))
 
     def grade(self, grading: Grading, submission: Submission, progress: Progress) -> Record:
         """Build and grade the submission."""
@@ -86,43 +90,43 @@ class _Lost(View):
 
 
 @contextlib.contextmanager
-def laid_out(files: Files) -> Iterator[Path]:
-    """Write the files into a temporary folder that exists while the block runs."""
+def laid_out(files: Compressed) -> Iterator[Path]:
+    """Unpack the files into a temporary folder that exists while the block runs."""
     with scratch_folder("judge") as scratch:
         folder = scratch / _FOLDER
         for name, content in files:
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+            target.write_bytes(zlib.decompress(content))
         yield folder
 
 
-def _named(files: Files) -> str:
+def _named(files: Compressed) -> str:
     return files[0][0] if len(files) == 1 else _FOLDER
 
 
-class _Reports(Progress):
-    """Sends what a student's page shows: the current step, and each test when it ends."""
+@dataclass(frozen=True)
+class Stepped:
+    """The step that a submission has reached, in words, and the number of tests that it will run."""
 
-    def __init__(self, upload: str, to: socket.socket) -> None:
-        self._upload, self._to = upload, to
+    stage: str
+    total: int | None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The result of a test in a few words."""
+
+    test: str
+    words: str
+
+
+class _Reports(Progress):
+    """Reports what a student's page shows: the current step, and each test when it ends."""
 
     def stage(self, text: str, total: int | None = None) -> None:
-        self._send({"stage": text.rpartition(": ")[2], "total": total})
+        report(Stepped(text.rpartition(": ")[2][:_LONGEST_WORDS], total))
 
     def step(self, name: str, ended: str = "") -> None:
         if ended:
-            self._send({"test": name, "ended": ended})
-
-    def _send(self, content: dict[str, object]) -> None:
-        with contextlib.suppress(OSError):  # nobody reads, or the buffer is full
-            self._to.send(json.dumps({"upload": self._upload, **content}).encode())
-
-
-@contextlib.contextmanager
-def _reporting(upload: str, address: str) -> Iterator[Progress]:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
-        to.setblocking(False)
-        with contextlib.suppress(OSError):
-            to.connect(address)
-        yield _Reports(upload, to)
+            report(Ended(name, ended[:_LONGEST_WORDS]))

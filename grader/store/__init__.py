@@ -5,5 +5,5 @@ May import `records` and `base`; it knows neither how a class is graded nor how 
 
 from grader.store.database import Store, default_store, open_store
 from grader.store.exchange import export_store, import_files
-from grader.store.rows import Attempt, HandIn, State
+from grader.store.rows import Attempt, Compressed, Files, HandIn, State, compressed, decompressed
 from grader.store.upkeep import check_store, vacuum_store

@@ -21,7 +21,6 @@ import os
 import platform
 import secrets
 import sqlite3
-import zlib
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import astuple
@@ -37,7 +36,7 @@ from grader.base.paths import shown
 from grader.base.verdict import Verdict
 from grader.records.record import RecheckRecord, Record
 from grader.store import schema
-from grader.store.rows import Attempt, HandIn, Points, State, Student
+from grader.store.rows import Attempt, Compressed, Files, HandIn, Points, State, Student, compressed, decompressed
 from grader.store.sqlite_errors import BUSY_S, translate_sqlite_errors
 
 _STORE_MODE = 0o660
@@ -241,7 +240,7 @@ class Store:
             ).fetchone()
             self._db.executemany(
                 "INSERT INTO sources VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                [(number, name, zlib.compress(content)) for name, content in handed.files],
+                [(number, *file) for file in handed.compressed or compressed(handed.files)],
             )
         return int(number)
 
@@ -377,10 +376,14 @@ class Store:
                 "grader that wrote it, or a newer one; `grader store check` lists all of them."
             ) from error
 
-    def sources(self, submission: int) -> tuple[tuple[str, bytes], ...]:
+    def sources(self, submission: int) -> Files:
         """The files of an attempt as they were handed in."""
+        return decompressed(self.compressed_sources(submission))
+
+    def compressed_sources(self, submission: int) -> Compressed:
+        """The files of an attempt, compressed."""
         query = "SELECT name, content FROM sources WHERE submission = ? ORDER BY name"
-        return tuple((name, zlib.decompress(content)) for name, content in self._rows(query, submission))
+        return tuple(self._rows(query, submission))
 
     def points(self, assignment: str) -> dict[str, dict[str, Points]]:
         """Points entered by hand, by student and part."""

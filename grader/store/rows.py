@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from grader.records.record import Record
+
+Files = tuple[tuple[str, bytes], ...]
+"""The names and contents of files."""
+Compressed = tuple[tuple[str, bytes], ...]
+"""The same with compressed contents, as the store keeps them."""
+
+
+def compressed(files: Sequence[tuple[str, bytes]]) -> Compressed:
+    """Compress files for the store."""
+    return tuple((name, zlib.compress(content)) for name, content in files)
+
+
+def decompressed(files: Compressed) -> Files:
+    """The files as they were before `compressed`."""
+    return tuple((name, zlib.decompress(content)) for name, content in files)
 
 
 class State(StrEnum):
@@ -25,7 +42,8 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class HandIn:
-    """An attempt before grading. `files` are names and contents, which the store keeps for pages and reruns."""
+    """An attempt before grading. The store keeps its files for pages and reruns: `files`, or `compressed` if they are
+    compressed already."""
 
     assignment: str
     student: str
@@ -34,7 +52,8 @@ class HandIn:
     handed_in: datetime | None = None
     days_late: int = 0
     penalty: float = 0.0
-    files: tuple[tuple[str, bytes], ...] = ()
+    files: Files = ()
+    compressed: Compressed = ()
 
 
 @dataclass(frozen=True)

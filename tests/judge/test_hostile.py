@@ -23,6 +23,7 @@ from grader.judge import guard, server
 from grader.judge.hub import Hub
 from grader.judge.problems import Problem
 from grader.judge.tokens import Person
+from grader.store import compressed
 from tests.judge.conftest import Served, eventually
 from tests.support.command_line import Said, grader
 
@@ -438,7 +439,7 @@ def test_an_archive_is_opened_within_limits(bomb: Any, setup: Any) -> None:
 
     name = "x.tar.gz" if bomb is BOMBS["a link"] else "x.zip"
     with open_grading(setup) as grading:
-        judged = StageTask("id", "mallory", ((name, bomb()),), "")(grading)
+        judged = StageTask("mallory", compressed([(name, bomb())]))(grading)
     assert judged.record is not None and not judged.record.build.ok
     assert judged.record.tests[0].verdict == "compile_error"
     assert "/tmp" not in judged.record.tests[0].reason

@@ -10,12 +10,13 @@ import pytest
 from grader.base.errors import UsageError
 from grader.classes.batch.roster import enter_roster, read_roster
 from grader.judge.fairness import in_order
-from grader.judge.ledger import Ledger, Stage, Upload
+from grader.judge.ledger import Ledger, Stage, Upload, digest_of
 from grader.judge.tokens import STAFF, make_token, person_of, revoke_token
-from grader.store import HandIn, Store, open_store
+from grader.store import HandIn, Store, compressed, open_store
 from tests.support.records import made_record
 
-FILES = (("hw4.cu", b"int main() {}"),)
+SOURCES = (("hw4.cu", b"int main() {}"),)
+FILES = compressed(SOURCES), digest_of(SOURCES)
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def ledger(store: Store) -> Ledger:
 
 def finished(ledger: Ledger, upload: Upload, *, then_timing: bool = False) -> None:
     record = made_record(upload.student)
-    hand_in = HandIn("hw4", upload.student, record.submission.sha256, "hw4.cu", files=FILES)
+    hand_in = HandIn("hw4", upload.student, record.submission.sha256, "hw4.cu", files=SOURCES)
     ledger.finish(upload, hand_in, ("conditions", record), seconds=1.0, then_timing=then_timing)
 
 
@@ -46,21 +47,21 @@ def states(ledger: Ledger, student: str) -> list[str]:
 
 
 def test_a_newer_submission_takes_the_place_of_the_one_that_waits_and_none_of_the_running_one(ledger: Ledger) -> None:
-    ledger.receive("alice", FILES)
+    ledger.receive("alice", *FILES)
     claimed(ledger)
-    ledger.receive("alice", FILES)
-    ledger.receive("bob", FILES)
-    ledger.receive("alice", FILES)
+    ledger.receive("alice", *FILES)
+    ledger.receive("bob", *FILES)
+    ledger.receive("alice", *FILES)
     assert states(ledger, "alice") == ["running", "replaced", "waiting"]
     assert claimed(ledger).student == "bob"
     assert ledger.claim(Stage.VERDICT) is None, "alice has one running"
 
 
 def test_the_same_request_sent_twice_is_one_submission(ledger: Ledger) -> None:
-    first, second = (ledger.receive("alice", FILES, "a key") for _ in range(2))
+    first, second = (ledger.receive("alice", *FILES, "a key") for _ in range(2))
     assert first == second
-    assert ledger.receive("bob", FILES, "a key").id != first.id
-    assert Ledger(ledger.store, "hw5").receive("alice", FILES, "a key").id != first.id
+    assert ledger.receive("bob", *FILES, "a key").id != first.id
+    assert Ledger(ledger.store, "hw5").receive("alice", *FILES, "a key").id != first.id
 
 
 def test_a_newer_submission_replaces_an_older_one_also_after_the_clock_was_set_back(
@@ -68,7 +69,7 @@ def test_a_newer_submission_replaces_an_older_one_also_after_the_clock_was_set_b
 ) -> None:
     for now in (10_000.0, 5_000.0):
         monkeypatch.setattr("time.time", lambda now=now: now)
-        ledger.receive("alice", FILES)
+        ledger.receive("alice", *FILES)
     assert states(ledger, "alice") == ["replaced", "waiting"]
     monkeypatch.setattr("time.time", lambda: 5_001.0)
     assert ledger.received_within("alice", 3600.0) == [5_000.0], "10,000 is not within this hour"
@@ -80,13 +81,13 @@ def test_tokens_and_ids_survive_a_spreadsheet_and_a_command_line(
     """One that begins with "-" is an option to a command, and a formula to a spreadsheet."""
     monkeypatch.setattr("secrets.token_urlsafe", lambda size: "-" * size)
     assert make_token(store, STAFF)[0].isalnum()
-    assert ledger.receive("alice", FILES).id.isalnum()
+    assert ledger.receive("alice", *FILES).id.isalnum()
 
 
 def test_what_ran_when_the_judge_was_killed_runs_again_and_a_late_result_of_it_is_not_stored_twice(
     ledger: Ledger, store: Store
 ) -> None:
-    ledger.receive("alice", FILES)
+    ledger.receive("alice", *FILES)
     before = claimed(ledger)
     assert ledger.recover() == 1
     again = claimed(ledger)
@@ -100,10 +101,10 @@ def test_what_ran_when_the_judge_was_killed_runs_again_and_a_late_result_of_it_i
 
 @pytest.mark.parametrize("how", ["a restart", "a fault of the machine"])
 def test_what_comes_back_into_the_queue_gives_its_place_to_a_newer_submission(ledger: Ledger, how: str) -> None:
-    ledger.receive("alice", FILES)
+    ledger.receive("alice", *FILES)
     running = claimed(ledger)
-    ledger.receive("bob", FILES)
-    ledger.receive("alice", FILES)
+    ledger.receive("bob", *FILES)
+    ledger.receive("alice", *FILES)
     ledger.prioritise(running, -1)
     ledger.recover() if how == "a restart" else ledger.requeue(running, "It is tried again.")
     assert states(ledger, "alice") == ["replaced", "waiting"]
@@ -113,28 +114,28 @@ def test_what_comes_back_into_the_queue_gives_its_place_to_a_newer_submission(le
 
 
 def test_what_the_staff_runs_again_waits_next_to_the_students_own(ledger: Ledger) -> None:
-    ledger.receive("alice", FILES)
+    ledger.receive("alice", *FILES)
     finished(ledger, claimed(ledger))
     ledger.rerun(ledger.of_student("alice")[0])
     for _ in range(2):
-        ledger.receive("alice", FILES)
+        ledger.receive("alice", *FILES)
     assert states(ledger, "alice") == ["waiting", "replaced", "waiting"]
 
 
 def test_verdicts_come_first_and_a_newer_submission_is_timed_in_place_of_an_older_one(ledger: Ledger) -> None:
     for _ in range(2):
-        ledger.receive("alice", FILES)
+        ledger.receive("alice", *FILES)
         finished(ledger, claimed(ledger), then_timing=True)
     assert states(ledger, "alice") == ["replaced", "waiting"]
     assert claimed(ledger, Stage.TIMING).number == ledger.of_student("alice")[0].number
 
 
 def test_a_late_submission_replaces_none_that_was_on_time(ledger: Ledger) -> None:
-    ledger.receive("alice", FILES)
+    ledger.receive("alice", *FILES)
     deadline = ledger.of_student("alice")[0].received
     ledger.late = lambda student, received: (1, 0.2) if received > deadline else (0, 0.0)
-    ledger.receive("alice", FILES)
-    ledger.receive("alice", FILES)
+    ledger.receive("alice", *FILES)
+    ledger.receive("alice", *FILES)
     assert states(ledger, "alice") == ["waiting", "replaced", "waiting"]
     for _ in range(2):
         finished(ledger, claimed(ledger), then_timing=True)
@@ -142,9 +143,9 @@ def test_a_late_submission_replaces_none_that_was_on_time(ledger: Ledger) -> Non
 
 
 def test_an_old_submission_that_the_staff_reruns_takes_no_place_of_a_newer_one(ledger: Ledger) -> None:
-    ledger.receive("alice", FILES)
+    ledger.receive("alice", *FILES)
     finished(ledger, claimed(ledger))
-    ledger.receive("alice", FILES)
+    ledger.receive("alice", *FILES)
     finished(ledger, claimed(ledger), then_timing=True)
     ledger.rerun(ledger.of_student("alice")[-1])
     finished(ledger, claimed(ledger), then_timing=True)
@@ -152,7 +153,7 @@ def test_an_old_submission_that_the_staff_reruns_takes_no_place_of_a_newer_one(l
 
 
 def test_a_failed_transaction_leaves_no_half_of_a_result(ledger: Ledger, store: Store) -> None:
-    ledger.receive("alice", FILES)
+    ledger.receive("alice", *FILES)
     upload = claimed(ledger)
     with pytest.raises(AttributeError):
         ledger.finish(upload, HandIn("hw4", "alice", "0" * 64, "hw4.cu"), ("conditions", None), seconds=1.0)  # type: ignore[arg-type]
@@ -161,7 +162,7 @@ def test_a_failed_transaction_leaves_no_half_of_a_result(ledger: Ledger, store: 
 
 
 def test_the_staff_pauses_moves_bans_withdraws_and_reruns(ledger: Ledger) -> None:
-    first, second = ledger.receive("alice", FILES), ledger.receive("bob", FILES)
+    first, second = ledger.receive("alice", *FILES), ledger.receive("bob", *FILES)
     ledger.set_switch("paused", 1)
     assert ledger.claim(Stage.VERDICT) is None
     ledger.set_switch("paused", 0)
@@ -171,14 +172,14 @@ def test_the_staff_pauses_moves_bans_withdraws_and_reruns(ledger: Ledger) -> Non
     ledger.set_switch("banned:alice", 1)
     assert ledger.claim(Stage.VERDICT) is None and ledger.banned() == ["alice"]
     ledger.withdraw(first)
-    with pytest.raises(UsageError, match="only a submission that waits"):
+    with pytest.raises(UsageError, match="only a submission that waits or runs"):
         ledger.withdraw(first)
     ledger.rerun(ledger.of_student("bob")[0])
     assert claimed(ledger).again
 
 
 def test_the_store_holds_no_token_and_knows_only_the_newest_of_each(ledger: Ledger, store: Store) -> None:
-    ledger.receive("alice", FILES)
+    ledger.receive("alice", *FILES)
     first, second = make_token(store, "alice"), make_token(store, "alice")
     staff = make_token(store, STAFF)
     assert person_of(store, first) is None
@@ -193,9 +194,9 @@ def test_the_store_holds_no_token_and_knows_only_the_newest_of_each(ledger: Ledg
 
 
 def test_another_roster_corrects_the_lateness_of_what_is_stored(ledger: Ledger, store: Store) -> None:
-    first = ledger.receive("alice", FILES)
+    first = ledger.receive("alice", *FILES)
     finished(ledger, claimed(ledger))
-    ledger.receive("alice", FILES)
+    ledger.receive("alice", *FILES)
     finished(ledger, claimed(ledger))
     asked: list[tuple[str, object]] = []
 
@@ -209,7 +210,7 @@ def test_another_roster_corrects_the_lateness_of_what_is_stored(ledger: Ledger, 
     assert [(attempt.days_late, attempt.penalty) for attempt in store.attempts("hw4")] == [(2, 0.2)]
     ledger.late = lambda student, received: (9, 1.0)
     assert {upload.days_late for upload in ledger.of_student("alice")} == {2}
-    assert ledger.receive("bob", FILES).days_late == 9, "not judged yet"
+    assert ledger.receive("bob", *FILES).days_late == 9, "not judged yet"
 
 
 def test_a_roster_replaces_what_its_columns_say_and_nothing_else(store: Store, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from grader.base.errors import MachineFault
 from grader.base.verdict import Verdict
@@ -22,10 +21,10 @@ from grader.classes.batch.work import Task
 from grader.grading.pipeline import Grading
 from grader.grading.setup import Setup
 from grader.judge.lanes import Lane
-from grader.judge.ledger import Files, Stage, Upload
+from grader.judge.ledger import Stage, Upload
 from grader.judge.stage_task import Judged
-from grader.programs.submission import Submission
 from grader.records.record import RecheckRecord, Record, SubmissionRecord, TimingRecord
+from grader.store import Compressed, decompressed
 from tests.support.records import made_recheck, made_record, made_test
 
 TESTS = ("s01", "s02", "s03")
@@ -36,23 +35,21 @@ class StandIn:
     """Grades by what the comments say; `speed` divides the seconds."""
 
     upload: Upload
-    files: tuple[tuple[str, bytes], ...]
+    files: Compressed
     speed: float
 
     def __call__(self, grading: Grading) -> Judged:
-        text = b"\n".join(content for _, content in self.files).decode(errors="replace")
+        files = decompressed(self.files)
+        text = b"\n".join(content for _, content in files).decode(errors="replace")
         said = dict(re.findall(r"// (seconds|fails|speedup): (\S+)", text))
         time.sleep(float(said.get("seconds", 0)) / self.speed)
         if "// dies" in text and self.upload.tries == 1:
             os._exit(9)
         if "// machine fails" in text and self.upload.tries == 1:
             raise MachineFault("The stand-in's machine failed.")
-        sha256 = hashlib.sha256(repr(self.files).encode()).hexdigest()
+        sha256 = hashlib.sha256(repr(files).encode()).hexdigest()
         names = tuple(name for name, _ in self.files)
-        submission = Submission(
-            self.upload.student, Path(names[0]), self.files, names, (), "the assignment", (), sha256
-        )
-        return Judged(submission, _record(self.upload, sha256, names, said))
+        return Judged(sha256, names[0], self.files, _record(self.upload, sha256, names, said))
 
 
 def _record(upload: Upload, sha256: str, names: tuple[str, ...], said: dict[str, str]) -> Record:
@@ -75,9 +72,7 @@ class MakeStandIn:
 
     speed: float = 1.0
 
-    def __call__(
-        self, upload: Upload, files: tuple[tuple[str, bytes], ...], address: str, judged_before: frozenset[str]
-    ) -> Task:
+    def __call__(self, upload: Upload, files: Compressed, judged_before: frozenset[str]) -> Task:
         return StandIn(upload, files, self.speed)
 
 
@@ -86,7 +81,7 @@ class RecheckStandIn:
     """Finds that the times of `tests` repeat."""
 
     record: Record
-    files: Files
+    files: Compressed
     tests: Sequence[str]
 
     def __call__(self, grading: Grading) -> RecheckRecord:
@@ -97,7 +92,7 @@ def stand_in_lanes(setup: Setup, stages: Sequence[Stage], lanes: int = 1, speed:
     """Lanes for these stages, each with a device of its own. Their conditions differ by stage, as real ones do."""
     cases = {Stage.VERDICT: setup.cases, Stage.TIMING: setup.suite.select("s01,s02")}
     return [
-        Lane(name, name, stage, replace(setup, cases=cases[stage]), MakeStandIn(speed), RecheckStandIn)
+        Lane(name, name, stage, replace(setup, cases=cases[stage]), MakeStandIn(speed), recheck=RecheckStandIn)
         for stage in stages
         for name in (f"{stage} {number}" for number in range(lanes))
     ]

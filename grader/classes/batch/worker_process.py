@@ -45,7 +45,8 @@ class Worker:
         self._process.begin(_do, task, self.setup, os.getpid())
 
     def answer(self) -> object:
-        """Return the result of the task, or the fault that prevented it: Died if the worker ended."""
+        """Return the result of the task, or the fault that prevented it: Died if the worker ended. A task that reports
+        its progress (`grader.base.remote.report`) is answered by each Report first."""
         try:
             return self._process.answer()
         except Lost as lost:
@@ -61,6 +62,10 @@ class Worker:
     def end(self) -> None:
         """Ask the worker to end now, without waiting; `join` waits."""
         self._process.terminate()
+
+    def kill(self) -> None:
+        """End the worker without asking it."""
+        self._process.kill()
 
     def join(self) -> None:
         """Wait for the worker to end, for a limited time."""
