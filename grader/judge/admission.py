@@ -35,7 +35,9 @@ def token_of(request: Request) -> str:
 async def maybe_person(request: Request) -> Person | None:
     """The person who sent the request; None without a valid token."""
     token = token_of(request)
-    return await request.app.state.judge.person(token) if token else None
+    found: Person | None = await request.app.state.judge.person(token) if token else None
+    request.state.person = found.submits_as if found is not None else None  # whose answer it is, for `guard`
+    return found
 
 
 async def person(request: Request, _: _Bearer = None) -> Person:

@@ -67,6 +67,12 @@ async def submit(
     return await judge.ask(lambda ledger: status_of(judge, ledger, ledger.upload(upload.id) or upload))
 
 
+@router.get("/api/v1/me")
+async def me(who: Known) -> dict[str, str]:
+    """Whose token the request carries."""
+    return {"id": who.student or "staff"}
+
+
 @router.get("/api/v1/submissions")
 async def submissions(request: Request, who: Known, limit: Annotated[int, Query(ge=1, le=200)] = 50) -> list[Status]:
     """Your own submissions, newest first."""

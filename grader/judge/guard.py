@@ -1,18 +1,25 @@
 """Middleware around every route. It limits the size of request bodies and the time they take, refuses cross-site
-requests, adds security headers to answers, and counts requests for `/metrics`."""
+requests and malformed headers, adds security headers to answers, and counts requests for `/metrics`. An answer is sent
+in pieces, the next one when the client has taken the last: a client that does not read holds a piece of memory, and
+only as many answers as one person may have open."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import logging
 import time
+import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from grader.judge.problems import Problem, problem_response
+from grader.judge.problems import Problem, problem_content, problem_response
+
+log = logging.getLogger(__name__)
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -29,6 +36,11 @@ _SWALLOWED_BYTES, _SWALLOW_S = 16 << 20, 10.0
 """Limits on reading the rest of a refused body. The rest is read because closing a connection while the client still
 sends would reset it, and the client would not see the answer."""
 _ENDLESS = "/api/v1/events"
+_PIECE_BYTES, _PIECE_S = 32 << 10, 30.0
+"""An answer is sent in pieces of this size; a client that does not take one within this time is closed."""
+_OPEN_BYTES, _OPEN_BYTES_OF_ALL = 4 << 20, 64 << 20
+"""The size of all answers that one person, and that all together, have not taken yet."""
+_LONGEST_NUMBER = 15
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _SITE = "'self'"
 HEADERS = {
@@ -66,24 +78,36 @@ class Guard:
 
     def __init__(self, app: App, upload_bytes: int, traffic: Traffic) -> None:
         self._app, self._upload_bytes, self._traffic = app, upload_bytes + _FORM_BYTES, traffic
+        self._open: Counter[object] = Counter()
+        """By person: the bytes of the answers that they have not taken yet."""
+        self._reported: set[tuple[str, str, int]] = set()
+        """The bugs whose traceback is in the log already."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        began, state = time.monotonic(), {"status": 500}
+        began, person_of = time.monotonic(), scope.setdefault("state", {})
+        start: MutableMapping[str, Any] | None = None
 
         async def guarded_send(message: MutableMapping[str, Any]) -> None:
+            nonlocal start
             if message["type"] == "http.response.start":
-                state["status"] = message["status"]
-                names = {name.lower() for name, _ in message.get("headers", [])}
+                start = message  # until the size of its body is known
+                return
+            size, person = len(message.get("body", b"")), person_of.get("person")
+            if start is not None:
+                if size > _PIECE_BYTES and not self._has_room(person, size):
+                    start, message = _TOO_MANY
+                names = {name.lower() for name, _ in start.get("headers", [])}
                 extra = [(k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in names]
                 if b"cache-control" not in names:
                     extra.append((b"cache-control", b"no-store"))
-                message = {**message, "headers": [*message.get("headers", []), *extra]}
-                self._traffic.count(message["status"], time.monotonic() - began)
-            await send(message)
+                self._traffic.count(start["status"], time.monotonic() - began)
+                await send({**start, "headers": [*start.get("headers", []), *extra]})
+                start = None
+            await self._send_in_pieces(person, message, send)
 
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         most = (
@@ -94,7 +118,7 @@ class Guard:
                 raise Problem(431, f"The headers of this request are more than {HEADER_BYTES:,} bytes.")
             _refuse_other_sites(scope["method"], headers)
             length = headers.get("content-length", "0")
-            if not length.isdecimal() or int(length) > most:
+            if not length.isdecimal() or len(length) > _LONGEST_NUMBER or int(length) > most:
                 if "expect" not in headers:  # with Expect, the client sends no body before it has an answer
                     await _swallow(receive)
                 raise too_large(most)
@@ -104,7 +128,58 @@ class Guard:
             return
         if scope["method"] == "HEAD" and scope["path"] != _ENDLESS:
             scope = {**scope, "method": "GET"}  # uvicorn leaves the body out of the answer
-        await self._app(scope, _bounded(receive, most), guarded_send)
+        try:
+            await self._app(scope, _bounded(receive, most), guarded_send)
+        except _NotTaken:
+            return  # uvicorn closes the connection
+        except Exception as bug:  # the client has its answer already
+            self._log(bug)
+
+    def _has_room(self, person: object, size: int) -> bool:
+        most = _OPEN_BYTES_OF_ALL if person is None else _OPEN_BYTES
+        return self._open[person] + size <= most and self._open.total() + size <= _OPEN_BYTES_OF_ALL
+
+    async def _send_in_pieces(self, person: object, message: MutableMapping[str, Any], send: Send) -> None:
+        body = memoryview(message.get("body", b""))
+        self._open[person] += len(body)
+        try:
+            for begin in range(0, max(len(body), 1), _PIECE_BYTES):
+                piece = bytes(body[begin : begin + _PIECE_BYTES])
+                more = begin + _PIECE_BYTES < len(body) or message.get("more_body", False)
+                async with asyncio.timeout(_PIECE_S):
+                    await send({**message, "body": piece, "more_body": more})
+        except TimeoutError:
+            raise _NotTaken from None
+        finally:
+            self._open[person] -= len(body)
+            if not self._open[person]:
+                del self._open[person]
+
+    def _log(self, bug: Exception) -> None:
+        """Log a bug with its traceback, and each time again in one line: a client must not fill the log."""
+        last = traceback.extract_tb(bug.__traceback__)[-1]
+        place = type(bug).__name__, last.filename, last.lineno or 0
+        log.error("A request failed: %s in %s:%s", *place, exc_info=None if place in self._reported else bug)
+        self._reported.add(place)
+
+
+class _NotTaken(Exception):
+    """A client did not take its answer."""
+
+
+_TOO_MANY: tuple[dict[str, Any], dict[str, Any]] = (
+    {
+        "type": "http.response.start",
+        "status": 429,
+        "headers": [(b"content-type", b"application/problem+json"), (b"retry-after", b"10")],
+    },
+    {
+        "type": "http.response.body",
+        "body": json.dumps(
+            problem_content(429, "You have many answers open that were not read: read them, or close them.")
+        ).encode(),
+    },
+)
 
 
 def too_large(most: int) -> Problem:
@@ -156,8 +231,12 @@ def _refuse_other_sites(method: str, headers: dict[str, str]) -> None:
     if method in _SAFE or "authorization" in headers:
         return
     site, origin = headers.get("sec-fetch-site"), headers.get("origin", "")
+    try:
+        netloc = urlsplit(origin).netloc
+    except ValueError:
+        raise Problem(400, "The header Origin of this request is no address.") from None
     # Newer browsers send Sec-Fetch-Site. Older ones send Origin, which may be "null" and is then refused.
-    if site != "same-origin" and not (site is None and urlsplit(origin).netloc == headers.get("host")):
+    if site != "same-origin" and not (site is None and netloc == headers.get("host")):
         raise Problem(
             403,
             "This request came from another site: use the judge's own pages, or send a token as Authorization: Bearer.",

@@ -20,7 +20,8 @@ from grader.classes.batch.view import duration
 from grader.classes.comparable import mixed
 from grader.classes.final_points import Line, absent, standing
 from grader.course.assignment import Assignment
-from grader.judge.drawing import Drawings, drawn_difference, drawn_report, pages
+from grader.judge.budget import Drawings
+from grader.judge.drawing import drawn_difference, drawn_report, pages
 from grader.judge.fairness import in_order, waits
 from grader.judge.foreman import Foreman
 from grader.judge.guard import Traffic

@@ -33,10 +33,14 @@ class Problem(Exception):
         self.status, self.detail, self.headers = status, detail, headers or {}
 
 
+def problem_content(status: int, detail: str) -> dict[str, object]:
+    """The JSON of a problem."""
+    return {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+
+
 def problem_response(status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
     """The response for a problem."""
-    content = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    return JSONResponse(content, status, headers, media_type="application/problem+json")
+    return JSONResponse(problem_content(status, detail), status, headers, media_type="application/problem+json")
 
 
 async def show_problem(request: Request, error: Exception) -> Response:

@@ -87,12 +87,8 @@ async def _machine(request: Request, error: Exception) -> Response:
     """Answer a request when the machine fails, for example because the disk is full. The answer says what to do; the
     log and the staff's page say why."""
     log.warning("%s was not answered: %s", request.method, error)
-    done = (
-        "The judge cannot use its disk now"
-        if request.method in ("GET", "HEAD")
-        else "The judge cannot write to its disk now"
-    )
-    said = f"{done}: try again in a few minutes. What was submitted before is safe."
+    can = "read its disk or start a process" if request.method in ("GET", "HEAD") else "write to its disk"
+    said = f"The judge cannot {can} now: try again in a few minutes. What was submitted before is safe."
     return await show_problem(request, Problem(507, said, {"retry-after": "60"}))
 
 

@@ -124,10 +124,27 @@ for (const input of document.querySelectorAll("[data-goto]"))
     location.assign(input.dataset.goto + encodeURIComponent(input.value.trim()));
   });
 
-// A link with the token after # logs in. Browsers never send the part of an address after #, so no log has it.
+// A link may have a token after #. Browsers never send the part of an address after #, so no log has it. The page says
+// whose token it is and asks: otherwise a link could log somebody in as the person who sent it.
 const login = document.querySelector("#login");
-if (login && location.hash.length > 1) {
-  login.token.value = decodeURIComponent(location.hash.slice(1));
-  history.replaceState(null, "", location.pathname);
-  login.requestSubmit();
+if (login) {
+  const said = document.querySelector("#login-said"), button = login.querySelector("button");
+  const offer = async () => {
+    if (location.hash.length < 2) return;
+    const token = decodeURIComponent(location.hash.slice(1));
+    history.replaceState(null, "", location.pathname);
+    const ask = (headers) => fetch("/api/v1/me", { headers }).then((answer) => answer.ok ? answer.json() : null).catch(() => null);
+    const [meant, now] = await Promise.all([ask({ Authorization: `Bearer ${token}` }), ask({})]);
+    said.hidden = false;
+    said.textContent = !meant ? "The judge does not know the token of this link: ask for a new one."
+      : now && now.id === meant.id ? `You are logged in as ${now.id} already.`
+      : now ? `You are logged in as ${now.id}, and this link is ${meant.id}'s. What you submit after it belongs to ${meant.id}.`
+      : `This link is ${meant.id}'s: go on only if that is you.`;
+    if (!meant) return;
+    login.token.value = token;
+    button.textContent = `Log in as ${meant.id}`;
+    button.focus();
+  };
+  addEventListener("hashchange", offer);
+  offer();
 }
