@@ -7,7 +7,9 @@ import json
 import os
 import random
 import secrets
+import shutil
 import sys
+import textwrap
 import time
 import urllib.error
 import urllib.request
@@ -50,13 +52,15 @@ def submit(path: Path, server: str, token: str | None, *, wait: bool) -> bool:
                 said.add(test)
         time.sleep(_POLL_S)
         status = client.ask(f"/api/v1/submissions/{status['id']}")
-    endings: dict[str, list[str]] = {}  # all tests of a program that does not compile end in the same words
+    verdicts: dict[str, list[str]] = {}
     for test in status["tests"]:
-        if test["reason"] or test["name"] not in said:
-            why = f": {test['reason']}" if test["reason"] else ""
-            endings.setdefault(f"{test['verdict'].replace('_', ' ')}{why}", []).append(test["name"])
-    for words, names in endings.items():
-        print(f"{', '.join(names)} {words}")
+        verdicts.setdefault(test["verdict"].replace("_", " "), []).append(test["name"])
+    for verdict, names in verdicts.items():
+        print(f"{', '.join(names)} {verdict}")
+    if failed := next((test for test in status["tests"] if test["verdict"] != "passed" and test["reason"]), None):
+        width = min(shutil.get_terminal_size().columns, 120)
+        print(textwrap.fill(f"{failed['name']}: {failed['reason']}", width, subsequent_indent="  "))
+        print(f"The whole report: {client.server}{status['url']}")
     print(_words(status))
     return status["state"] == "done" and all(test["verdict"] == "passed" for test in status["tests"])
 
@@ -130,7 +134,7 @@ def _queue(client: _Client, _: str) -> str:
 
 def _lane(lane: dict[str, Any]) -> str:
     if lane["resting"]:
-        return f"paused after faults: {lane['last_fault']}"
+        return f"rests, its control failed: {lane['last_fault']}"
     return lane["student"] or (f"rechecks {lane['rechecking']}" if lane["rechecking"] else "idle")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from grader.judge.foreman import Live
 from grader.judge.lanes import Lane
 from grader.judge.ledger import Ledger, Stage, Step, Upload
 from grader.judge.office import Judge
@@ -22,6 +23,7 @@ class Running(_Answer):
 
     stage: str
     """The current step, in words."""
+    elapsed_s: float
     total: int | None
     """The number of tests that will run."""
     tests: dict[str, str]
@@ -70,7 +72,7 @@ class LaneStatus(_Answer):
     busy_s: float
     finished: int
     resting: bool
-    """True while the lane pauses for a minute after three faults in a row."""
+    """True while the lane pauses because the grader's own program does not run on it."""
     last_fault: str
 
 
@@ -121,12 +123,19 @@ def status_of(judge: Judge, ledger: Ledger, upload: Upload) -> Status:
         predicted_wait_s=None if wait_s is None else round(wait_s, 1),
         note=upload.note,
         days_late=upload.days_late,
-        running=Running(stage=live.stage, total=live.total, tests=live.tests) if live else None,
+        running=Running(stage=live.stage, elapsed_s=round(live.elapsed_s, 1), total=live.total, tests=live.tests)
+        if live
+        else None,
         tests=list(result.tests) if result else [],
         scores=result.scores if result else None,
         practice=result.practice if result else None,
         url=f"/submissions/{upload.id}",
     )
+
+
+def running_of(live: Live) -> Running:
+    """The progress of a running submission."""
+    return Running(stage=live.stage, elapsed_s=round(live.elapsed_s, 1), total=live.total, tests=live.tests)
 
 
 def lane_of(lane: Lane) -> LaneStatus:

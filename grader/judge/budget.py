@@ -1,5 +1,5 @@
 """Who may have how much drawn. What pages show of a submission's own bytes is drawn in the room (`drawing`),
-which takes seconds for some bytes. Each person has a budget of seconds, so that the requests of one delay nobody else's."""
+which takes seconds for some bytes. Each person has a budget of seconds: the requests of one delay no others."""
 
 from __future__ import annotations
 

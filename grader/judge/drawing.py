@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import jinja2
+from markupsafe import Markup, escape
 from pydantic import Field
 
 from grader.base.names import spelled_out
@@ -34,8 +36,15 @@ def pages() -> jinja2.Environment:
     assert sites.loader is not None
     found = sites.overlay(loader=jinja2.ChoiceLoader([jinja2.PackageLoader("grader.judge"), sites.loader]))
     found.filters["clock"] = lambda seconds: datetime.fromtimestamp(seconds, UTC).strftime("%m-%d %H:%M:%S")
+    found.filters["prose"] = _prose
     found.filters["wait"], found.filters["days"] = duration, days_words
     return found
+
+
+def _prose(text: str) -> Markup:
+    """A sentence as HTML: commands between backticks as code, and files of the server without their folders."""
+    escaped = str(escape(re.sub(r"(?<![\w.~/-])/(?:[^\s/:,;()`]+/)+(?=[^\s/])", "…/", str(text))))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))
 
 
 @confined(answer_bytes=2 * MOST_BYTES)

@@ -73,6 +73,11 @@ class Live:
     def elapsed_s(self) -> float:
         return time.monotonic() - self.began
 
+    @property
+    def step(self) -> int:
+        """0 while files are read, 1 while they are compiled, 2 while tests run."""
+        return {"": 0, "reading": 0, "compiling": 1}.get(self.stage, 2)
+
 
 @dataclass(frozen=True)
 class Opened:

@@ -326,6 +326,10 @@ class Ledger:
         """The submissions that could not be judged because of the grader or the machine."""
         return self._rows("state = 'failed' ORDER BY number")
 
+    def names(self) -> dict[str, str]:
+        """The names of the students that the roster gives, by id."""
+        return dict(self.store.execute("SELECT student, name FROM students WHERE name <> ''").fetchall())
+
     def counts(self) -> dict[tuple[str, str], int]:
         """The number of uploads by stage and state."""
         query = "SELECT stage, state, count(*) FROM judge_uploads WHERE assignment = ? GROUP BY 1, 2"

@@ -51,16 +51,18 @@ async def static(request: Request, name: str) -> Response:
 
 
 @router.get("/login")
-async def login_page(request: Request) -> HTMLResponse:
-    return judge_of(request).page(request, "login.html.j2", wrong=False)
+async def login_page(request: Request, who: Anyone) -> HTMLResponse:
+    now = "" if who is None else who.student or "staff"
+    return judge_of(request).page(request, "login.html.j2", wrong=False, now=now)
 
 
 @router.post("/login")
 async def login(request: Request, token: Annotated[str, Form(max_length=200)]) -> Response:
     judge = judge_of(request)
-    if await judge.person(token.strip()) is None:
-        return judge.page(request, "login.html.j2", status=401, wrong=True)
-    answer = RedirectResponse("/", 303)
+    who = await judge.person(token.strip())
+    if who is None:
+        return judge.page(request, "login.html.j2", status=401, wrong=True, now="")
+    answer = RedirectResponse("/staff" if who.is_staff else "/", 303)
     secure = request.url.scheme == "https"
     answer.set_cookie(COOKIE, token.strip(), max_age=_COOKIE_S, httponly=True, samesite="strict", secure=secure)
     return answer
@@ -207,6 +209,8 @@ async def _staff(judge: Judge, who: Person) -> dict[str, Any]:
     def found(ledger: Ledger) -> dict[str, Any]:
         return {
             "who": who,
+            "names": ledger.names(),
+            "live": judge.foreman.live,
             "uploads": ledger.unsettled(),
             "failed": ledger.failed(),
             "line": judge.line_of(ledger),
@@ -236,6 +240,7 @@ async def complaint(request: Request, student: str, who: Staff) -> Response:
     """A student's uploads, and every number of their latest record traced back to its inputs."""
     judge = judge_of(request)
     entries, explained = await judge.ask(history.explained, student)
+    name = (await judge.ask(Ledger.names)).get(student, "")
     return judge.page(
-        request, "student_of_staff.html.j2", student=student, who=who, entries=entries, explained=explained
+        request, "student_of_staff.html.j2", student=student, name=name, who=who, entries=entries, explained=explained
     )

@@ -68,7 +68,7 @@ def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 def log_in(browser: webdriver.Chrome, served: Served, who: str) -> None:
     browser.get(f"{served.url}/login")
     browser.switch_to.active_element.send_keys(served.tokens[who], Keys.ENTER)
-    see(browser, "Your submissions")
+    see(browser, "Staff" if who == "staff" else "Your submissions")
 
 
 def see(browser: webdriver.Chrome, words: str) -> None:
@@ -252,10 +252,53 @@ fetch(withdraw.getAttribute("action"), { method: "POST", body: new URLSearchPara
 """
 
 
-def test_the_pages_fetch_nothing_from_elsewhere_and_a_link_logs_in(browser: webdriver.Chrome, served: Served) -> None:
+def test_the_pages_fetch_nothing_from_elsewhere_and_a_link_asks_before_it_logs_in(
+    browser: webdriver.Chrome, served: Served
+) -> None:
     browser.delete_all_cookies()
     browser.get(f"{served.url}/login#{served.tokens['bob']}")
-    see(browser, "Your submissions")
+    see(browser, "This link is for bob")
     assert served.tokens["bob"] not in browser.current_url
+    ActionChains(browser).send_keys(Keys.ENTER).perform()
+    see(browser, "Your submissions")
     urls = browser.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
     assert urls and all(url.startswith(served.url) for url in urls)
+    browser.get(f"{served.url}/login")
+    browser.execute_script("location.hash = arguments[0]", served.tokens["carol"])  # in a tab that is open
+    see(browser, "You are logged in as bob, and this link is for carol")
+    assert focused(browser) == "Log in as carol"
+    look(browser, "login")
+    browser.get(served.url)
+    assert "bob" in browser.find_element(By.TAG_NAME, "nav").text, "nothing was replaced"
+
+
+def test_a_running_submission_shows_its_step_its_time_and_a_way_to_stop_it(
+    browser: webdriver.Chrome, served: Served
+) -> None:
+    log_in(browser, served, "alice")
+    served.hand_in("alice", "// seconds: 600\nint main() {}")
+    see(browser, "starting, for")
+    browser.find_element(By.CSS_SELECTOR, "#uploads th a").send_keys(Keys.ENTER)
+    see(browser, "run the tests")
+    first = browser.find_element(By.CSS_SELECTOR, "[role=timer]").text
+    WebDriverWait(browser, PATIENCE_S, 0.1).until(
+        lambda page: page.find_element(By.CSS_SELECTOR, "[role=timer]").text != first
+    )
+    assert "record" not in text_of(browser)
+    look(browser, "running")
+    press(browser, "Stop")
+    see(browser, "Stopped while it ran.")
+    look(browser, "stopped")
+
+
+def test_a_folder_is_chosen_by_keyboard_and_the_staffs_link_leads_to_the_staffs_page(
+    browser: webdriver.Chrome, served: Served
+) -> None:
+    log_in(browser, served, "alice")
+    tab_to(browser, "A folder …")
+    browser.delete_all_cookies()
+    browser.get(f"{served.url}/login#{served.tokens['staff']}")
+    see(browser, "This link is for staff")
+    ActionChains(browser).send_keys(Keys.ENTER).perform()
+    see(browser, "Machines")
+    assert browser.current_url == f"{served.url}/staff"

@@ -57,6 +57,15 @@ if (parts.length) {
   listen();
 }
 
+// The seconds that a submission has run for, between two answers of the judge.
+setInterval(() => {
+  for (const one of document.querySelectorAll("[data-elapsed]")) {
+    one.began ??= performance.now() - 1000 * one.dataset.elapsed;
+    const seconds = Math.floor((performance.now() - one.began) / 1000);
+    one.textContent = seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  }
+}, 1000);
+
 const form = document.querySelector("#submit");
 if (form) {
   const said = form.querySelector("#submit-said"), chosen = form.querySelector("#files"), folder = form.querySelector("#folder");
@@ -95,7 +104,9 @@ if (form) {
     event.preventDefault();
     send([...chosen.files].map((file) => [file.name, file]));
   });
-  folder.parentElement.hidden = false;
+  const choose = form.querySelector("#choose-folder");
+  choose.hidden = false;
+  choose.addEventListener("click", () => folder.click());
   folder.addEventListener("change", () => send([...folder.files].map((file) => [file.webkitRelativePath, file])));
   for (const kind of ["dragover", "dragleave", "drop"])
     form.addEventListener(kind, (event) => { event.preventDefault(); form.classList.toggle("over", kind === "dragover"); });
@@ -131,18 +142,20 @@ if (login) {
   const said = document.querySelector("#login-said"), button = login.querySelector("button");
   const offer = async () => {
     if (location.hash.length < 2) return;
-    const token = decodeURIComponent(location.hash.slice(1));
+    const token = location.hash.slice(1), now = login.dataset.who;
     history.replaceState(null, "", location.pathname);
-    const ask = (headers) => fetch("/api/v1/me", { headers }).then((answer) => answer.ok ? answer.json() : null).catch(() => null);
-    const [meant, now] = await Promise.all([ask({ Authorization: `Bearer ${token}` }), ask({})]);
+    const headers = { Authorization: `Bearer ${token}` };
+    const answer = await fetch("/api/v1/me", { headers }).catch(() => null);
+    const meant = answer?.ok ? (await answer.json()).id : "";
     said.hidden = false;
-    said.textContent = !meant ? "The judge does not know the token of this link: ask for a new one."
-      : now && now.id === meant.id ? `You are logged in as ${now.id} already.`
-      : now ? `You are logged in as ${now.id}, and this link is ${meant.id}'s. What you submit after it belongs to ${meant.id}.`
-      : `This link is ${meant.id}'s: go on only if that is you.`;
+    said.textContent = !answer ? "The judge does not answer. Open the link again in a moment."
+      : !meant ? "The judge does not know the token of this link: ask for a new one."
+      : now === meant ? `You are logged in as ${meant} already.`
+      : now ? `You are logged in as ${now}, and this link is for ${meant}. What you submit after it belongs to ${meant}.`
+      : `This link is for ${meant}: go on only if that is you.`;
     if (!meant) return;
     login.token.value = token;
-    button.textContent = `Log in as ${meant.id}`;
+    button.textContent = `Log in as ${meant}`;
     button.focus();
   };
   addEventListener("hashchange", offer);

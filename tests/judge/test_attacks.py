@@ -1,0 +1,191 @@
+"""Attacks on a judge: requests over a real connection, lanes in processes of their own, and a second student who is
+served as before. `python -m tests.redteam.judge` measures the same attacks against a whole `grader serve`."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from grader.base.errors import GraderFault
+from grader.grading.pipeline import Grading
+from grader.grading.setup import Setup
+from grader.judge import budget, foreman, server
+from grader.judge.ledger import Ledger, Stage, Step
+from grader.judge.office import Judge
+from grader.store import compressed, open_store
+from tests.judge.conftest import Served, eventually
+from tests.support.judge_stand_in import stand_in_lanes
+
+
+@pytest.fixture(scope="module")
+def address(served: Served) -> Iterator[tuple[str, int]]:
+    config = server.config_of(served.client.app)  # type: ignore[arg-type]
+    config.lifespan = "off"
+    web = uvicorn.Server(config)
+    listening = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]})
+    thread.start()
+    yield listening.getsockname()
+    web.should_exit = True
+    thread.join()
+
+
+def first_line(address: tuple[str, int], content: bytes) -> bytes:
+    with socket.create_connection(address, 30) as connection:
+        connection.sendall(content)
+        return connection.recv(65536).partition(b"\r\n")[0]
+
+
+MALFORMED = {
+    "an origin that is no address": b"Origin: http://[",
+    "an origin of another kind": b"Origin: \xff\xfe",
+    "a host that is no address": b"Host: [",
+    "a length of a hundred digits": b"Content-Length: " + b"9" * 100,
+    "a cookie that is none": b"Cookie: judge=\x01;;=;\xff",
+    "a form of an unknown character set": b"Content-Type: multipart/form-data; charset=nonsense; boundary=\xff",
+    "an authorization without a scheme": b"Authorization:  ",
+    "a forwarded scheme that is none": b"X-Forwarded-Proto: [\xff",
+}
+
+
+@pytest.mark.parametrize("header", MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.parametrize("place", ["POST /login", "POST /api/v1/submissions", "GET /", "POST /logout"])
+def test_a_malformed_header_is_refused_in_a_line(
+    address: tuple[str, int], header: bytes, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        status = first_line(address, place.encode() + b" HTTP/1.1\r\nHost: x\r\n" + header + b"\r\n\r\n")
+    assert status.startswith((b"HTTP/1.1 2", b"HTTP/1.1 3", b"HTTP/1.1 4")), status
+    assert all(len(record.getMessage()) < 300 and not record.exc_info for record in caplog.records)
+
+
+def test_the_origin_that_broke_the_judge_is_a_bad_request(address: tuple[str, int]) -> None:
+    assert first_line(address, b"POST /login HTTP/1.1\r\nHost: x\r\nOrigin: http://[\r\n\r\n") == (
+        b"HTTP/1.1 400 Bad Request"
+    )
+
+
+def test_a_page_of_two_megabytes_of_line_ends_is_small_and_slow_readers_hold_little(
+    served: Served, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = served.judge.rules
+    bigger = rules.model_copy(update={"judge": rules.judge.model_copy(update={"per_hour": 1000})})
+    monkeypatch.setattr(served.judge, "rules", bigger)
+    lines = "int main() {}" + "\n" * 60_000
+    status = served.settled("mallory", served.hand_in("mallory", lines)["id"])
+    page = served.ask("mallory", "GET", status["url"])
+    assert page.status_code == 200 and len(page.content) < 2 << 20
+    assert "bytes that this page does not show" in page.text
+    request = f"GET {status['url']} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {served.tokens['mallory']}\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        for _ in range(12):
+            slow = stack.enter_context(socket.create_connection(address, 30))
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.sendall(request.encode())
+        assert served.ask("alice", "GET", "/").status_code == 200
+    assert served.ask("mallory", "GET", status["url"]).status_code == 200
+
+
+def test_many_differences_of_one_student_leave_the_store_to_the_others(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each asks for another pair; the second student's pages wait for none of them."""
+    monkeypatch.setattr(budget, "_BUDGET_S", 0.2)
+    monkeypatch.setattr(served.judge.drawings, "_budget", {})
+    ids = []
+    for number in range(4):
+        text = "".join(f"{(line * 7919 + number) % 10007}\n" for line in range(8000))
+        ids.append(served.settled("carol", served.hand_in("carol", f"// {number}\n{text}")["id"])["id"])
+    pairs = [(new, old) for new in ids for old in ids if new != old] * 8
+    answers = [served.ask("carol", "GET", f"/submissions/{new}/since/{old}") for new, old in pairs]
+    assert {answer.status_code for answer in answers} <= {200, 429}
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert refused and int(refused[0].headers["retry-after"]) > 0
+    assert served.ask("alice", "GET", "/").status_code == 200
+
+
+def test_a_running_submission_is_stopped_by_its_student_and_stays_so_after_a_restart(served: Served) -> None:
+    def state() -> Any:
+        return served.ask("bob", "GET", f"/api/v1/submissions/{endless['id']}").json()
+
+    endless = served.hand_in("bob", "// seconds: 600\nint main() {}")
+    running = eventually(lambda: state()["state"] == "running" and state())
+    assert running["running"]["elapsed_s"] >= 0
+    assert served.ask("mallory", "DELETE", f"/api/v1/submissions/{endless['id']}").status_code == 404
+    assert served.ask("bob", "DELETE", f"/api/v1/submissions/{endless['id']}").status_code == 200
+    assert state()["state"] == "withdrawn" and "Stopped" in state()["note"]
+    next_one = served.hand_in("alice", "int main() {} // behind it")
+    assert served.settled("alice", next_one["id"])["state"] == "done"
+    assert served.client.portal.call(served.judge.ask, Ledger.recover) == 0  # type: ignore[union-attr]
+    assert state()["state"] == "withdrawn"
+
+
+def test_the_staff_stops_a_running_submission(served: Served) -> None:
+    endless = served.hand_in("bob", "// seconds: 600\nint main() { return 2; }")
+    eventually(lambda: served.ask("bob", "GET", f"/api/v1/submissions/{endless['id']}").json()["state"] == "running")
+    assert ">Stop<" in served.ask("staff", "GET", "/staff").text
+    asked = {"action": "withdraw", "target": endless["id"]}
+    assert served.ask("staff", "POST", "/api/v1/staff/actions", json=asked).status_code == 200
+    assert served.settled("bob", endless["id"])["state"] == "withdrawn"
+
+
+class FaultyTask:
+    """Stands for a submission that makes the grader blame itself each time."""
+
+    def __call__(self, grading: Grading) -> object:
+        raise GraderFault("A crash line that the submission forged.")
+
+
+class Broken:
+    """Stands for a machine on which the grader's own program does not run."""
+
+    def __call__(self, grading: Grading) -> object:
+        return "the control did not run"
+
+
+@pytest.mark.parametrize("machine", ["works", "is broken"])
+def test_a_lane_rests_only_if_the_control_fails_too(
+    setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str
+) -> None:
+    lane = stand_in_lanes(setup, (Stage.VERDICT,))[0]
+    lane.make_task = lambda upload, files, known: FaultyTask()
+    if machine == "is broken":
+        lane = replace(lane, control=Broken())
+    monkeypatch.setattr(foreman, "_REST_S", 1000.0)
+    store = tmp_path / "class.sqlite"
+    with open_store(store, create=True) as opened:
+        ledger = Ledger(opened, "hw4")
+        for student in ("mallory", "mallory2", "mallory3"):
+            ledger.receive(student, compressed([("hw4.cu", b"int main() {}")]), "")
+    judge = Judge(store, setup.assignment, [lane])
+    judge.foreman.start()
+
+    def states() -> list[str]:
+        return [upload.state for upload in judge._books.call(lambda it: it._rows("number > 0"))]
+
+    try:
+        if machine == "works":
+            eventually(lambda: states() == [Step.FAILED] * 3)
+            assert lane.rests_until < 0 and lane.broken_in_a_row == 0
+        else:
+            eventually(lambda: lane.rests_until > 0 and not judge.foreman._unsaved)
+            assert states() == [Step.WAITING] * 3, "they run when the machine works again"
+            assert lane.last_fault == "the control did not run"
+    finally:
+        judge.foreman.stop()
+        judge.foreman.join(30)
+        judge._books.close()
+
+
+def test_no_socket_that_a_submission_could_name_takes_reports(served: Served) -> None:
+    named = {line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines()[1:] if "/" in line}
+    assert not [name for name in named if "judge" in name or "report" in name]
