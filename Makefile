@@ -31,6 +31,7 @@ test: .venv/.ready-test
 
 redteam: .venv/.ready-test
 	$(BIN)/python -m tests.redteam $(ARGS)
+	$(BIN)/python -m tests.redteam.judge
 
 honest: .venv/.ready-test
 	$(BIN)/python -m tests.honest $(ARGS)

@@ -277,7 +277,7 @@ def test_a_running_submission_shows_its_step_its_time_and_a_way_to_stop_it(
 ) -> None:
     log_in(browser, served, "alice")
     served.hand_in("alice", "// seconds: 600\nint main() {}")
-    see(browser, "starting, for")
+    see(browser, " for ")
     browser.find_element(By.CSS_SELECTOR, "#uploads th a").send_keys(Keys.ENTER)
     see(browser, "run the tests")
     first = browser.find_element(By.CSS_SELECTOR, "[role=timer]").text
