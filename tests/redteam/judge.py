@@ -150,7 +150,7 @@ def malformed(judge: Judge) -> str:
 
 def endless(judge: Judge) -> str:
     id = judge.submit("mallory", ENDLESS)
-    judge.until("mallory", id, lambda status: (status["running"] or {}).get("total"))
+    judge.until("mallory", id, lambda status: bool((status["running"] or {}).get("total")))
     behind = judge.submit("alice", PROGRAM + "// behind an endless one\n")
     assert judge.ask("mallory", "DELETE", f"/api/v1/submissions/{id}").status_code == 200
     assert judge.settled("mallory", id)["state"] == "withdrawn"
