@@ -144,8 +144,11 @@ def test_a_race_between_warps_is_the_cause_before_anything_else() -> None:
     init = Diagnostic("warning", "init", "read nothing", "k", file="hw4.cu", line=3)
     fault = Diagnostic("error", "memory", "wrote past the end", "k", file="hw4.cu", line=4, advice="Check it.")
     warps, lanes = a_race("warps", 7, 9), a_race("lanes", 1, 2)
-    assert cause_of([lanes, init, fault, warps]).startswith("Race: hw4.cu:7 reads `tile` while another warp still")
+    assert cause_of([lanes, init, warps, fault]).startswith("Race: hw4.cu:7 reads `tile` while another warp still")
+    note = Diagnostic("note", "race", "read races with the atomic update", "k", file="hw4.cu", line=5)
+    assert cause_of([note]) == ""
     assert cause_of([lanes, init, fault]) == "hw4.cu:4: kernel k wrote past the end. Check it."
+    assert cause_of([fault, warps]).startswith("hw4.cu:4: "), "the race may be a consequence of the bad access"
     assert cause_of([lanes, init]).startswith("hw4.cu:3: kernel k read nothing.")
     assert cause_of([lanes]).endswith("put __syncwarp() between them. On a GPU this can pass by luck.")
     assert cause_of([Diagnostic("error", "api", "cudaMalloc: no")]) == ""

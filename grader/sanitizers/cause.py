@@ -27,6 +27,8 @@ def no_source(file: str, line: int) -> str:
     return ""
 
 
+_AFTER_A_FAULT = 2
+"""The rank of a race that is found after a bad access: a kernel built with checks goes on with a wrong value."""
 LUCK = "On a GPU this can pass by luck."
 _VERBS = {
     "read": "reads",
@@ -52,8 +54,12 @@ _POINTER = re.compile(
 
 def cause_of(diagnostics: Iterable[Diagnostic], source_line: SourceLine = no_source) -> str:
     """The sentences that name the likeliest cause; '' if no finding can be a cause."""
-    suspects = [found for found in without_echoes(diagnostics) if _rank(found) is not None]
-    return sentence(min(suspects, key=lambda d: _rank(d) or 0), source_line) if suspects else ""
+    suspects, faulty = list[tuple[int, Diagnostic]](), False
+    for found in without_echoes(diagnostics):
+        if (rank := _rank(found)) is not None:
+            suspects.append((_AFTER_A_FAULT if faulty and rank == 0 else rank, found))
+        faulty |= found.severity == "error" and found.tool == "memory" and found.kernel is not None
+    return sentence(min(suspects, key=lambda suspect: suspect[0])[1], source_line) if suspects else ""
 
 
 def race_of(diagnostics: Iterable[Diagnostic], source_line: SourceLine = no_source) -> str:

@@ -17,10 +17,18 @@ static const char *did(struct warp *w, u32 site) {
     return s->kind == SITE_STORE || s->kind == SITE_COPY ? "wrote" : s->kind == SITE_ATOMIC ? "updated" : "read";
 }
 
-/* The memory of an access, for shadow.c: its space and, for shared memory, the block that owns it. */
-struct watched { int space; struct block *whose; };
+/* The memory of an access, for shadow.c: its space and, for shared memory, the block that owns it. Before resolve(), whether
+ * the access may be without effect if its address is bad. */
+struct watched { int space; struct block *whose; int goes_on; };
+#define SPACE_NONE (-1)
 
-/* The host address of one lane's access; does not return after a fault. */
+#define BAD(code, ...)                                                                                                 \
+    do {                                                                                                               \
+        watched->space = SPACE_NONE;                                                                                   \
+        return bad_access(w, site, lane, watched->goes_on, code, __VA_ARGS__);                                                           \
+    } while (0)
+
+/* The host address of one lane's access. */
 static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane, u32 bytes, struct watched *watched) {
     u64 addr = *address;
     if (space == SPACE_GENERIC) {
@@ -29,25 +37,25 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
         else if (is_param(addr)) space = SPACE_PARAM;
         else space = SPACE_GLOBAL;
     }
-    *watched = (struct watched){space, w->block};
+    watched->space = space, watched->whose = w->block;
     *address = addr;
     if (space == SPACE_PARAM) {
         u64 offset = addr - PARAM_WINDOW;
         if (offset + bytes > w->block->launch->kernel->parameter_bytes)
-            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes past the end of the kernel's parameters", did(w, site), bytes);
+            BAD(cudaErrorIllegalAddress, "%s %u bytes past the end of the kernel's parameters", did(w, site), bytes);
         return (void *)(w->params + offset);
     }
     if (addr & (bytes - 1))
-        rt_fault(w, site, lane, cudaErrorMisalignedAddress, "%s %u bytes of %s memory at a misaligned address: it must be a multiple of %u, but is %u bytes past one",
+        BAD(cudaErrorMisalignedAddress, "%s %u bytes of %s memory at a misaligned address: it must be a multiple of %u, but is %u bytes past one",
                  did(w, site), bytes, space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "global", bytes, (u32)(addr & (bytes - 1)));
     if (space == SPACE_SHARED) {
         if (UNLIKELY(addr > CLUSTER_OFFSET)) {
             struct block *peer = cluster_block(w->block, addr);
             if (!peer)
-                rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s shared memory of block %u of the cluster, which %s", did(w, site), (u32)(addr >> 24) - 1,
+                BAD(cudaErrorIllegalAddress, "%s shared memory of block %u of the cluster, which %s", did(w, site), (u32)(addr >> 24) - 1,
                          w->block->cluster && (addr >> 24) - 1 < w->block->cluster->size ? "has ended: let all blocks reach a barrier of the cluster before any of them ends" : "does not exist");
             if ((addr & CLUSTER_OFFSET) + bytes > w->shared_size)
-                rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes at offset %llu of the %u bytes of shared memory of block %u of the cluster", did(w, site), bytes,
+                BAD(cudaErrorIllegalAddress, "%s %u bytes at offset %llu of the %u bytes of shared memory of block %u of the cluster", did(w, site), bytes,
                          (unsigned long long)(addr & CLUSTER_OFFSET), w->shared_size, (u32)(addr >> 24) - 1);
             *address = addr & CLUSTER_OFFSET, watched->whose = peer;
             if (peer != w->block) peer->visit = (struct visit){w, site, lane, peer->cluster->phase};
@@ -61,15 +69,15 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
             const struct kernel_info *k = w->block->launch->kernel;
             char place[256] = "shared memory";
             if (w->shared_size) shared_place(k, (u32)addr, w->shared_size, place, sizeof place);
-            if (strstr(place, " past the end of the dynamic ")) rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes %s", did(w, site), bytes, place);
-            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes%s %s; the block has %u bytes of shared memory (%u static, %u dynamic)", did(w, site), bytes,
+            if (strstr(place, " past the end of the dynamic ")) BAD(cudaErrorIllegalAddress, "%s %u bytes %s", did(w, site), bytes, place);
+            BAD(cudaErrorIllegalAddress, "%s %u bytes%s %s; the block has %u bytes of shared memory (%u static, %u dynamic)", did(w, site), bytes,
                      strstr(place, " past ") ? "" : strncmp(place, "offset", 6) == 0 ? " at" : " of", place, w->shared_size - SHARED_START, k->static_shared, w->dynamic_shared);
         }
         return w->shared + addr;
     }
     if (space == SPACE_LOCAL) {
         if (addr + bytes > w->local_size)
-            rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes at offset %llu of local memory (local arrays), of which the thread has %u bytes",
+            BAD(cudaErrorIllegalAddress, "%s %u bytes at offset %llu of local memory (local arrays), of which the thread has %u bytes",
                      did(w, site), bytes, (unsigned long long)addr, w->local_top);
         if (addr + bytes > w->local_top && first_time(w->block->launch->module->info, site, ~2u)) /* a GPU does not fault here */
             diagnose(w, site, lane, "error", "memory", "Check the index against the size of the array.",
@@ -81,7 +89,7 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
     if (!(addr >= c->lo && addr + bytes <= c->hi) && !rt_refill(w, site, addr, bytes)) {
         char where[512];
         memory_describe(addr, where, sizeof where);
-        rt_fault(w, site, lane, cudaErrorIllegalAddress, "%s %u bytes %s", did(w, site), bytes, where);
+        BAD(cudaErrorIllegalAddress, "%s %u bytes %s", did(w, site), bytes, where);
     }
     return (void *)(addr + (u64)w->sites[site].delta);
 }
@@ -93,20 +101,23 @@ static void watch(struct warp *w, u32 site, struct watched what, u64 addr, u32 l
     else if (what.space == SPACE_PARAM) shadow_order(w, site);
 }
 
-void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) {
-    struct watched where;
+static void *address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, int goes_on) {
+    struct watched where = {.goes_on = goes_on};
     void *p = resolve(w, site, space, &addr, lane, bytes, &where);
     if (UNLIKELY(is_watched(w->block))) watch(w, site, where, addr, lane, bytes, bytes, p, NULL);
     return p;
 }
 
+void *rt_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) { return address(w, site, space, addr, lane, bytes, 0); }
+void *atomic_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes) { return address(w, site, space, addr, lane, bytes, is_watched(w->block)); }
+
 void *quiet_address(struct warp *w, u32 site, int space, u64 addr, u32 lane) {
-    struct watched where;
+    struct watched where = {0};
     return resolve(w, site, space, &addr, lane, 1, &where);
 }
 
 void *rt_address_part(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 used) {
-    struct watched where;
+    struct watched where = {0};
     void *p = resolve(w, site, space, &addr, lane, bytes, &where);
     if (UNLIKELY(is_watched(w->block))) watch(w, site, where, addr, lane, used, used, p, NULL);
     return p;
@@ -117,7 +128,7 @@ static int in_local(int space, u64 a) { return space == SPACE_LOCAL || (space ==
 /* The host address of a lane's access: after a quick test, or from resolve(), which reports faults. `value` is what a
  * store in a watched program is about to write. */
 static inline __attribute__((always_inline)) u8 *lane_host(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes, u32 element, int watched, const u8 *value) {
-    struct watched where;
+    struct watched where = {.goes_on = watched};
     if (UNLIKELY(watched)) {
         u8 *p = resolve(w, site, space, &addr, lane, bytes, &where);
         watch(w, site, where, addr, lane, bytes, element, p, value);

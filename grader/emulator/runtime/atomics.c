@@ -9,7 +9,7 @@ static u16 bhalf_add(u16 a, u16 b) { return (u16)f32_to_bf16_s(bf16_to_f32_s(a) 
 #define LANES_DO(BYTES, BODY)                                                                                          \
     for (u32 l = 0; l < 32; l++)                                                                                       \
         if (m >> l & 1) {                                                                                              \
-            void *p = rt_address(w, site, space, addr[l], l, BYTES);                                                   \
+            void *p = atomic_address(w, site, space, addr[l], l, BYTES);                                               \
             BODY                                                                                                       \
         }
 #define BUILTIN(how, type, T, f)                                                                                       \

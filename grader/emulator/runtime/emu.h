@@ -404,6 +404,10 @@ void *fiber_prepare(u8 *stack_top, void (*entry)(void *), void *argument);
 void yield_warp(struct warp *w); /* returns at the warp's next turn */
 /* rt_fault for a warp other than the one that runs. */
 void diagnose_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Reports an access to a bad address. Returns memory to use instead, or, unless the program goes on, not at all. */
+void *bad_access(struct warp *w, u32 site, u32 lane, int goes_on, int code, const char *format, ...) __attribute__((format(printf, 6, 7)));
+/* rt_address for an atomic. */
+void *atomic_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes);
 void leave_warp(struct warp *w, int state) __attribute__((noreturn));
 void thread_of(struct warp *w, u32 lane, u32 *xyz);
 void barrier_orders(struct block *b); /* under --sanitize race, orders the block's earlier accesses before its later ones */

@@ -131,7 +131,7 @@ static void deadlocked(struct block *b) {
     struct warp *w = &b->warps[first];
     struct launch *l = b->launch;
     u32 id = b->waits_at[first];
-    if (!__atomic_exchange_n(&l->abort, 1, __ATOMIC_SEQ_CST)) {
+    if (!__atomic_exchange_n(&l->abort, 1, __ATOMIC_SEQ_CST) && !l->error) {
         l->error = cudaErrorLaunchTimeout;
         diagnose(w, b->wait_site[first], lowest_lane(w->live), "error", "sync",
                  "Every thread of the block must reach the barrier the same number of times.",

@@ -11,9 +11,9 @@
  *                                           compute capability 7.0 they need not run in step
  *
  * Not a race: two atomics; two accesses that are both relaxed, acquire or release (morally strong in the PTX memory
- * model); two volatile accesses in a launch that uses fences; a volatile read and an atomic; a plain read and an
- * atomicCAS, Min, Max, And or Or (loops around these usually begin with such a read); writes of the value that memory
- * already has.
+ * model); two volatile accesses in a launch that uses fences; a volatile read and an atomic; writes of the value that
+ * memory already has. Only a note is a plain read and an atomicCAS, Min, Max, And or Or: loops around these usually
+ * begin with such a read.
  *
  * Under --sanitize race, launches run on one worker: cells need no locks, and reports are the same each time. */
 
@@ -79,12 +79,13 @@ void race_facts(const struct access *x, u64 addr, const struct site_info *other,
 
 /* ---- races ------------------------------------------------------------------------------------------------------------ */
 
-/* Whether the kinds of two accesses, one of them a write, make them race-free in any order. */
-static int agree(const struct site_info *a, const struct site_info *b) {
+/* What the kinds of two accesses, one of them a write, allow in any order. */
+enum agreement { AGREE_NOT, AGREE, AGREE_MOSTLY };
+static enum agreement agreement(const struct site_info *a, const struct site_info *b) {
     int strong_a = a->kind == SITE_ATOMIC || a->order & SITE_STRONG, strong_b = b->kind == SITE_ATOMIC || b->order & SITE_STRONG;
-    if (a->kind == SITE_ATOMIC && b->kind == SITE_ATOMIC) return 1;
-    if (a->kind == SITE_ATOMIC && b->kind == SITE_LOAD) return strong_b || a->order & SITE_TOLERANT;
-    if (b->kind == SITE_ATOMIC && a->kind == SITE_LOAD) return strong_a || b->order & SITE_TOLERANT;
+    if (a->kind == SITE_ATOMIC && b->kind == SITE_ATOMIC) return AGREE;
+    if (a->kind == SITE_ATOMIC && b->kind == SITE_LOAD) return strong_b ? AGREE : a->order & SITE_TOLERANT ? AGREE_MOSTLY : AGREE_NOT;
+    if (b->kind == SITE_ATOMIC && a->kind == SITE_LOAD) return agreement(b, a);
     return strong_a && strong_b && (a->order & b->order & SITE_ORDERED || order_uses_fences());
 }
 
@@ -141,6 +142,17 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     diagnose_with(other_block == OTHER_LAUNCH || (s->order | x->sites[x->site].order) & SITE_ASYNC ? "" : facts, x->w, x->site, x->thread, severity, "race", advice, "%s of %s races with the %s by %s at line %u: %s", x->does, place, word_for(s), who, s->line, between);
 }
 
+/* A plain read of a word that other threads change by atomics is a race in the memory model, and usually harmless. */
+static void note_race(const struct access *x, u64 addr, u32 other_at) {
+    const struct site_info *s = &x->sites[other_at >> 10];
+    u32 lines[2] = {x->sites[x->site].line, s->line};
+    if (!first_time(x->w->block->launch->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | 12, lines[0] < lines[1] ? lines[1] : lines[0])) return;
+    char place[256];
+    place_of(x, addr, place, sizeof place);
+    diagnose(x->w, x->site, x->thread, "note", "race", "It does no harm if an outdated value only costs time. Else read it by an atomic or volatile access.",
+             "%s of %s races with the %s by another warp at line %u: a plain read of a word that others change atomically", x->does, place, word_for(s), s->line);
+}
+
 /* Reports a race with an earlier write or atomic. */
 static void against_write(const struct access *x, const struct record *r, u32 bytes, u32 step, u64 addr) {
     if (!r->stamp || !(bytes & x->bytes)) return;
@@ -148,8 +160,13 @@ static void against_write(const struct access *x, const struct record *r, u32 by
     u64 block = 0;
     enum order order = order_of(x->w, r->stamp, &block);
     const struct site_info *s = &x->sites[r->at >> 10];
-    if (order == ORDER_BEFORE || (x->same_value && (s->kind == SITE_STORE || s->kind == SITE_COPY)) || agree(&x->sites[x->site], s)) return;
+    const enum agreement agree = agreement(&x->sites[x->site], s);
+    if (order == ORDER_BEFORE || (x->same_value && (s->kind == SITE_STORE || s->kind == SITE_COPY)) || agree == AGREE) return;
     int same_warp = order == ORDER_NONE_IN_BLOCK && other / 32 == x->w->index;
+    if (agree == AGREE_MOSTLY) {
+        if (!same_warp) note_race(x, addr, r->at);
+        return;
+    }
     if (same_warp && (other == x->thread || r->stamp != x->stamp || step != x->step)) return;
     report_race(x, addr, r->at, 1, block, order, same_warp);
 }
@@ -160,7 +177,12 @@ static void against_reads(const struct access *x, struct cell *c, u64 addr) {
     u32 other = c->read.at & 1023;
     u64 block = 0;
     enum order order = order_of(x->w, c->read.stamp, &block);
-    if (order == ORDER_BEFORE || agree(&x->sites[x->site], &x->sites[c->read.at >> 10])) return;
+    const enum agreement agree = agreement(&x->sites[x->site], &x->sites[c->read.at >> 10]);
+    if (order == ORDER_BEFORE || agree == AGREE) return;
+    if (agree == AGREE_MOSTLY) {
+        if (order == ORDER_NONE_IN_GRID || other / 32 != x->w->index || c->readers & (READERS_OTHER_WARP | READERS_OTHER_BLOCK)) note_race(x, addr, c->read.at);
+        return;
+    }
     u64 far_block = 0;
     u32 far = c->far_read.at & 1023;
     enum order far_order = c->far_read.stamp ? order_of(x->w, c->far_read.stamp, &far_block) : ORDER_BEFORE;
