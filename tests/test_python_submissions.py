@@ -19,10 +19,10 @@ from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.commands import submissions
 from grader.course.assignment import load_assignment
-from grader.emulator.kernel_library import _without_lines_in_assembly
 from grader.emulator.ptx import Instr, parse
 from grader.emulator.translate import translate_module
 from grader.emulator.translate.counting import may_compute_floats
+from grader.emulator.translation import _without_lines_in_assembly
 from grader.grading import closer_look
 from grader.grading.judgement import Judgement, judge
 from grader.programs.build import build_to_grade
@@ -529,7 +529,7 @@ def test_a_kernel_that_only_copies_is_told_from_one_that_computes() -> None:
 
 def test_tritons_ptx_is_translated_and_its_lines_are_those_of_the_python_file() -> None:
     module = parse(PTX.read_text())
-    translation, findings = translate_module(module, prefix="m0", lanes=8, registers=dict, watch=True)
+    translation, findings = translate_module(module, prefix="m0", lanes=8, watch=True)
     assert not findings and translation.parts
     places = {item.loc for item in module.functions["softmax"].body if isinstance(item, Instr)}
     files = {module.files[place.file] for place in places if place.line}

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from grader.emulator import lacking
 from grader.emulator.isa import RUNTIME
-from grader.emulator.translate import lacking
 from grader.emulator.translate.writer import HANDLERS
 
 BEGIN = "<!-- python -m tools.emulator_table --write docs/emulator.md writes from here -->"

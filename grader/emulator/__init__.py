@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from grader.emulator.isa import host_compiler_folders, instruction_set
     from grader.emulator.kernel_library import compile_kernel
     from grader.emulator.native import runtime_library
-    from grader.emulator.translate import Finding
+    from grader.emulator.translated import Finding
 
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
 """The checks that every build includes."""
@@ -64,7 +64,7 @@ _PLACES = {
     "host_compiler_folders": "isa",
     "instruction_set": "isa",
     "runtime_library": "native",
-    "Finding": "translate",
+    "Finding": "translated",
 }
 
 

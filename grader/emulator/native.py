@@ -20,7 +20,7 @@ from pathlib import Path
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.process import Runner
 from grader.emulator.isa import LANGUAGE, RUNTIME, host_compiler, instruction_set
-from grader.emulator.translate import Template
+from grader.emulator.translated import Template
 from grader.sandbox import quarantine
 from grader.sandbox.cache import cache_entry, kept, making, mark_used, put
 

@@ -14,12 +14,17 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from grader.base.errors import MachineFault
 from grader.base.process import Completed, Runner
 from grader.emulator.nvcc_flags import NvccFlags
+from grader.emulator.translated import MAX_KERNELS, Name
 from grader.sandbox import quarantine
 from grader.sandbox.cache import kept
+from grader.sandbox.room import confined
 
 HOST_LINES = (
     "-g1",
@@ -128,7 +133,8 @@ def registers_of(project: Project, unit: Unit, ptxas: Path) -> tuple[dict[str, i
     return read_registers(log), log if project.flags.verbose_ptxas else ""
 
 
-def read_registers(log: str) -> dict[str, int]:
+@confined(cpu_s=10)
+def read_registers(log: str) -> Annotated[dict[Name, int], Field(max_length=MAX_KERNELS)]:
     """Each kernel's registers per thread, as `ptxas -v` reports them; 0 where it reports none."""
     found = {}
     for part in re.split(r"ptxas info\s*: Compiling entry function ", log)[1:]:

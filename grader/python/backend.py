@@ -104,7 +104,7 @@ def library_of(ptx: bytes) -> Path:
                     work=work,
                     written=written,
                     run=_run,
-                    own_name=library.own_name,
+                    below=str(Path(sys.argv[0]).resolve().parent),
                 )
             except emulator.CompileFailed as failed:
                 raise Refused(refusal(failed.log, ptx.decode())) from None

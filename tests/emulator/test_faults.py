@@ -14,7 +14,7 @@ from grader.emulator.translate.writer import HANDLERS
 from grader.grading.judgement import judge
 from grader.programs.run import Run
 from grader.programs.trace import read_trace
-from grader.sandbox import Outcome
+from grader.sandbox import Outcome, room
 from tests.emulator.programs import HERE, Execution, build, execute, nvcc, run
 
 SOURCE = HERE / "faults.cu"
@@ -233,6 +233,7 @@ def test_a_crash_of_translated_code_is_the_emulators_and_says_so(
     mistake: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(HANDLERS, "pmevent", lambda w, instr: w.line(mistake))
+    monkeypatch.setattr(room, "_inside", True)  # only this process has the mistake
     (tmp_path / "crash.cu").write_text(DEVICE_CRASH)
     made = compile_program(
         [tmp_path / "crash.cu"], tmp_path / "crash", work=tmp_path / "work", nvcc=nvcc(), run=run, flags=()

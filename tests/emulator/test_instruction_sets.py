@@ -11,7 +11,7 @@ from grader.base.errors import MachineFault, UsageError
 from grader.emulator import runtime_identity
 from grader.emulator.isa import InstructionSet, instruction_set
 from grader.emulator.native import compile_c, template_objects
-from grader.emulator.translate import Template
+from grader.emulator.translated import Template
 from tests.emulator import runtime_functions
 from tests.emulator.programs import run
 from tests.support.command_line import grader

@@ -23,7 +23,7 @@ PTX = """
 
 
 def test_the_zeros_after_an_arrays_initial_values_are_left_to_the_c_compiler() -> None:
-    translation, findings = translate_module(parse(PTX), prefix="m0", lanes=8, registers=dict)
+    translation, findings = translate_module(parse(PTX), prefix="m0", lanes=8)
     assert not findings
     assert "[400000000] = {1,0,0,2};" in translation.tables
     assert len(translation.tables) < 10_000
@@ -34,7 +34,7 @@ def test_ptx_of_gigabytes_is_not_read(tmp_path: Path) -> None:
         file.truncate(1 << 40)
     unit = Unit("hw4.cu", tmp_path / "hw4.o", tmp_path / "hw4.ptx", "", tmp_path)
     with pytest.raises(Unsupported, match=r"the PTX of hw4\.cu, which is 1,099,511,627,776 bytes"):
-        build._parse(unit, 0)
+        build._translated([unit], 0, watch=False, count=False)
 
 
 @pytest.mark.parametrize("gigabytes", [10, 24])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -189,3 +190,24 @@ def test_initial_values_of_every_kind() -> None:
         (None, 255, None),
     ]
     assert variables["one"].init[0].value == 0xFFFFFFFF and variables["parts"].size == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("/*" * 524_288, "unfinished"),
+        ("{.reg .b32 r<1000000>;" * 8 + "}" * 8, "registers"),
+        ("{" * 100 + "}" * 100, "deep"),
+    ],
+)
+def test_hostile_text_is_refused_after_a_single_pass(body: str, why: str) -> None:
+    began = time.process_time()
+    with pytest.raises(PtxSyntaxError, match=why):
+        kernel(body)
+    assert time.process_time() - began < 20  # some of these took 19 minutes
+
+
+def test_a_name_is_what_it_was_before_after_the_end_of_its_brackets() -> None:
+    function = kernel(".reg .b32 a; mov.b32 a, 1; { .reg .b32 a; mov.b32 a, 2; } mov.b32 a, 3;").functions["k"]
+    names = [instr.operands[0] for instr in function.body if isinstance(instr, Instr) and instr.op == "mov"]
+    assert names == [Reg("a"), Reg("a.1"), Reg("a")]

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from grader.emulator.translate.lacking import INSTRUCTIONS, lacking_function, lacking_instruction
+from grader.emulator.lacking import INSTRUCTIONS, lacking_function, lacking_instruction
 from grader.emulator.translate.writer import HANDLERS
 from grader.programs.toolkit import find_toolkit
 from tools.emulator_table import absent, functions, page

@@ -11,8 +11,9 @@ import pytest
 from grader.base.process import Completed
 from grader.emulator.native import template_objects
 from grader.emulator.ptx import parse
-from grader.emulator.translate import Template, Translation, translate_module
+from grader.emulator.translate import Translation, translate_module
 from grader.emulator.translate.template import Recipe, Templates
+from grader.emulator.translated import Template
 from tests.emulator.programs import run
 
 HEADER = '#include "warp.h"\n'
@@ -39,7 +40,7 @@ PTX = """
 
 def translate(*body: str) -> Translation:
     module = parse(PTX.format(body="\n".join(body)))
-    translation, findings = translate_module(module, prefix="m0", lanes=16, registers=dict)
+    translation, findings = translate_module(module, prefix="m0", lanes=16)
     assert findings == []
     return translation
 

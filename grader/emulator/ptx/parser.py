@@ -28,9 +28,10 @@ from grader.emulator.ptx.modifiers import BITS, SPACES, Modifiers
 from grader.emulator.ptx.operands import NAME, PtxSyntaxError, initial, integer, operand, split
 
 TYPE_BYTES = {name: -(-bits // 8) for name, bits in BITS.items()}
-MAX_REGISTERS = 1 << 20  # per declaration, so that a mistyped number cannot fill the memory
+MAX_REGISTERS = 1 << 20  # of a module, so that a mistyped number cannot fill the memory; large kernels have thousands
+MAX_NESTING = 64  # of { }, which inline assembly and calls nest two or three deep; labels are sought at each level
 
-_COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*|/\*.*?\*/', re.S)  # matches strings too, which can contain //
+_COMMENT = re.compile(r'("[^"\n]*")|//[^\n]*|/\*.*?(?:\*/|\Z)', re.S)  # strings too, which can contain //
 _SPACE = re.compile(r"\s+")
 _STATEMENT = re.compile(r'(?:"[^"]*"|[^;"])*;')
 _LABEL = re.compile(rf"({NAME})\s*:(?!:)\s*(?=(\.\w+)?)")
@@ -99,7 +100,8 @@ class _Parser:
         self.module = Module("", "")
         self.function: Function | None = None
         self.loc = UNKNOWN
-        self.scopes: list[dict[str, str]] = []  # register and variable renamings of nested { }
+        self.scopes: list[dict[str, str | None]] = []  # for each { }, what its names were renamed to outside of it
+        self.register_count = 0
         self.scope_count = 0
         self.wide: set[str] = set()  # .b128 registers, each stored as two of .b64
         self.rename: dict[str, str] = {}
@@ -198,15 +200,25 @@ class _Parser:
     def _open(self, text: str, at: int) -> None:
         if self.function is None:
             raise PtxSyntaxError(f"a {{ outside a function: {text[at : at + 120]!r}")
-        self.scopes.append(self.rename)
-        self.rename = dict(self.rename)
+        if len(self.scopes) == MAX_NESTING:
+            raise PtxSyntaxError(f"{{ }} nested more than {MAX_NESTING} deep")
+        self.scopes.append({})
         self.scope_count += 1
         for name in _labels_inside(text, at):  # labels are local to their { }, and branches can precede them
-            self.rename[name] = f"{name}.{self.scope_count}"
+            self._rename(name, f"{name}.{self.scope_count}")
+
+    def _rename(self, name: str, unique: str) -> None:
+        """Give a name of the current { } its unique name."""
+        self.scopes[-1].setdefault(name, self.rename.get(name))
+        self.rename[name] = unique
 
     def _close(self) -> None:
         if self.scopes:
-            self.rename = self.scopes.pop()
+            for name, outside in self.scopes.pop().items():
+                if outside is None:
+                    del self.rename[name]
+                else:
+                    self.rename[name] = outside
             return
         if self.function is None:
             raise PtxSyntaxError("a } outside a function")
@@ -286,7 +298,7 @@ class _Parser:
         for name in match[2].split(","):
             name = name.strip()
             several = re.match(rf"({NAME})\s*<\s*(\w+)\s*>$", name)
-            if several and integer(several[2]) <= MAX_REGISTERS:
+            if several:
                 for i in range(integer(several[2])):
                     self._register(f"{several[1]}{i}", kinds[0])
             elif re.match(rf"{NAME}$", name):
@@ -296,10 +308,13 @@ class _Parser:
 
     def _register(self, name: str, kind: str) -> None:
         assert self.function is not None
+        self.register_count += 1
+        if self.register_count > MAX_REGISTERS:
+            raise PtxSyntaxError(f"more than {MAX_REGISTERS:,} registers")
         unique = name
         if self.scopes:  # names are local to their { }, which inline assembly and calls use
             unique = f"{name}.{self.scope_count}"
-            self.rename[name] = unique
+            self._rename(name, unique)
         if kind == "b128":
             self.wide.add(unique)
             self.function.registers |= {f"{unique}.low": "b64", f"{unique}.high": "b64"}
@@ -338,7 +353,7 @@ class _Parser:
             return
         if self.scopes:
             unique = f"{name}.{self.scope_count}"
-            self.rename[name] = unique
+            self._rename(name, unique)
             variable = Variable(unique, space, kind, variable.size, variable.align, linkage, False, init)
         self.function.variables.append(variable)
 

@@ -2,7 +2,6 @@
 has its own file."""
 
 from grader.emulator.translate.module import Translation, translate_module
-from grader.emulator.translate.refusal import Finding, Refused
-from grader.emulator.translate.template import Template
+from grader.emulator.translate.refusal import Refused
 
-__all__ = ["Finding", "Refused", "Template", "Translation", "translate_module"]
+__all__ = ["Refused", "Translation", "translate_module"]

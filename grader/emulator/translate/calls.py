@@ -4,8 +4,8 @@ Arguments and results are passed in rows, as in local memory: each row holds one
 
 from __future__ import annotations
 
+from grader.emulator.lacking import lacking_in_kernels
 from grader.emulator.ptx import Instr, Operand, Reg, Sym
-from grader.emulator.translate.lacking import lacking_in_kernels
 from grader.emulator.translate.memory import param_rows
 from grader.emulator.translate.rows import rows
 from grader.emulator.translate.writer import Writer, handles

@@ -7,12 +7,12 @@ parallel.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from grader.emulator.analysis.hazards import mark_misused_registers
 from grader.emulator.analysis.in_flight import give_waits_their_results, sums
 from grader.emulator.analysis.waiting import Callees
+from grader.emulator.lacking import DYNAMIC_PARALLELISM
 from grader.emulator.ptx import Function, Module
 from grader.emulator.translate import (
     arith,
@@ -34,11 +34,11 @@ from grader.emulator.translate import (
 from grader.emulator.translate.counting import Counting, FunctionCounting
 from grader.emulator.translate.facts import Facts, parameter_places
 from grader.emulator.translate.forms import write_forms
-from grader.emulator.translate.lacking import DYNAMIC_PARALLELISM
 from grader.emulator.translate.layout import Layout
-from grader.emulator.translate.refusal import Finding, Refused
+from grader.emulator.translate.refusal import Refused
 from grader.emulator.translate.tables import Sites, Tables
-from grader.emulator.translate.template import Template, Templates
+from grader.emulator.translate.template import Templates
+from grader.emulator.translated import Finding, Template
 
 # gcc compiles at most this many PTX instructions of a module's inner loops, in whole blocks; the rest is threaded code.
 # gcc takes about 0.5 ms per instruction. The inner loops of a tiled attention kernel have 450 instructions, and
@@ -54,11 +54,13 @@ _FAMILIES = (  # importing these modules registers their handlers
 @dataclass(frozen=True)
 class Translation:
     """`header` includes the runtime's headers, which templates and parts need; `common` has further declarations for
-    parts; `tables`, which the runtime reads, are a separate file. Each part and each template compiles on its own."""
+    parts; `tables`, which the runtime reads, are a separate file, which needs REGISTERS_n, the registers per thread of
+    the nth of `kernels`. Each part and each template compiles on its own."""
 
     header: str
     common: str
     tables: str
+    kernels: tuple[str, ...]
     parts: tuple[str, ...]
     templates: tuple[Template, ...]
 
@@ -68,14 +70,13 @@ def translate_module(
     *,
     prefix: str,
     lanes: int,
-    registers: Callable[[], dict[str, int]],
     watch: bool = False,
     count: bool = False,
 ) -> tuple[Translation, list[Finding]]:
     """Translate all functions of `module`. `prefix` keeps the C names of several modules apart; `lanes` is W of
-    vectors.h; `registers` returns each kernel's registers per thread and is called last, because ptxas takes a while.
-    `watch` is for --sanitize race,init. With `count` the program has the counters of counters.h. If there are findings, the translation must not be used."""
-    return _ModuleWriter(module, prefix, lanes, registers, watch, Counting() if count else None).run()
+    vectors.h. `watch` is for --sanitize race,init. With `count` the program has the counters of counters.h. If there are
+    findings, the translation must not be used."""
+    return _ModuleWriter(module, prefix, lanes, watch, Counting() if count else None).run()
 
 
 class _ModuleWriter:
@@ -84,11 +85,10 @@ class _ModuleWriter:
         module: Module,
         prefix: str,
         lanes: int,
-        registers: Callable[[], dict[str, int]],
         watched: bool,
         counting: Counting | None,
     ) -> None:
-        self.module, self.prefix, self.lanes, self.registers = module, prefix, lanes, registers
+        self.module, self.prefix, self.lanes = module, prefix, lanes
         self.watched = watched
         self.counting = counting
         self.facts = Facts(module, prefix)
@@ -111,8 +111,10 @@ class _ModuleWriter:
                 self._find(refused)
         header = f'#include "{"counters" if self.counting else "warp"}.h"\n'
         tables = Tables(self.facts, self.sites, self.templates.every, self.findings)
-        text = tables.text(self.registers(), self.watched, self.counting)
-        translation = Translation(header, self._common(), text, tuple(parts), tuple(self.templates.every))
+        text = tables.text(self.watched, self.counting)
+        translation = Translation(
+            header, self._common(), text, tuple(tables.kernels), tuple(parts), tuple(self.templates.every)
+        )
         return translation, self._sorted_findings()
 
     def _sorted_findings(self) -> list[Finding]:

@@ -7,9 +7,9 @@ import re
 from grader.emulator.analysis.cfg import Graph
 from grader.emulator.analysis.effects import CARRY, is_special
 from grader.emulator.analysis.shapes import UNIFORM, Kind, Shape, Values
+from grader.emulator.lacking import lacking_instruction
 from grader.emulator.ptx import Imm, Instr, Operand, Reg, Sym
 from grader.emulator.translate.frame import Frame
-from grader.emulator.translate.lacking import lacking_instruction
 from grader.emulator.translate.layout import Layout
 from grader.emulator.translate.refusal import Refused
 from grader.emulator.translate.shape_rules import special_shape

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from grader.emulator.ptx import Function, Instr, Variable
+from grader.emulator.ptx import Instr, Variable
 from grader.emulator.ptx.model import Loc
 from grader.emulator.translate.counting import Counting, may_compute_floats
 from grader.emulator.translate.facts import Facts, parameter_places
-from grader.emulator.translate.refusal import Finding
-from grader.emulator.translate.template import Template
+from grader.emulator.translated import Finding, Template
 
 
 @dataclass
@@ -46,9 +45,14 @@ class Tables:
         files = sorted(facts.module.files.items())
         self._files = [path for _, path in files]
         self._index = {number: i for i, (number, _) in enumerate(files)}
+        self._kernels = [f for f in facts.module.functions.values() if f.entry and f.defined]
 
-    def text(self, registers: Mapping[str, int], watched: bool, counting: Counting | None) -> str:
-        kernels = [f for f in self.facts.module.functions.values() if f.entry and f.defined]
+    @property
+    def kernels(self) -> list[str]:
+        """The names of the kernels, in the order of their table."""
+        return [f.name for f in self._kernels]
+
+    def text(self, watched: bool, counting: Counting | None) -> str:
         addressed = [n for n in sorted(self.facts.addressed) if self.facts.module.functions[n].defined]
         variables = self.facts.globals
         lines = [
@@ -60,12 +64,12 @@ class Tables:
             *self._sites(),
             *self._functions(addressed),
             *self._variables(variables),
-            *self._kernels(kernels, registers),
+            *self._kernel_table(),
         ]
         if counting:
             lines.append(counting.tables(self._file_of))
         lines.append(
-            f"struct module_info {self.facts.prefix}_module = {{kernel_table, {len(kernels)}, variable_table, {len(variables)}, "
+            f"struct module_info {self.facts.prefix}_module = {{kernel_table, {len(self._kernels)}, variable_table, {len(variables)}, "
             f"function_table, {len(addressed)}, site_table, {len(self.sites.rows)}, files, "
             f"{watched:d}, {'&counting_tables' if counting else '0'}}};"
         )
@@ -130,9 +134,9 @@ class Tables:
                     moves.append(f"{{{item.offset}, &{address}, {item.value}}}")
         return image, moves
 
-    def _kernels(self, kernels: Sequence[Function], registers: Mapping[str, int]) -> Iterable[str]:
+    def _kernel_table(self) -> Iterable[str]:
         rows = []
-        for f in kernels:
+        for i, f in enumerate(self._kernels):
             facts, symbol = self.facts, self.facts.names[f.name]
             shared, static_end = facts.shared(f)
             dynamic = facts.dynamic_start(static_end) if facts.uses_dynamic else static_end
@@ -146,7 +150,7 @@ class Tables:
             yield _array(f"static const struct shared_info {symbol}_shared", [*own, "{0}"])
             rows.append(
                 f"{{{_c_string(f.name)}, {symbol}, {symbol}_parameters, {len(params)}, {parameter_bytes}, {static_end - facts.shared_start}, "
-                f"{dynamic}, {facts.stack_bytes(f)}, {registers.get(f.name, 32)}, {x * y * z}, {symbol}_shared, {len(own)}, {{{', '.join(map(str, f.cluster or (0, 0, 0)))}}}, {int(facts.triggers(f))}, "
+                f"{dynamic}, {facts.stack_bytes(f)}, REGISTERS_{i}, {x * y * z}, {symbol}_shared, {len(own)}, {{{', '.join(map(str, f.cluster or (0, 0, 0)))}}}, {int(facts.triggers(f))}, "
                 f"{int(any(may_compute_floats(each) for each in f.body if isinstance(each, Instr)))}}}"
             )
         yield _array("static const struct kernel_info kernel_table", [*rows, "{0}"], ",\n    ")

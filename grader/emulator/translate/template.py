@@ -15,6 +15,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from grader.emulator.translated import Template
+
 Signature = tuple[object, ...]
 """Everything that the text of an instruction depends on, except the places of its registers. Instructions with equal
 signatures share a recipe."""
@@ -38,15 +40,6 @@ def number_hole(value: int) -> str:
 def fill(text: str) -> str:
     """Replace the marks in an instruction's text with their numbers."""
     return _HOLE.sub(lambda hole: hole[2], text)
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """The C text of a function that runs consecutive rows of `operands` numbers each."""
-
-    name: str
-    text: str
-    operands: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from grader.programs.engine import python_program
 from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
+from grader.sandbox.room import Unreadable
 from grader.sandbox.scratch import scratch_folder
 
 
@@ -74,6 +75,8 @@ class EmulatorEngine:
                 )
             except emulator.CompileFailed as failure:
                 return Compiled(Fault.STUDENT, failure.log)
+            except Unreadable as error:
+                return Compiled(Fault.STUDENT, f"A compiler's messages cannot be read: reading them {error}.")
             except (emulator.Unsupported, GraderFault) as fault:
                 return Compiled(Fault.GRADER, str(fault))
         return Compiled(None, program.log)

@@ -124,7 +124,7 @@ def add_emulated_kernels(package: Path, on: Emulated, run: Runner) -> Compiled:
                     work=work,
                     written=written,
                     run=run,
-                    own_name=lambda file: file.rpartition(f"/{layout.SOURCE}/")[2],
+                    below=f"/{layout.SOURCE}",
                 )
             except (emulator.Unsupported, GraderFault) as fault:
                 return Compiled(Fault.GRADER, str(fault))
