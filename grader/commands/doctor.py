@@ -14,7 +14,7 @@ from grader import sandbox
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.paths import cache_folder, course_root
 from grader.programs import gpu_oracle
-from grader.programs.build import OWN_PROGRAM, compile_own
+from grader.programs.control import OWN_PROGRAM, compile_own
 from grader.programs.engine import python_program
 from grader.programs.engine.cuda import CudaEngine, find_gpu, no_gpu_reason
 from grader.programs.engine.emulator import EmulatorEngine

@@ -11,20 +11,22 @@ from pathlib import Path
 
 from grader import sandbox
 from grader.base.errors import UsageError
+from grader.base.names import student_id
 from grader.base.paths import shown
 from grader.base.progress import shown_progress
+from grader.base.verdict import Fault
 from grader.commands.arch_option import emulating
-from grader.course.assignment import chosen_assignment
+from grader.course.assignment import Assignment, chosen_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
-from grader.grading.pipeline import grade, open_grading
+from grader.grading.pipeline import grade, grade_built, open_grading
 from grader.grading.setup import Setup
 from grader.programs import run as running
-from grader.programs.build import build
+from grader.programs.build import build, failed_build
 from grader.programs.engine import Engine, select_engine
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.oracle import ensure
-from grader.programs.submission import read_submission
+from grader.programs.submission import Submission, read_submission, unreadable
 from grader.records import points
 from grader.records.record import Record, read_record, read_records, write_records
 from grader.report import explain as explanation
@@ -51,7 +53,7 @@ def grade_paths(
     rules, engine = emulating(arch, chosen_assignment(assignment, paths[0]), engine)
     suite = suite_of(rules)
     folders = Counter(path.parent for path in paths)
-    submissions = [read_submission(path, rules, shared_folder=folders[path.parent] > 1) for path in paths]
+    submissions = [_read(path, rules, shared=folders[path.parent] > 1, alone=len(paths) == 1) for path in paths]
     chosen = select_engine(engine, rules.build.emulator_target)
     cases = suite.select(tests or ("all" if chosen.measures_time else "public"))
     files = TestcaseFiles.beside(suite)
@@ -61,11 +63,26 @@ def grade_paths(
         began = time.monotonic()
         ensure(cases, suite, files, progress)
         grading = replace(grading, prepared_s=time.monotonic() - began, show=show, quick=quick)
-        for submission in submissions:
-            records.append(points.keep(entered, grade(grading, submission, progress)))
+        for submission, problem in submissions:
+            if problem:
+                record = grade_built(grading, submission, failed_build(Fault.STUDENT, problem), progress)
+            else:
+                record = grade(grading, submission, progress)
+            records.append(points.keep(entered, record))
             if json is not None:
                 write_records(records, json)
     return records
+
+
+def _read(path: Path, rules: Assignment, *, shared: bool, alone: bool) -> tuple[Submission, str]:
+    """Read a submission. If one of several cannot be read, the others are graded, so return the reason. Raises
+    UsageError if there are no others, or if there is no such file."""
+    try:
+        return read_submission(path, rules, shared_folder=shared), ""
+    except UsageError as error:
+        if alone or not path.exists():
+            raise
+        return unreadable(student_id(path.stem), path, str(error)), str(error)
 
 
 def enter_points(path: Path, given: Sequence[str], note: str) -> Record:

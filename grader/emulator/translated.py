@@ -12,6 +12,7 @@ from grader.sandbox.room import Sentence
 MAX_TEMPLATES = 50_000
 MAX_KERNELS = 20_000
 MAX_FINDINGS = 200
+MAX_OBJECT_NAMES = 1000
 Name = Annotated[str, Field(pattern=r"^[\w$.%]+$", max_length=4096)]
 """The name of a function in PTX or in an object file; a template's instances can have very long ones."""
 CName = Annotated[str, Field(pattern=r"^\w+$", max_length=100)]
@@ -68,5 +69,5 @@ class ObjectNames:
     """Names in a host object: of runtime functions with the suffix of --default-stream per-thread, such as
     cudaMemcpy_ptds, and of the functions through which -rdc=true registers an object."""
 
-    per_thread: Annotated[tuple[Name, ...], Field(max_length=1000)]
-    linked: Annotated[tuple[Name, ...], Field(max_length=1000)]
+    per_thread: Annotated[tuple[Name, ...], Field(max_length=MAX_OBJECT_NAMES)]
+    linked: Annotated[tuple[Name, ...], Field(max_length=MAX_OBJECT_NAMES)]

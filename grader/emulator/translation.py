@@ -12,7 +12,7 @@ from typing import IO, Annotated
 from pydantic import Field
 
 from grader.emulator.lacking import lacking_function
-from grader.emulator.translated import MAX_FINDINGS, CFile, Finding, ObjectNames, Translated
+from grader.emulator.translated import MAX_FINDINGS, MAX_OBJECT_NAMES, CFile, Finding, ObjectNames, Translated
 from grader.sandbox.room import Unreadable, confined, shortened
 
 MAX_PTX_BYTES = 32 << 20
@@ -99,8 +99,12 @@ def read_object(file: IO[bytes]) -> ObjectNames:
     import mmap
 
     with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
-        found = ({name.decode() for name in pattern.findall(content)} for pattern in (_PER_THREAD, _LINKED))
-        return ObjectNames(*(tuple(sorted(names)) for names in found))
+        per_thread, linked = (
+            {name.decode() for name in pattern.findall(content)} for pattern in (_PER_THREAD, _LINKED)
+        )
+    if max(len(per_thread), len(linked)) > MAX_OBJECT_NAMES:
+        raise Unreadable(f"names more than {MAX_OBJECT_NAMES:,} functions of CUDA")
+    return ObjectNames(tuple(sorted(per_thread)), tuple(sorted(linked)))
 
 
 _UNDEFINED = re.compile(r"undefined reference to [`'](?:__)?((?:cuda|cu)[A-Z]\w{0,100})'")

@@ -57,11 +57,13 @@ def judge(
     diagnosis: Diagnosis | None = None,
     submission: Submission | None = None,
     machine_fails: Callable[[], bool] = lambda: True,
+    control_fails: Callable[[], bool] = lambda: True,
 ) -> Judgement:
     """Judge one run by its check. `limit_name` names the time limit. `diagnosis` is the likely mistake behind a wrong
     answer. Sentences quote lines of `submission`. If CUDA errors in the trace blame the machine, `machine_fails` is
     called to confirm it: a program can write such trace lines itself, and it can provoke such errors by asking for a
-    GPU that does not exist or by hiding the one that does."""
+    GPU that does not exist or by hiding the one that does. In the same way `control_fails` confirms a crash that the
+    emulator reports as its own."""
     outcome, trace = run.outcome, run.trace
     if submission is not None and submission.is_python and not check.passed and (failed := _not_started(run)):
         return Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, failed)
@@ -82,7 +84,9 @@ def judge(
         reason = f"A kernel was stopped, near {limit_name} of {limit_s:g} s."
         return _failed(Verdict.TIME_LIMIT, _still_running(trace, source_line), reason)
     if (failure := _emulator_failure(run)) is not None:
-        return Judgement(Verdict.GRADER_ERROR, Fault.GRADER, failure)
+        if control_fails():
+            return Judgement(Verdict.GRADER_ERROR, Fault.GRADER, failure)
+        return _failed(Verdict.RUNTIME_ERROR, failure, "The emulator runs the grader's own program: this is a crash.")
     explained = _explained(diagnosis, submission)
     where = diagnosis.where if diagnosis is not None else ""
     return _failed(*_failure(run, check, explained, where, _seen(trace, source_line)))
@@ -177,8 +181,7 @@ def _machine_error(trace: Trace | None) -> str | None:
 
 
 def _emulator_failure(run: Run) -> str | None:
-    """The emulator's own report of a crash in its code. A program could forge such a report, but that would earn it no
-    points and would draw a person's attention."""
+    """The emulator's own report of a crash in its code, which a program can forge."""
     if run.trace is None or run.trace.engine != "emulator" or run.outcome.signal is None:
         return None
     crashes = (d for d in run.trace.diagnostics if d.tool == "emulator")

@@ -26,12 +26,13 @@ from grader.grading.hidden_testcases import NO_TIMES, shows_diagnosis
 from grader.grading.judgement import Judgement, judge
 from grader.grading.provenance import FirstRun, HostWork, first_run
 from grader.grading.setup import Setup
+from grader.programs import control
 from grader.programs.build import Build
 from grader.programs.engine import Engine
 from grader.programs.run import Run, run_program
 from grader.programs.submission import Submission
 from grader.programs.trace import Trace
-from grader.records.disclosure import disclosed
+from grader.records.disclosure import MAX_REASON, bounded, disclosed
 from grader.records.record import BaselineRecord, PrecisionRecord, TestRecord
 from grader.timing.baseline import Baseline
 from grader.timing.evidence import Witness, computed_on_the_host, doubts, witness_of
@@ -107,8 +108,8 @@ def grade_case(
                 shape=case.shape,
                 verdict=verdict,
                 fault=built.fault,
-                reason=built.reason,
-                cause=built.reason if built.fault is Fault.STUDENT else "",
+                reason=bounded(built.reason, MAX_REASON),
+                cause=bounded(built.reason, MAX_REASON) if built.fault is Fault.STUDENT else "",
             )
         )
     for left in reversed(range(1 + _MACHINE_RETRIES)):
@@ -193,6 +194,7 @@ def _run_case(
                 diagnosis=diagnosis,
                 submission=grading.submission,
                 machine_fails=machine_fails,
+                control_fails=lambda: bool(control.problem(grading.engine)),
             )
             if judgement.fault is Fault.STUDENT and (run.trace is None or not run.trace.kernels):
                 _see_programs_start(grading.engine)

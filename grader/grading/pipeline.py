@@ -26,7 +26,8 @@ from grader.grading.hidden_testcases import both, drawn_sentence, fresh_files, s
 from grader.grading.one_test import Grading, Tested, grade_case, input_of
 from grader.grading.setup import Setup
 from grader.grading.shape_split import wrong_launch
-from grader.programs.build import Build, build_to_grade
+from grader.programs import control
+from grader.programs.build import Build, build_to_grade, failed_build
 from grader.programs.source_rules import Violation, refusal, violations
 from grader.programs.submission import Submission
 from grader.records.disclosure import disclosed_profile
@@ -57,7 +58,15 @@ def open_grading(setup: Setup) -> Iterator[Grading]:
 
 def grade(grading: Grading, submission: Submission, progress: Progress) -> Record:
     """Grade `submission`; the testcases' files must exist. Raises MachineFault or GraderFault if the grading as a whole
-    cannot continue. A fault in one test goes into that test's record."""
+    cannot continue. A fault in one test goes into that test's record, and what the submission itself causes into the
+    record of a failed build (`control`)."""
+    try:
+        return control.witnessed(lambda: _grade(grading, submission, progress), grading.engine)
+    except control.Caused as caused:
+        return _grade_failed(grading, submission, caused, progress)
+
+
+def _grade(grading: Grading, submission: Submission, progress: Progress) -> Record:
     watch = Stopwatch()
     progress.stage(f"{submission.id}: compiling")
     with _closer_look(grading, submission) as closer, ThreadPoolExecutor(1) as background:
@@ -90,6 +99,19 @@ def _within_rules(submission: Submission, built: Build, broken: tuple[Violation,
 
 def grade_built(grading: Grading, submission: Submission, built: Build, progress: Progress) -> Record:
     """Like `grade`, but for a build that has finished, successfully or not."""
+    try:
+        return control.witnessed(lambda: _check_and_grade(grading, submission, built, progress), grading.engine)
+    except control.Caused as caused:
+        return _grade_failed(grading, submission, caused, progress)
+
+
+def _grade_failed(grading: Grading, submission: Submission, caused: control.Caused, progress: Progress) -> Record:
+    built = failed_build(Fault.STUDENT, str(caused))
+    with _closer_look(grading, submission) as closer:
+        return _grade_built(grading, submission, built, progress, Stopwatch(), closer)
+
+
+def _check_and_grade(grading: Grading, submission: Submission, built: Build, progress: Progress) -> Record:
     watch = Stopwatch()
     with watch.stage("source rules"):
         broken = violations(submission, grading.assignment, grading.engine)

@@ -13,10 +13,10 @@ from grader.base.progress import Progress
 from grader.base.remote import report
 from grader.base.verdict import Fault
 from grader.classes.batch.view import View
-from grader.classes.batch.work import ReadTask, failed_build
+from grader.classes.batch.work import ReadTask
 from grader.classes.cluster.single import grade_alone
 from grader.grading.pipeline import Grading, grade_built
-from grader.programs.build import build_to_grade
+from grader.programs.build import build_to_grade, failed_build
 from grader.programs.submission import Submission
 from grader.records.record import Record
 from grader.sandbox.scratch import scratch_folder

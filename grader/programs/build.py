@@ -24,33 +24,17 @@ from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
 from grader.course.testcase import Case
-from grader.programs.compile_errors import failure_sentence, first_line
+from grader.programs import control
+from grader.programs.compile_errors import failure_sentence
+from grader.programs.control import SOURCE_FOLDER
 from grader.programs.engine import Compiled, Engine, python_program
 from grader.programs.source_rules import refusal, violations
 from grader.programs.submission import Submission
 from grader.sandbox import quarantine
 from grader.sandbox.cache import cache_entry, making, mark_used, put
-from grader.sandbox.scratch import scratch_folder
 
 _MOST_INPUT_BYTES = 512 << 20
 """The build step compiles a Python program's kernels for testcases with inputs up to this size."""
-SOURCE_FOLDER = "source"
-"""The folder into which a submission's files are written for compiling."""
-_CANARY = """\
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#ifdef __CUDACC__
-#include <vector>
-__global__ void root(float *values) { values[threadIdx.x] = sqrtf(values[threadIdx.x]); }
-#endif
-int main(void) { return 0; }
-"""
-"""If this does not compile, the machine is at fault: its g++ or its C library may be newer than nvcc
-can read, or files of the toolkit may be missing."""
-OWN_PROGRAM = "program"
-"""The name of the program that `compile_own` builds."""
-_OWN_LIMIT_S = 120
 _NVCC_TEMPORARY = re.compile(r"(?:/tmp/)?tmpxft_[0-9a-f]+_[0-9a-f]+-\d+_")
 """The beginning of the name of nvcc's intermediate files; the rest is the source's name."""
 _LACKING_CURAND = re.compile(
@@ -89,8 +73,20 @@ def build(submission: Submission, assignment: Assignment, engine: Engine, cases:
     if (kept := _read_cached(folder, key)) is not None:
         mark_used(folder)
         return kept
-    with making(folder) as scratch:
-        return _compile(submission, assignment, engine, key, scratch, folder, hidden=hidden)
+
+    def compile_once() -> Build:
+        with making(folder) as scratch:
+            return _compile(submission, assignment, engine, key, scratch, folder, hidden=hidden)
+
+    try:
+        return control.witnessed(compile_once, engine)
+    except control.Caused as caused:
+        return failed_build(Fault.STUDENT, str(caused))
+
+
+def failed_build(fault: Fault, problem: str) -> Build:
+    """A failed build, for a submission that no compiler gets to see: `problem` is the reason."""
+    return Build(None, fault, problem, problem, 0.0, cached=False, key="")
 
 
 def build_to_grade(submission: Submission, assignment: Assignment, engine: Engine, cases: Sequence[Case]) -> Build:
@@ -123,17 +119,17 @@ def _compile(
     seconds = time.monotonic() - began
     log = _in_their_names(made.log, sources, scratch)
     if not made.ok:
-        doubtful = made.fault is Fault.STUDENT and not _names_their_line(log, submission)
-        machine = _canary(engine, scratch.parent) if doubtful else ""
+        doubtful = not _names_their_line(log, submission)
+        machine = control.compile_problem(engine) if doubtful else ""
         own = any(b"grader_lacks_curand" in content for _, content in submission.files)  # the log quotes lines
-        if (lacking := _LACKING_CURAND.search(log)) and not own:
+        if (lacking := _LACKING_CURAND.search(log)) and not own and control.lacks_curand():
             machine = (
                 f"Its kernels call {lacking[1] or lacking[2]} of cuRAND, but this machine's CUDA toolkit has no "
                 "curand_kernel.h: install it with `pip install nvidia-curand`, or use a full toolkit "
                 "(NVCC=…/bin/nvcc)."
             )
-        fault = Fault.MACHINE if machine else made.fault
-        reason = machine or failure_sentence(log, fault, assignment)
+        fault = Fault.MACHINE if machine else Fault.STUDENT  # not without a witness: see `control`
+        reason = machine or failure_sentence(log, assignment, lacking=made.lacking)
         return Build(None, fault, reason, log, seconds, cached=False, key=key)
     kept = Path(tempfile.mkdtemp(dir=scratch))  # compilers could not write to this new folder
     kept.chmod(0o755)
@@ -190,36 +186,6 @@ def _names_their_line(log: str, submission: Submission) -> bool:
     """Whether the compiler found an error in one of the submission's own lines."""
     names = "|".join(re.escape(name) for name, _ in submission.files)
     return re.search(rf"^(?:{names})(?:\(\d+\)|:\d+).*\b[Ee]rror\b", log, re.MULTILINE) is not None
-
-
-def _canary(engine: Engine, place: Path) -> str:
-    """A sentence on why this machine cannot compile even the grader's own program; '' if it can."""
-    with scratch_folder("canary", place) as folder:
-        made = compile_own(engine, _CANARY, folder)
-    if made.ok:
-        return ""
-    errors = [line for line in made.log.splitlines() if re.search(r"\berror\b", line)]
-    said = (errors[0] if errors else first_line(made.log)).strip()
-    if "Unsupported gpu architecture" in said:
-        remedy = "This nvcc does not support the GPU: install one that does (CUDA 12 for GPUs before Turing, 2018)"
-        remedy += ", or use --engine emulator."
-    else:
-        remedy = "If g++ is newer than nvcc supports, install an older one and set, for example, NVCC_CCBIN=g++-14."
-    return f"This machine cannot even compile a one-line kernel: {said[:300]}; see `grader doctor`. {remedy}"
-
-
-def compile_own(engine: Engine, source: str, folder: Path, flags: Sequence[str] = ()) -> Compiled:
-    """Compile a small program of the grader, confined like a submission, into `folder`/OWN_PROGRAM: to find out whether
-    this machine can compile, or to get a program that is known to run. The result is not cached."""
-    sources, product = folder / SOURCE_FOLDER, folder / "build"
-    sources.mkdir()
-    product.mkdir()
-    (sources / "program.cu").write_text(source, encoding="utf-8")
-    run = sandbox.runner(_OWN_LIMIT_S, readable=(*engine.build_paths, folder), writable=(product,))
-    made = engine.compile(("program.cu",), flags, folder=sources, output=product / OWN_PROGRAM, run=run)
-    if made.ok and not quarantine.claim(product, OWN_PROGRAM, folder / OWN_PROGRAM, program=True):
-        return Compiled(Fault.MACHINE, "The compiler ended without an error but wrote no program.")
-    return made
 
 
 def handed_in_name(file: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 
 _LIBRARY_PREFIXES = {
@@ -42,9 +41,9 @@ _REFUSALS = (
 """Compiler messages, each with a sentence for the student on the cause and the remedy."""
 
 
-def failure_sentence(log: str, fault: Fault | None, assignment: Assignment) -> str:
-    """One sentence on why compiling failed."""
-    if fault is Fault.GRADER:
+def failure_sentence(log: str, assignment: Assignment, *, lacking: bool = False) -> str:
+    """One sentence on why compiling failed. `lacking`: the emulator lacks what the program uses, as `log` says."""
+    if lacking:
         return f"The emulator cannot run this program: {first_line(log)}"
     if "__cudaCDP" in log:
         return (

@@ -91,6 +91,12 @@ def read_submission(
     return replace(submission, notes=(*submission.notes, note)) if note else submission
 
 
+def unreadable(student: str, path: Path, problem: str) -> Submission:
+    """A placeholder for a submission that cannot be read; its digest is that of `problem`, which says why."""
+    digest = hashlib.sha256(f"unreadable\0{problem}".encode(errors="replace")).hexdigest()
+    return Submission(student, path, (), (), (), _ASSIGNMENT, (), digest)
+
+
 def _other_name(submission: Submission, assignment: Assignment) -> str:
     """A note if the program does not have the name that the handout asks for and no Makefile names it; otherwise ''."""
     mains = [name for name in assignment.submission.mains if name.endswith(SUFFIX) == submission.is_python]

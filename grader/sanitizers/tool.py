@@ -14,7 +14,7 @@ from pathlib import Path
 from grader import sandbox
 from grader.base.errors import GraderFault
 from grader.profiling.ncu import run_under_tool
-from grader.programs.build import OWN_PROGRAM, compile_own
+from grader.programs.control import OWN_PROGRAM, compile_own
 from grader.programs.engine.cuda import CudaEngine
 from grader.sandbox import memory_share
 from grader.sandbox.cache import cache_entry, kept, mark_used

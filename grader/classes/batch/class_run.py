@@ -30,13 +30,13 @@ from grader.classes.batch.desk import Desk, first_fault
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student
 from grader.classes.batch.view import Tally, View, duration, first_line
-from grader.classes.batch.work import BuildTask, GradeTask, Reading, ReadTask, failed_build, unreadable
+from grader.classes.batch.work import BuildTask, GradeTask, Reading, ReadTask
 from grader.classes.batch.worker_process import Died, Worker, first_done
 from grader.grading.pipeline import grade_built, open_grading
 from grader.grading.setup import Setup
-from grader.programs.build import Build
+from grader.programs.build import Build, failed_build
 from grader.programs.engine import Engine
-from grader.programs.submission import Submission
+from grader.programs.submission import Submission, unreadable
 from grader.records.record import Record
 from grader.sandbox import memory_share
 from grader.store import Store

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from grader.base.errors import MachineFault, UsageError
+from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.progress import Progress
-from grader.base.verdict import Fault
 from grader.grading.pipeline import Grading, grade_built
 from grader.programs.build import Build, build_to_grade
 from grader.programs.source_rules import violations
-from grader.programs.submission import Submission, read_submission
+from grader.programs.submission import Submission, read_submission, unreadable
 from grader.records.record import Record
 
 
@@ -46,12 +45,6 @@ class ReadTask:
             return Reading(unreadable(self.student, self.path, problem), problem)
 
 
-def unreadable(student: str, path: Path, problem: str) -> Submission:
-    """A placeholder for a submission that cannot be read; its digest is that of `problem`, which says why."""
-    digest = hashlib.sha256(f"unreadable\0{problem}".encode(errors="replace")).hexdigest()
-    return Submission(student, path, (), (), (), "the assignment", (), digest)
-
-
 @dataclass(frozen=True)
 class BuildTask:
     """Compile a submission, or take the build from the cache. It also looks for violations of the source rules, whose
@@ -60,7 +53,8 @@ class BuildTask:
     submission: Submission
 
     def __call__(self, grading: Grading) -> Build:
-        violations(self.submission, grading.assignment, grading.engine)
+        with contextlib.suppress(MachineFault, GraderFault):  # `GradeTask` meets it again, and finds out whose it is
+            violations(self.submission, grading.assignment, grading.engine)
         return build_to_grade(self.submission, grading.assignment, grading.engine, grading.cases)
 
 
@@ -73,11 +67,6 @@ class GradeTask:
 
     def __call__(self, grading: Grading) -> Record:
         return grade_built(grading, self.submission, self.built, Progress())
-
-
-def failed_build(fault: Fault, problem: str) -> Build:
-    """A failed build, for a submission that no compiler gets to see: `problem` is the reason."""
-    return Build(None, fault, problem, problem, 0.0, cached=False, key="")
 
 
 class Task(Protocol):

@@ -44,14 +44,15 @@ from grader.classes.batch.desk import Desk
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student
 from grader.classes.batch.view import View, duration, first_line
-from grader.classes.batch.work import ReadTask, failed_build, unreadable
+from grader.classes.batch.work import ReadTask
 from grader.classes.cluster.job_files import Order, RunFiles
 from grader.classes.cluster.job_states import WAITING, JobState, cancel, states
 from grader.classes.cluster.task import grade_one
 from grader.course.assignment import Cluster
 from grader.grading.pipeline import Grading, grade_built, open_grading
 from grader.grading.setup import Setup
-from grader.programs.submission import Submission
+from grader.programs.build import failed_build
+from grader.programs.submission import Submission, unreadable
 from grader.records.conditions import conditions_of
 from grader.records.record import Record
 from grader.store import Store

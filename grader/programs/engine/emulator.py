@@ -77,8 +77,11 @@ class EmulatorEngine:
                 return Compiled(Fault.STUDENT, failure.log)
             except Unreadable as error:
                 return Compiled(Fault.STUDENT, f"A compiler's messages cannot be read: reading them {error}.")
-            except (emulator.Unsupported, GraderFault) as fault:
-                return Compiled(Fault.GRADER, str(fault))
+            except (
+                emulator.Unsupported,
+                GraderFault,
+            ) as fault:
+                return Compiled(Fault.STUDENT, str(fault), lacking=True)
         return Compiled(None, program.log)
 
     def _content(self, folder: Path) -> str:

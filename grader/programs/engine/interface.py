@@ -14,10 +14,12 @@ from grader.base.verdict import Fault
 
 @dataclass(frozen=True)
 class Compiled:
-    """The result of compiling. `fault` is None if it succeeded. `log` is for students and uses their file names."""
+    """The result of compiling. `fault` is None if it succeeded. `log` is for students and uses their file names.
+    `lacking`: the engine lacks what the program uses, which `log` names; no compiler refused it."""
 
     fault: Fault | None
     log: str
+    lacking: bool = False
 
     @property
     def ok(self) -> bool:

@@ -127,7 +127,7 @@ def add_emulated_kernels(package: Path, on: Emulated, run: Runner) -> Compiled:
                     below=f"/{layout.SOURCE}",
                 )
             except (emulator.Unsupported, GraderFault) as fault:
-                return Compiled(Fault.GRADER, str(fault))
+                return Compiled(Fault.STUDENT, str(fault), lacking=True)
             except emulator.CompileFailed:
                 continue  # the run compiles this kernel again and reports the error
             made[kernel_name(ptx)] = quarantine.read_bytes(library.parent, library.name, _KEPT_FILE_BYTES)

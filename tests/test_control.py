@@ -1,0 +1,83 @@
+"""A fault is the grader's or the machine's only if the grader's own control program fails too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader.base.errors import GraderFault, MachineFault, UsageError
+from grader.base.verdict import Fault, Verdict
+from grader.checking.check import Check
+from grader.commands.submissions import grade_paths
+from grader.grading.judgement import judge
+from grader.programs import control
+from grader.programs.engine import select_engine
+from grader.programs.run import Run
+from grader.programs.trace import Diagnostic, Trace
+from grader.sandbox import Outcome
+
+ENGINE = select_engine("emulator", "sm_80")
+
+
+def failing(*errors: Exception) -> Callable[[], str]:
+    left = list(errors)
+
+    def step() -> str:
+        if left:
+            raise left.pop(0)
+        return "done"
+
+    return step
+
+
+@pytest.mark.parametrize("error", [GraderFault("odd C"), MachineFault("no process"), RecursionError("deep")])
+def test_a_fault_without_a_witness_is_the_submissions(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "problem", lambda engine: "")
+    assert control.witnessed(failing(error), ENGINE) == "done"
+    with pytest.raises(control.Caused, match=str(error)):
+        control.witnessed(failing(error, error), ENGINE)
+
+
+def test_a_fault_with_a_witness_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "problem", lambda engine: "the disk is full")
+    with pytest.raises(MachineFault):
+        control.witnessed(failing(MachineFault("the disk is full")), ENGINE)
+
+
+def test_a_users_error_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "problem", lambda engine: pytest.fail("asked the control program"))
+    with pytest.raises(UsageError):
+        control.witnessed(failing(UsageError("no such file")), ENGINE)
+
+
+def test_the_control_program_runs_on_this_machine() -> None:
+    assert control.problem(ENGINE) == ""
+
+
+def unlinked(name: str) -> str:
+    return f'extern "C" int {name}();\n__global__ void k() {{}}\nint main() {{ return {name}(); }}\n'
+
+
+def test_what_the_emulator_lacks_and_what_nobody_defines_is_told_to_the_student(tmp_path: Path) -> None:
+    """And one submission that cannot be read or built does not keep the next from being graded."""
+    sources = {"a": unlinked("cudaNotAFunction"), "b": "", "c": unlinked("nothing")}
+    for name, text in sources.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "hw4.cu").write_text(text)
+    paths = [tmp_path / name / "hw4.cu" for name in sources]
+    records = grade_paths(paths, assignment="hw4", tests="s01", engine="emulator", json=None)
+    tests = [record.tests[0] for record in records]
+    assert [(test.verdict, test.fault) for test in tests] == [(Verdict.COMPILE_ERROR, Fault.STUDENT)] * 3
+    assert "cudaNotAFunction" in tests[0].reason and "is empty" in tests[1].reason and "nothing" in tests[2].reason
+
+
+@pytest.mark.parametrize(("fails", "fault"), [(True, Fault.GRADER), (False, Fault.STUDENT)])
+def test_a_forged_crash_of_the_emulator_is_the_students(fails: bool, fault: Fault) -> None:
+    said = Diagnostic(tool="emulator", severity="error", message="the emulator itself failed with SIGSEGV", advice="")
+    trace = Trace(engine="emulator", diagnostics=(said,))
+    run = Run(Outcome(None, "SIGSEGV", "", 0.1, 0.1, 1, "", ""), Path("output"), trace, "")
+    check = Check("missing", "There is no output.", 4)
+    judged = judge(run, check, limit_s=1, limit_name="the limit", control_fails=lambda: fails)
+    assert judged.fault is fault and judged.reason.startswith("The emulator itself failed")
