@@ -60,7 +60,7 @@ def _runtime() -> ctypes.CDLL:
     library.cudaGetErrorString.restype = ctypes.c_char_p
     wanted = os.environ.get(CHECKS_VARIABLE, "").split(",")
     watched = sum(bit for name, bit in _WATCHED.items() if name in wanted)
-    ctypes.c_uint32.in_dll(library, "shadow_checks").value = watched  # set before any memory is allocated
+    ctypes.c_uint32.in_dll(library, "is_watching").value = bool(watched)  # set before any memory is allocated
     return library
 
 
