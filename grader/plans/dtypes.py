@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 @dataclass(frozen=True)
 class DType:
@@ -49,3 +52,25 @@ def dtype_of(named: Any) -> DType:
     if name not in DTYPES:
         raise TypeError(f"a tensor cannot have elements of type {name}: expected one of {', '.join(DTYPES)}")
     return DTYPES[name]
+
+
+# ---- numbers as bits ------------------------------------------------------------------------------------------------
+
+
+def encoded(values: NDArray[Any], dtype: DType) -> bytes:
+    """Numbers as elements of `dtype`, rounded to nearest, ties to even."""
+    if dtype == bfloat16:
+        bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+        rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+        return np.where(np.isnan(values), np.uint16(0x7FC0), rounded).astype(np.uint16).tobytes()
+    if dtype in (float8_e4m3fn, float8_e5m2) and np.any(values):
+        raise TypeError(f"the host cannot round numbers to {dtype}: use float16 and convert in a kernel")
+    return np.ascontiguousarray(values).astype(dtype.storage).tobytes()
+
+
+def decoded(bits: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    if dtype == bfloat16:
+        return np.asarray((bits.astype(np.uint32) << 16).view(np.float32))
+    if dtype == float8_e5m2:
+        return np.asarray((bits.astype(np.uint16) << 8).view(np.float16).astype(np.float32))
+    return bits.astype(bool) if dtype.name == "bool" else bits

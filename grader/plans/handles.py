@@ -1,6 +1,6 @@
 """Tensors as host code has them: shape, type, strides and address, without values.
 
-Views share memory; nothing here computes or copies an element. What would need values raises NoValues while a plan is
+Views share memory. `tensor_names.py` has PyTorch's other names; what would need values raises NoValues while a plan is
 recorded. Under `grader run`, `numpy()` and `repr()` give values.
 """
 
@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.plans.dtypes import DType, bfloat16, dtype_of, float8_e4m3fn, float8_e5m2, float32
+from grader.plans.dtypes import DType, decoded, dtype_of, encoded, float32, uint8, uint16, uint32, uint64
+from grader.plans.element_copies import copy_elements
 from grader.plans.recorder import NoValues, current
+from grader.plans.tensor_names import Names
 
 Lengths = tuple[int, ...]
+_BITS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
 
 
 class Memory:
@@ -33,7 +36,7 @@ class Memory:
             current().free(self.address)
 
 
-class Tensor:
+class Tensor(Names):
     """A view of device memory: its element at (i, j, …) is `offset` + Σ index · stride elements into `memory`."""
 
     def __init__(self, memory: Memory, dtype: DType, shape: Lengths, strides: Lengths, offset: int = 0) -> None:
@@ -87,29 +90,37 @@ class Tensor:
         return self._view(shape, strides, offset)
 
     def reshape(self, *shape: Any) -> Tensor:
-        """A view in another shape of the same size; one length may be -1. Raises ValueError if only a copy could have
-        this shape."""
-        wanted = _lengths(shape)
+        """In another shape of the same size, a view if that is possible, else a copy; one length may be -1."""
+        made = self._in_shape(_lengths(shape))
+        return self.contiguous().reshape(*shape) if made is None else made
+
+    def view(self, *shape: Any) -> Tensor:
+        """With lengths, a view of that shape. With a type, the same bits as elements of that type. Raises ValueError if
+        there is no such view."""
+        if len(shape) != 1 or (isinstance(shape[0], int | Sequence) and not isinstance(shape[0], str)):
+            made = self._in_shape(_lengths(shape))
+            if made is None:
+                raise ValueError(
+                    f"a tensor of shape {self.shape} and strides {self._strides} has no view of shape "
+                    f"{_lengths(shape)}: use reshape, which copies, or pass the strides to the kernel"
+                )
+            return made
+        dtype = dtype_of(shape[0])
+        ratio, rest = divmod(self.dtype.itemsize, dtype.itemsize)
+        if ratio == 1 and not rest:
+            return Tensor(self.memory, dtype, self.shape, self._strides, self.offset)
+        if rest or self._strides[-1:] != (1,):
+            raise ValueError(f"a tensor of type {self.dtype} and strides {self._strides} has no view as {dtype}")
+        strides = (*(step * ratio for step in self._strides[:-1]), 1)
+        return Tensor(self.memory, dtype, (*self.shape[:-1], self.shape[-1] * ratio), strides, self.offset * ratio)
+
+    def _in_shape(self, wanted: Lengths) -> Tensor | None:
         known = math.prod([length for length in wanted if length != -1])
         whole: Lengths = tuple(self.numel() // max(known, 1) if length == -1 else length for length in wanted)
         if math.prod(whole) != self.numel():
             raise ValueError(f"a tensor of shape {self.shape} cannot become {wanted}: the sizes differ")
         strides = _strides_in(self.shape, self._strides, whole)
-        if strides is None:
-            raise ValueError(
-                f"a tensor of shape {self.shape} and strides {self._strides} has no view of shape {whole}: host code "
-                "copies no elements, so pass the strides to the kernel"
-            )
-        return self._view(whole, strides, self.offset)
-
-    def view(self, *shape: Any) -> Tensor:
-        """With lengths, like reshape. With a type of the same size, the same bits as elements of that type."""
-        if len(shape) != 1 or (isinstance(shape[0], int | Sequence) and not isinstance(shape[0], str)):
-            return self.reshape(*shape)
-        dtype = dtype_of(shape[0])
-        if dtype.itemsize != self.dtype.itemsize:
-            raise ValueError(f"a tensor of type {self.dtype} cannot be viewed as {dtype}, of another size")
-        return Tensor(self.memory, dtype, self.shape, self._strides, self.offset)
+        return None if strides is None else self._view(whole, strides, self.offset)
 
     def permute(self, *order: Any) -> Tensor:
         dimensions = [each % self.dim() for each in _lengths(order)]
@@ -190,32 +201,40 @@ class Tensor:
     # ---- writing --------------------------------------------------------------------------------------------------
 
     def fill_(self, value: float) -> Tensor:
-        """Set all elements of this contiguous tensor to a number."""
-        self._must_be_contiguous("filled")
-        if self.numel():
+        """Set all elements to a number."""
+        if self.numel() and self.is_contiguous():
             current().fill(self.data_ptr(), encoded(np.array([value]), self.dtype), self.numel())
+        elif self.numel():
+            self.copy_(empty((1,), self.dtype).fill_(value).expand(self.shape))
         return self
 
     def zero_(self) -> Tensor:
         return self.fill_(0)
 
-    def copy_(self, source: Tensor) -> Tensor:
-        """Copy a tensor of the same shape and type; both must be contiguous."""
-        if source.shape != self.shape or source.dtype != self.dtype:
-            found = f"{source.shape} of {source.dtype} into {self.shape} of {self.dtype}"
-            raise ValueError(f"cannot copy {found}: only a kernel can convert or broadcast")
-        self._must_be_contiguous("copied to")
-        source._must_be_contiguous("copied")
+    def copy_(self, source: Tensor, factor: float | None = None) -> Tensor:
+        """Copy a tensor, converted to this type and repeated where it lacks dimensions; times `factor`."""
+        if source.shape != self.shape:
+            source = source.expand(self.shape)
+        is_plain = source.dtype == self.dtype and factor is None
+        if is_plain and self.is_contiguous() and source.is_contiguous():
+            if self.numel():
+                current().copy(self.data_ptr(), source.data_ptr(), self.numel() * self.dtype.itemsize)
+            return self
+        to = self
+        if is_plain:  # bits, whatever they mean: not every GPU can load every type
+            to, source = (each.view(_BITS[self.dtype.itemsize]) for each in (self, source))
         if self.numel():
-            current().copy(self.data_ptr(), source.data_ptr(), self.numel() * self.dtype.itemsize)
+            copy_elements(to, source, zip(self.shape, self._strides, source.stride(), strict=True), factor)
         return self
 
-    def _must_be_contiguous(self, done: str) -> None:
-        if not self.is_contiguous():
-            raise ValueError(
-                f"a tensor of shape {self.shape} and strides {self._strides} cannot be {done}: it is not "
-                "contiguous, so do it with a kernel"
-            )
+    def new_empty(self, *size: Any, dtype: Any = None) -> Tensor:
+        return empty(_lengths(size), self.dtype if dtype is None else dtype)
+
+    def new_like(self, dtype: Any = None) -> Tensor:
+        """An unset tensor of the same shape, whose dimensions lie in memory in the same order, without gaps."""
+        order = sorted(range(self.dim()), key=lambda each: -self._strides[each])
+        made = self.new_empty([self.shape[each] for each in order], dtype=dtype)
+        return made.permute([order.index(each) for each in range(self.dim())])
 
     # ---- values, under `grader run` -------------------------------------------------------------------------------
 
@@ -286,25 +305,3 @@ def _strides_in(shape: Lengths, strides: Lengths, wanted: Lengths) -> Lengths | 
         made.append(step)
         left, step = left // length, step * length
     return tuple(reversed(made))
-
-
-# ---- numbers as bits ------------------------------------------------------------------------------------------------
-
-
-def encoded(values: NDArray[Any], dtype: DType) -> bytes:
-    """Numbers as elements of `dtype`, rounded to nearest, ties to even."""
-    if dtype == bfloat16:
-        bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
-        rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
-        return np.where(np.isnan(values), np.uint16(0x7FC0), rounded).astype(np.uint16).tobytes()
-    if dtype in (float8_e4m3fn, float8_e5m2) and np.any(values):
-        raise TypeError(f"the host cannot round numbers to {dtype}: use float16 and convert in a kernel")
-    return np.ascontiguousarray(values).astype(dtype.storage).tobytes()
-
-
-def decoded(bits: NDArray[Any], dtype: DType) -> NDArray[Any]:
-    if dtype == bfloat16:
-        return np.asarray((bits.astype(np.uint32) << 16).view(np.float32))
-    if dtype == float8_e5m2:
-        return np.asarray((bits.astype(np.uint16) << 8).view(np.float16).astype(np.float32))
-    return bits.astype(bool) if dtype.name == "bool" else bits
