@@ -123,3 +123,68 @@ def test_one_submission_is_graded_without_what_belongs_to_classes(tmp_path: Path
     loaded = {package_of(name) for name in done.stdout.split() if name.startswith("grader.")}
     assert {"course", "programs", "grading", "records", "report"} <= loaded
     assert not {"classes", "store", "site", "gradescope"} & loaded
+
+
+PARSERS = ("grader.emulator.ptx", "grader.emulator.analysis", "grader.emulator.translate", "tarfile", "zipfile")
+"""Modules that parse what a submission controls. Only what runs in the room may use them (`sandbox/room.py`)."""
+PACKERS = {
+    "grader.base.packing",  # writes only
+    "grader.commands.judge_client",
+    "grader.gradescope.bundle",
+    "grader.programs.engine.python_program",
+    "grader.python.host",
+}
+"""Modules that use zipfile to write archives, or for those that the grader itself made."""
+
+
+def test_untrusted_bytes_are_parsed_in_the_room_only() -> None:
+    """A parser is imported by other parsers, inside a confined function, or by nobody. `sandbox/archive.py` has both:
+    what is confined, and helpers that only the confined function calls."""
+    reached = set()
+    for module, tree in trees().items():
+        if module.startswith(PARSERS) or module in PACKERS or module == "grader.sandbox.archive":
+            continue
+        inside = {node for function in ast.walk(tree) if is_confined(function) for node in ast.walk(function)}
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if node not in inside and any(f"{name}.".startswith(f"{each}.") for name in names for each in PARSERS):
+                reached.add((module, *names))
+    assert reached == set()
+
+
+def test_what_reads_an_archive_is_called_by_the_confined_function_only() -> None:
+    tree = trees()["grader.sandbox.archive"]
+    callers = {
+        (function.name, node.id)
+        for function in tree.body
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and node.id in ("_zip", "_tar", "_taken")
+    }
+    assert {caller for caller, _ in callers} == {"_unpacked"}
+
+
+def test_the_grader_itself_never_loads_a_parser_of_ptx(tmp_path: Path) -> None:
+    source = tmp_path / "hw4.cu"
+    source.write_text("__global__ void k() {}\nint main() { k<<<1, 1>>>(); return 0; }\n")
+    program = (
+        "import sys\nfrom grader.commands.cli import main\n"
+        f"try: main(['run', {str(source)!r}, '--engine', 'emulator'])\nexcept SystemExit: pass\n"
+        "print(*sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "grader.emulator.build" in done.stdout
+    assert "grader.emulator.ptx" not in done.stdout and "grader.emulator.translate" not in done.stdout.split()
+
+
+def test_text_reaches_a_persons_terminal_through_one_function() -> None:
+    """Records and stores quote submissions, and can come from elsewhere: `say` prints no control character."""
+    prints = {
+        module
+        for module, tree in trees().items()
+        if package_of(module) in ("commands", "report", "site", "classes", "judge")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    }
+    assert prints == set()

@@ -6,6 +6,7 @@ import difflib
 import re
 import unicodedata
 from collections.abc import Iterable
+from typing import TextIO
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters except tab and newline, direction overrides, and bytes that are not UTF-8 (surrogates). They could
@@ -26,6 +27,11 @@ def student_id(text: str) -> str:
     """`text` as a student's id: on one line, with composed accents (macOS decomposes accented letters, rosters do
     not)."""
     return unicodedata.normalize("NFC", printable_name(text.strip()))
+
+
+def say(text: str, *, end: str = "\n", file: TextIO | None = None, flush: bool = False) -> None:
+    """Print text for a person. It may quote a submission, a store or a record, which could control the terminal."""
+    print(spelled_out(text), end=end, file=file, flush=flush)
 
 
 def did_you_mean(name: str, known: Iterable[str], most: int = 1) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from grader.base.names import say
 from grader.commands.options import BestOption, StoreOption
 
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="The store, an SQLite file.", show_default=False)]
@@ -39,7 +40,7 @@ def store_export(
     """Write everything as JSON lines, as a backup or to save what is left of a damaged store."""
     from grader.commands import stores
 
-    print(stores.export(path, target))
+    say(stores.export(path, target))
 
 
 @store.command("import")
@@ -52,7 +53,7 @@ def store_import(
     """Import exports and records into a store; entries that it already has stay as they are."""
     from grader.commands import stores
 
-    print(stores.import_into(path, files))
+    say(stores.import_into(path, files))
 
 
 @store.command("check")
@@ -61,7 +62,7 @@ def store_check(path: StoreArgument) -> None:
     from grader.commands import stores
 
     report, sound = stores.examine(path)
-    print(report)
+    say(report)
     raise typer.Exit(not sound)
 
 
@@ -70,7 +71,7 @@ def store_vacuum(path: StoreArgument) -> None:
     """Rewrite the store's file to remove its unused space."""
     from grader.commands import stores
 
-    print(stores.shrink(path))
+    say(stores.shrink(path))
 
 
 def leaderboard(
@@ -91,7 +92,7 @@ def leaderboard(
     from grader.commands import class_results
 
     options = class_results.BoardOptions(metric, tests, names, top, mix_gpus)
-    print(class_results.leaderboard(store, assignment, form=form, best=best, options=options, recheck=recheck))
+    say(class_results.leaderboard(store, assignment, form=form, best=best, options=options, recheck=recheck))
 
 
 def site(
@@ -105,7 +106,7 @@ def site(
     """Write static pages: OUT/public to publish, OUT/assistants for the staff."""
     from grader.commands import class_results
 
-    print(class_results.site(out, store, assignment, metric=metric, best=best, mix=mix_gpus))
+    say(class_results.site(out, store, assignment, metric=metric, best=best, mix=mix_gpus))
 
 
 def gradebook(
@@ -126,7 +127,7 @@ def gradebook(
     from grader.commands import class_results
 
     text = class_results.gradebook_csv(store, assignment, form=form, columns=columns, best=best, partial=partial)
-    print(text, end="")
+    say(text, end="")
 
 
 @points.command("import")
@@ -138,7 +139,7 @@ def points_import(
     """Enter the points of manual parts, such as the report, from a file: all of them or none."""
     from grader.commands import class_results
 
-    print(class_results.enter_points(file, store, assignment))
+    say(class_results.enter_points(file, store, assignment))
 
 
 @gradescope.command("build")
@@ -156,7 +157,7 @@ def gradescope_build(
     """Make the zip with setup.sh and run_autograder."""
     from grader.commands import autograder
 
-    print(autograder.build(out, assignment, tests=tests, engine=engine, secret=secret))
+    say(autograder.build(out, assignment, tests=tests, engine=engine, secret=secret))
 
 
 @gradescope.command("run", hidden=True)
@@ -169,7 +170,7 @@ def gradescope_run(
     """Grade one submission inside the container: run_autograder calls this."""
     from grader.commands import autograder
 
-    print(autograder.grade(root, assignment, tests=tests, engine=engine))
+    say(autograder.grade(root, assignment, tests=tests, engine=engine))
 
 
 def handout(
@@ -183,7 +184,7 @@ def handout(
 
     rules = chosen_assignment(assignment)
     names = build_handout(out, rules)
-    print(f"{shown(out)}: {len(names)} files of {rules.name} for students; README.md there says how to begin.")
+    say(f"{shown(out)}: {len(names)} files of {rules.name} for students; README.md there says how to begin.")
 
 
 def diff(
@@ -195,7 +196,7 @@ def diff(
     """Show two results side by side, and everything that makes them incomparable."""
     from grader.commands import complaints
 
-    print(complaints.difference(first, second, store, assignment))
+    say(complaints.difference(first, second, store, assignment))
 
 
 def rerun(
@@ -208,7 +209,7 @@ def rerun(
     """Grade a student's stored files again and say what differs; the store is not changed."""
     from grader.commands import complaints
 
-    print(complaints.rerun(student, store, assignment, engine=engine, twice=twice))
+    say(complaints.rerun(student, store, assignment, engine=engine, twice=twice))
 
 
 def similarity(
@@ -220,7 +221,7 @@ def similarity(
     """List the submissions that resemble each other most: a hint for a person, never a score."""
     from grader.commands import resemblance
 
-    print(resemblance.similarity(folder, assignment, top=top, html=html))
+    say(resemblance.similarity(folder, assignment, top=top, html=html))
 
 
 def add_to(app: typer.Typer) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.base.errors import UsageError
+from grader.base.names import say
 from grader.base.paths import shown
 from grader.base.progress import shown_progress
 from grader.classes import attention
@@ -57,7 +58,7 @@ def leaderboard(
 def tell(notes: Sequence[str]) -> None:
     """Print notes to stderr, because stdout may go to a file."""
     for note in notes:
-        print(f"note: {note}", file=sys.stderr)
+        say(f"note: {note}", file=sys.stderr)
 
 
 def _rules_now(assignment: str) -> str:
@@ -112,7 +113,7 @@ def gradebook_csv(
         others = absent(opened, name)
     tell(mixed(lines, _rules_now(name)))
     if concerns := attention.render(attention.needs_attention(lines, others)):
-        print(concerns, file=sys.stderr)
+        say(concerns, file=sys.stderr)
     if form != "csv" and not partial and lines and not any(line.total is not None for line in lines):
         tell([gradebooks.all_empty(lines, form)])
     chosen = tuple(word.strip() for word in columns.split(",") if word.strip())

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from grader.base.errors import GraderFault, MachineFault, UsageError
+from grader.base.names import say
 from grader.base.unwinding import end_at_last, never_drop_a_signal
 from grader.commands import class_cli, course_cli, judge_cli, submission_cli
 
@@ -96,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
             code = _complain("the grader failed, not you", GraderFault(message), verbose, 1)
     if interrupts and code == _STOPPED:  # some versions of typer convert the interrupt into an exit code themselves
-        print("\ngrader: stopped; no partial file is left. Run the same command to continue.", file=sys.stderr)
+        say("\ngrader: stopped; no partial file is left. Run the same command to continue.", file=sys.stderr)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -121,7 +122,7 @@ def _grader_words(words: list[str]) -> list[str]:
 def _complain(what: str, error: Exception, verbose: bool, code: int) -> int:
     if verbose:
         traceback.print_exc()
-    print(f"grader: {what}: {error}", file=sys.stderr)
+    say(f"grader: {what}: {error}", file=sys.stderr)
     return code
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from grader.base.names import say
 from grader.commands.options import AssignmentOption, TestsOption
 
 testcases = typer.Typer(no_args_is_help=True, help="List, generate and verify the testcases of an assignment.")
@@ -19,14 +20,14 @@ def baseline(
     """Time the sequential program on this machine, or show its cached times."""
     from grader.commands import course_files
 
-    print(course_files.show_baseline(tests or "all", assignment=assignment, refresh=refresh))
+    say(course_files.show_baseline(tests or "all", assignment=assignment, refresh=refresh))
 
 
 def assignments() -> None:
     """List the assignments that can be graded."""
     from grader.commands import course_files
 
-    print(course_files.list_assignments())
+    say(course_files.list_assignments())
 
 
 def doctor() -> None:
@@ -34,7 +35,7 @@ def doctor() -> None:
     from grader.commands import doctor as machine
 
     findings = machine.examine()
-    print(machine.render(findings))
+    say(machine.render(findings))
     raise typer.Exit(not all(finding.ok for finding in findings if finding.needed))
 
 
@@ -43,7 +44,7 @@ def testcases_list(assignment: AssignmentOption = None) -> None:
     """List shapes, sizes, limits, FLOPs and the files on disk."""
     from grader.commands import course_files
 
-    print(course_files.list_testcases(assignment))
+    say(course_files.list_testcases(assignment))
 
 
 @testcases.command("generate")
@@ -60,7 +61,7 @@ def testcases_generate(
     """Write input files and expected outputs; keep existing files that are correct."""
     from grader.commands import course_files
 
-    print(course_files.generate_testcases(",".join(tests), assignment=assignment, force=force, oracle=oracle))
+    say(course_files.generate_testcases(",".join(tests), assignment=assignment, force=force, oracle=oracle))
 
 
 @testcases.command("verify")
@@ -73,7 +74,7 @@ def testcases_verify(
     from grader.commands import course_files
 
     report, sound = course_files.verify_testcases(",".join(tests) if tests else None, assignment=assignment, full=full)
-    print(report)
+    say(report)
     raise typer.Exit(not sound)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from grader.base.names import say
 from grader.commands.options import BestOption, StoreOption
 
 RosterOption = Annotated[
@@ -51,7 +52,7 @@ def tokens(
     """Print new tokens for the judge as CSV, for all who have none. A token is shown only once."""
     from grader.commands import judging
 
-    print(judging.tokens(roster, store, assignment, rotate=rotate or (), revoke=revoke or ()), end="")
+    say(judging.tokens(roster, store, assignment, rotate=rotate or (), revoke=revoke or ()), end="")
 
 
 def submit(
@@ -91,7 +92,7 @@ def judge(
     """Do what the judge's staff page does."""
     from grader.commands import judge_client
 
-    print(judge_client.staff(action, target, server, token, value), end="")
+    say(judge_client.staff(action, target, server, token, value), end="")
 
 
 def add_to(app: typer.Typer) -> None:

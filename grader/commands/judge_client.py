@@ -23,6 +23,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from tabulate import tabulate
 
 from grader.base.errors import MachineFault, UsageError
+from grader.base.names import say
 from grader.base.paths import shown
 from grader.classes.final_points import days_words
 
@@ -41,14 +42,14 @@ def submit(path: Path, server: str, token: str | None, *, wait: bool) -> bool:
     status = client.ask(
         f"/api/v1/submissions?{urlencode({'name': name})}", content, {"Idempotency-Key": secrets.token_hex(12)}
     )
-    print(f"{client.server}{status['url']}: {_words(status)}", flush=True)
+    say(f"{client.server}{status['url']}: {_words(status)}", flush=True)
     if not wait:
         return True
     said = set[str]()
     while status["state"] in ("waiting", "running"):
         for test, ended in ((status["running"] or {}).get("tests") or {}).items():
             if test not in said:
-                print(f"{test} {ended}", flush=True)
+                say(f"{test} {ended}", flush=True)
                 said.add(test)
         time.sleep(_POLL_S)
         status = client.ask(f"/api/v1/submissions/{status['id']}")
@@ -56,12 +57,12 @@ def submit(path: Path, server: str, token: str | None, *, wait: bool) -> bool:
     for test in status["tests"]:
         verdicts.setdefault(test["verdict"].replace("_", " "), []).append(test["name"])
     for verdict, names in verdicts.items():
-        print(f"{', '.join(names)} {verdict}")
+        say(f"{', '.join(names)} {verdict}")
     if failed := next((test for test in status["tests"] if test["verdict"] != "passed" and test["reason"]), None):
         width = min(shutil.get_terminal_size().columns, 120)
-        print(textwrap.fill(f"{failed['name']}: {failed['reason']}", width, subsequent_indent="  "))
-        print(f"The whole report: {client.server}{status['url']}")
-    print(_words(status))
+        say(textwrap.fill(f"{failed['name']}: {failed['reason']}", width, subsequent_indent="  "))
+        say(f"The whole report: {client.server}{status['url']}")
+    say(_words(status))
     return status["state"] == "done" and all(test["verdict"] == "passed" for test in status["tests"])
 
 
@@ -193,7 +194,7 @@ class _Client:
                 if time.monotonic() > until:
                     raise MachineFault(f"{self.server} does not answer: {error}.") from error
                 why, soon_s = f"{self.server} does not answer.", _a_moment_s()
-            print(f"grader: {why} Asking again ...", file=sys.stderr)
+            say(f"grader: {why} Asking again ...", file=sys.stderr)
             time.sleep(soon_s)
 
 

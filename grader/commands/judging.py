@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grader.base.csv_table import csv_text
 from grader.base.errors import UsageError
-from grader.base.names import student_id
+from grader.base.names import say, student_id
 from grader.base.paths import shown
 
 
@@ -53,12 +53,12 @@ def serve(assignment: str | None, options: ServeOptions) -> None:
         address = f"http://{options.host}:{options.port}"
         if STAFF not in have_tokens(store):
             link = f"{address}/login#{make_token(store, STAFF)}"
-            print(f"The staff's link, shown once (`grader tokens --rotate staff` makes another): {link}", flush=True)
+            say(f"The staff's link, shown once (`grader tokens --rotate staff` makes another): {link}", flush=True)
         with shown_progress() as progress:
             prepare(rules, lanes, progress)
         which = Which.BEST if options.best else Which.LATEST
         judge = Judge(path, rules, lanes, roster=roster, which=which)
-        print(f"{rules.title}: {address}, with {', '.join(lane.name for lane in lanes)}; Ctrl-C ends it.", flush=True)
+        say(f"{rules.title}: {address}, with {', '.join(lane.name for lane in lanes)}; Ctrl-C ends it.", flush=True)
         with memory_share.announced(1 if options.cluster else len(lanes), 0):
             server.serve(judge, reserved)
 

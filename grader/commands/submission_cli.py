@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from grader.base.errors import UsageError
+from grader.base.names import say
 from grader.base.verdict import Verdict
 from grader.commands.options import (
     ArchOption,
@@ -65,7 +66,7 @@ def check(
         right, text = gradients.check_gradients(
             submission, tests or "public", assignment=assignment, engine=engine, arch=arch
         )
-        print(text)
+        say(text)
         raise typer.Exit(not right)
     checks = sanitizers.parse_checks(sanitize) if sanitize else ()
     records = submissions.grade_paths(
@@ -79,7 +80,7 @@ def check(
         show=show,
         quick=True,
     )
-    print(terminal.render_check(records[0], verbose=verbose))
+    say(terminal.render_check(records[0], verbose=verbose))
     found = 0
     if checks and records[0].build.ok:
         from grader.commands import inspection
@@ -88,10 +89,10 @@ def check(
         reports = inspection.sanitize_program(
             submission, checks, test=sample, assignment=assignment, engine=engine, arch=arch
         )
-        print(f"\nOn {sample}:\n{sanitizers.render(reports)}")
+        say(f"\nOn {sample}:\n{sanitizers.render(reports)}")
         found = sum(report.errors for report in reports)
     elif terminal.lacks_a_cause(records[0]):
-        print(f"To see what is wrong, line by line: grader check {shlex.quote(str(submission))} --sanitize all")
+        say(f"To see what is wrong, line by line: grader check {shlex.quote(str(submission))} --sanitize all")
     if found or any(test.verdict is not Verdict.PASSED for test in records[0].tests):
         raise typer.Exit(1)
 
@@ -159,7 +160,7 @@ def grade(
                 json=json,
                 junit=junit,
             )
-            print(summary)
+            say(summary)
             raise typer.Exit(not judged)
     records = submissions.grade_paths(
         paths,
@@ -179,9 +180,9 @@ def grade(
         from grader.commands import report_files
 
         report_files.write_reports(records, html, junit)
-    print(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
+    say(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
     if timings:
-        print("\n" + "\n\n".join(explanation.render_timings(record) for record in records))
+        say("\n" + "\n\n".join(explanation.render_timings(record) for record in records))
     if any(record.infrastructure_failed for record in records):
         raise typer.Exit(1)
 
@@ -259,7 +260,7 @@ def profile(
     study = inspection.profile_program(
         submission, test, assignment=assignment, engine=engine, arch=arch, launches=launches
     )
-    print(profile_report.render(study))
+    say(profile_report.render(study))
     if csv is not None:
         csv.write_text(profile_report.as_csv(study), encoding="utf-8")
     if json is not None:
@@ -277,11 +278,11 @@ def explain(
     if other is None and not record.is_file() and record.suffix != ".json":
         from grader.commands import complaints
 
-        print(complaints.explain(str(record), store, None))
+        say(complaints.explain(str(record), store, None))
     else:
         from grader.commands import submissions
 
-        print(submissions.explain_records(record, other))
+        say(submissions.explain_records(record, other))
 
 
 def enter(
@@ -293,7 +294,7 @@ def enter(
     from grader.commands import submissions
     from grader.report import terminal
 
-    print(terminal.render(submissions.enter_points(record, given, note)))
+    say(terminal.render(submissions.enter_points(record, given, note)))
 
 
 def add_to(app: typer.Typer) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from grader import sandbox
 from grader.base.errors import UsageError
-from grader.base.names import student_id
+from grader.base.names import say, student_id
 from grader.base.paths import shown
 from grader.base.progress import shown_progress
 from grader.base.verdict import Fault
@@ -131,7 +131,7 @@ def run_program(
         raise UsageError("\n".join((f"{shown(program)} was not built.{why}", *submission.notes, built.log)))
     if not built.cached:
         for note in submission.notes:
-            print(f"grader: {note}", file=sys.stderr)
+            say(f"grader: {note}", file=sys.stderr)
     folder = program if program.is_dir() else program.parent
     called = f"{folder}/{Path(submission.sources[0]).stem}"  # as if it were compiled next to its source
     return running.pass_through(chosen, built.program, arguments, called)

@@ -10,8 +10,9 @@ import errno
 import hashlib
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from grader.base.errors import UsageError
@@ -30,6 +31,7 @@ CODE = SOURCES | {".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".tpp", "
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
 _MAIN = re.compile(r"\bmain\s*\(")
 _MAX_NOTES = 5
+_MAX_INCLUDES = 2000
 _SPECIAL = re.compile(r'["$`\\]')
 """Characters that are special to a shell within double quotes."""
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
@@ -291,7 +293,8 @@ def _with_local_headers(
     `include_folders` below it; and notes on includes that were left out."""
     folder, most = source.parent, assignment.submission.max_bytes
     names, notes = {source.name}, list[str]()
-    waiting = [source.name]
+    waiting, tried = [source.name], set[str]()
+    is_submission = cache(_is_submission)  # which reads every program of a folder
     while waiting:
         current = waiting.pop()
         for match in _INCLUDE.finditer(_content(folder, current, assignment)):
@@ -299,8 +302,11 @@ def _with_local_headers(
             places = [posixpath.dirname(current)] if match.group(1) == b'"' else []
             for place in (*places, *include_folders):
                 name = posixpath.normpath(posixpath.join(place, included))
-                if not _may_come_along(folder, name):
+                if name in names:
+                    break
+                if name in tried or len(tried) == _MAX_INCLUDES or not _may_come_along(folder, name, is_submission):
                     continue
+                tried.add(name)
                 try:
                     content = quarantine.read_bytes(folder, name, most)
                 except quarantine.Refused as refused:
@@ -315,13 +321,13 @@ def _with_local_headers(
     return sorted(names), list(dict.fromkeys(notes))[:_MAX_NOTES]
 
 
-def _may_come_along(folder: Path, name: str) -> bool:
+def _may_come_along(folder: Path, name: str, is_submission: Callable[[Path], bool]) -> bool:
     """Whether an included file is part of the submission: it must be a source file or header, not be hidden, and be
     inside `folder`, but not in a subfolder that is itself a submission."""
     path = PurePosixPath(name)
     if path.is_absolute() or path.suffix not in CODE or any(part.startswith(".") for part in path.parts):
         return False
-    return not any(_is_submission(folder / parent) for parent in list(path.parents)[:-1])
+    return not any(is_submission(folder / parent) for parent in list(path.parents)[:-1])
 
 
 def _is_submission(folder: Path) -> bool:

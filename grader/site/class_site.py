@@ -20,6 +20,7 @@ from typing import Any
 
 from grader.base.csv_table import csv_text
 from grader.base.errors import MachineFault, UsageError
+from grader.base.names import printable_name
 from grader.base.paths import shown
 from grader.classes.attention import by_reason, needs_attention
 from grader.classes.batch.policy import Which
@@ -30,6 +31,7 @@ from grader.report.leaderboard import table as board_table
 from grader.site.record_page import asset, environment, report_of
 from grader.site.statistics import statistics
 from grader.store import Store
+from grader.store.rows import PAGE_NAME
 
 _MARKER = ".grader-site"
 _CONDITIONS = ("device", "driver", "date")
@@ -165,7 +167,10 @@ def shown_board(board: Board | None) -> dict[str, object] | None:
 
 def _student(store: Store, assignment: str, line: Line, public: Path, written: str) -> int:
     """Write a student's pages, one per attempt, and return their number. index.html is the attempt that counts."""
-    folder = public / "students" / line.attempt.student.page
+    page = line.attempt.student.page
+    if not PAGE_NAME.fullmatch(page):  # it becomes a part of a path, and the store may come from elsewhere
+        raise UsageError(f"The store names a page {printable_name(page[:80])!r}: it was not written by this grader.")
+    folder = public / "students" / page
     folder.mkdir(parents=True)
     entered = store.points(assignment).get(line.attempt.student.id, {})
     history = [

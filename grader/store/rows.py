@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,6 +55,10 @@ class HandIn:
     penalty: float = 0.0
     files: Files = ()
     compressed: Compressed = ()
+
+
+PAGE_NAME = re.compile(r"[\w-]+", re.ASCII)
+"""The name of a student's page. It becomes part of an address and of a path on disk."""
 
 
 @dataclass(frozen=True)
