@@ -15,7 +15,7 @@ from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.paths import cache_folder, course_root
 from grader.programs import gpu_oracle
 from grader.programs.control import OWN_PROGRAM, compile_own
-from grader.programs.engine import python_program
+from grader.programs.engine import plan_program
 from grader.programs.engine.cuda import CudaEngine, find_gpu, no_gpu_reason
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.toolkit import Toolkit, find_toolkit
@@ -155,14 +155,15 @@ def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
             yield Finding(name, tool is not None, str(tool or "not found"), f"{what} need it: install the CUDA toolkit")
 
 
+_TRITON_S = 60.0
+
+
 def _triton(toolkit: Toolkit) -> Finding:
-    found = python_program.triton_version()
+    found = plan_program.triton_version()
     problem = "" if found else "not installed"
     if found:
-        with scratch_folder("doctor") as folder:
-            package = folder / python_program.PACKAGE
-            problem = python_program.start_problem(package, EmulatorEngine(toolkit, "sm_80").compiling(package))
-    return Finding("Triton", not problem, problem or found, f"for Python submissions: {python_program.INSTALL}")
+        problem = plan_program.start_problem(EmulatorEngine(toolkit, "sm_80").recording(_TRITON_S))
+    return Finding("Triton", not problem, problem or found, f"for Python submissions: {plan_program.INSTALL}")
 
 
 def _run_probe(engine: CudaEngine | EmulatorEngine) -> str:

@@ -48,8 +48,6 @@ class SubmissionRules(StrictModel):
     model_config = ConfigDict(populate_by_name=True)
     mains: tuple[Annotated[str, Field(pattern=r"^\w[\w.-]*\.(cu|py)$")], ...] = Field(alias="main", min_length=1)
     """The program's file name, or one name for each language: [half.cu, half.py]."""
-    python_modules: tuple[str, ...] = ()
-    """Modules that a Python submission may import in addition to those in `programs/python_rules.py`, such as torch."""
     max_files: PositiveInt = 64
     max_bytes: PositiveInt = 2 * 1024 * 1024
     id_pattern: str | None = None

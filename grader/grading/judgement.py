@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from grader.base.names import spelled_out
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.checking.diagnose import Diagnosis
@@ -65,8 +64,6 @@ def judge(
     GPU that does not exist or by hiding the one that does. In the same way `control_fails` confirms a crash that the
     emulator reports as its own."""
     outcome, trace = run.outcome, run.trace
-    if submission is not None and submission.is_python and not check.passed and (failed := _not_started(run)):
-        return Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, failed)
     source_line = submission.line if submission is not None else no_source
     if outcome.timed_out:
         reason = f"Stopped at {limit_name} of {limit_s:g} s{_last_seen(trace)}."
@@ -90,16 +87,6 @@ def judge(
     explained = _explained(diagnosis, submission)
     where = diagnosis.where if diagnosis is not None else ""
     return _failed(*_failure(run, check, explained, where, _seen(trace, source_line)))
-
-
-def _not_started(run: Run) -> str:
-    """Why a Python program was not started; '' if it was."""
-    if run.untraced_reason or (run.trace is not None and run.trace.program_started):
-        return ""
-    if run.outcome.timed_out:
-        return "Python and Triton take longer to start than the program may run: wait until the machine is less busy."
-    said = spelled_out(run.outcome.stderr).strip().rpartition("\n")[2][:300] or run.outcome.ending
-    return f"Python or Triton failed before the program was started: {said}. Run `grader doctor`."
 
 
 def _failed(verdict: Verdict, cause: str, consequence: str = "") -> Judgement:

@@ -24,7 +24,6 @@ from grader.grading.bench import Bench, floor_record, timing_record
 from grader.grading.closer_look import explained
 from grader.grading.hidden_testcases import NO_TIMES, shows_diagnosis
 from grader.grading.judgement import Judgement, judge
-from grader.grading.provenance import FirstRun, HostWork, first_run
 from grader.grading.setup import Setup
 from grader.programs import control
 from grader.programs.build import Build
@@ -77,8 +76,6 @@ class Tested:
     """The sentence from the comparison of the output."""
     explained: bool = False
     """Whether the engine itself saw in this run which line is wrong."""
-    settled: bool = False
-    """Whether the cause is known, and has nothing to do with what the kernels do."""
 
 
 @contextlib.contextmanager
@@ -133,9 +130,7 @@ def _try_case(
         with ahead as fresh:
             if isinstance(fresh, MachineFault):
                 raise fresh
-            of_python = grading.submission is not None and grading.submission.is_python
-            with first_run() if of_python else contextlib.nullcontext() as followed:
-                return _run_case(grading, program, case, fresh, watch, followed, last=last)
+            return _run_case(grading, program, case, fresh, watch, last=last)
     except MachineFault as fault:
         return Tested(
             TestRecord(
@@ -150,13 +145,11 @@ def _run_case(
     case: Case,
     fresh: FreshInput | None,
     watch: Stopwatch,
-    followed: FirstRun | None,
     *,
     last: bool,
 ) -> Tested:
-    """Run `case` once. `followed` is for this run if the program is in Python. On the `last` try, CUDA errors that
-    blame the machine count only if the grader's own test of the engine fails too, since a program can provoke or forge
-    them."""
+    """Run `case` once. On the `last` try, CUDA errors that blame the machine count only if the grader's own test of the
+    engine fails too, since a program can provoke or forge them."""
 
     def machine_fails() -> bool:
         return not last or bool(grading.engine.problem())
@@ -175,7 +168,6 @@ def _run_case(
             output_bytes=case.output_bytes,
             wall_s=limit_s,
             limits=grading.assignment.limits,
-            recording=followed.recording if followed is not None else None,
         ) as run,
     ):
         watched.stop()
@@ -209,20 +201,11 @@ def _run_case(
             record = record.model_copy(update={"corners": corners})
         credible = judgement.verdict is Verdict.PASSED and not record.flags
         first = timed(run, watched.state) if credible else ""
-        if followed is not None and judgement.verdict is Verdict.PASSED:
-            followed.keep(run.trace, case, input_file)
         trace, witness = run.trace, witness_of(grading.engine.name, case, run)
     if isinstance(first, TimedRun):
         record = _timed(grading, program, case, record, first, since, fresh, limit_s, watch)
         record = _compared(grading, case, record, limit_s, watch)
         record = _computed_on_the_gpu(grading, record, trace, witness)
-    right = record.verdict is Verdict.PASSED
-    if right and followed is not None and grading.submission is not None:
-        with watch.stage("where values come from"):
-            found = followed.host_work(
-                grading.engine, program, case, grading.submission, wall_s=limit_s, limits=grading.assignment.limits
-            )
-        record = _computed_by_kernels(grading, record, found)
     keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
     seen = trace.diagnostics if trace is not None else ()
     return Tested(
@@ -230,7 +213,6 @@ def _run_case(
         trace if keep else None,
         check.reason,
         explained(seen, judgement.verdict),
-        settled=right and record.verdict is not Verdict.PASSED,
     )
 
 
@@ -308,35 +290,10 @@ def _computed_on_the_gpu(grading: Grading, record: TestRecord, trace: Trace | No
         return record
     runs = record.timing.runs if record.timing is not None else ()
     startup_cpu_s = grading.bench.starting.result() if grading.bench is not None and runs else None
-    interpreter_cpu_s = _interpreter_cpu_s(grading)
-    why = computed_on_the_host(trace, witness, record.baseline.seconds, runs, startup_cpu_s, interpreter_cpu_s)
+    why = computed_on_the_host(trace, witness, record.baseline.seconds, runs, startup_cpu_s)
     if not why:
         return record
     return record.model_copy(update={"flags": (*record.flags, why), "timing_refused": why, **NO_TIMES})
-
-
-def _computed_by_kernels(grading: Grading, record: TestRecord, found: HostWork | None) -> TestRecord:
-    """The record; failed, without its times, if a Python program computed with the input's values on the processor."""
-    if found is None:
-        return record
-    if grading.bench is not None:
-        grading.bench.worked(time.monotonic())
-    flags = (*record.flags, found.sentence)
-    record = record.model_copy(update={"flags": flags, "timing_refused": found.sentence, **NO_TIMES})
-    if not found.proved:
-        return record
-    failed = {"verdict": Verdict.RUNTIME_ERROR, "fault": Fault.STUDENT, "reason": found.sentence}
-    return record.model_copy(update={**failed, "cause": found.sentence, "flags": record.flags[:-1]})
-
-
-def _interpreter_cpu_s(grading: Grading) -> float:
-    """The processor time that a Python submission may need to start; 0 for others."""
-    submission, bench = grading.submission, grading.bench
-    if bench is None or submission is None or not submission.is_python:
-        return 0.0
-    text = b"\n".join(content for _, content in submission.files)
-    allowed = grading.assignment.submission.python_modules
-    return bench.engine.interpreter_cpu_s(tuple(name for name in allowed if name.encode() in text))
 
 
 def wall_limit(grading: Grading, case: Case) -> tuple[float, str]:

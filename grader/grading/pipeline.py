@@ -204,7 +204,7 @@ def _needs_a_look(grading: Grading, case: Case, test: Tested) -> bool:
     limit."""
     shown = shows_diagnosis(grading.assignment.hidden_inputs, case)
     leads = test.explained and not (grading.quick and test.record.verdict is not Verdict.TIME_LIMIT)
-    return shown and failed_by_itself(test.record) and not (leads or test.settled)
+    return shown and failed_by_itself(test.record) and not leads
 
 
 def _looked_at(

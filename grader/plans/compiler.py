@@ -5,48 +5,19 @@ from __future__ import annotations
 
 import contextlib
 import io
-import re
 from typing import Any
 
 from triton.backends.nvidia.compiler import CUDABackend
 from triton.runtime.errors import PTXASError
 
-from grader.plans.lines import own_name
-
-_MOST_SAID = 1000
-_ERROR = re.compile(r"line (\d+); error\s*: (.*)")
-_FILE = re.compile(r'\.file\s+(\d+) "([^"]*)"')
-_PLACE = re.compile(r"(?:\.loc|inlined_at)\s+(\d+) (\d+) ")
-_PLACE_IN_COMMENT = re.compile(r"([\w.-]+\.py):(\d+):\d")
+from grader.plans.refusals import refusal
 
 
 class Refused(Exception):
     """ptxas refused a kernel."""
 
 
-def refusal(said: str, ptx: str, main: str) -> str:
-    """ptxas's first error in a kernel, at the line of the submission's file `main`, with the instruction that it
-    means."""
-    found = _ERROR.search(said)
-    if found is None:
-        return said.strip()[:_MOST_SAID]
-    lines = ptx.splitlines()[: int(found[1])]
-    error = f"error: ptxas refuses an instruction of this line: {found[2]}\n    {lines[-1].strip() if lines else ''}"
-    files = {number: name.rpartition("/")[2] for number, name in _FILE.findall(ptx)}
-    place, in_assembly = "", False
-    for line in lines:
-        if "inline asm" in line:  # within it, Triton 3.9 counts the lines of its text
-            in_assembly = "begin" in line
-        elif not in_assembly:
-            places = [(files.get(file), number) for file, number in _PLACE.findall(line)]
-            own = [number for name, number in places + _PLACE_IN_COMMENT.findall(line) if name == main]
-            place = f"{main}:{own[-1]}: " if own else place  # the innermost call comes first
-    return place + error
-
-
 _make_cubin = CUDABackend.make_cubin
-main = ""
-"""The name of the submission's file."""
 
 
 def make_cubin(self: CUDABackend, ptx: str, *rest: Any) -> Any:
@@ -55,7 +26,7 @@ def make_cubin(self: CUDABackend, ptx: str, *rest: Any) -> Any:
         try:
             return _make_cubin(self, ptx, *rest)
         except PTXASError as error:
-            raise Refused(refusal(str(error), ptx, own_name(main))) from None
+            raise Refused(refusal(str(error), ptx)) from None
 
 
 class PtxBackend(CUDABackend):  # type: ignore[misc]

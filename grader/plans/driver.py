@@ -119,10 +119,12 @@ def time_briefly(
     """The time of a call in ms, without its launches in the plan: the median of a few runs, or with `quantiles` a list.
     Without a GPU, the same time for every call."""
     recorder = current()
+    replayer = recorder.replayer
+    if replayer is not None and replayer.measures_time:
+        recorder.go_live()
     with recorder.trying():
         kernel_call()
         times = [_NO_TIME_MS]
-        replayer = recorder.replayer
         if replayer is not None and replayer.measures_time:
             begin = replayer.event()
             kernel_call()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.plans import compiler, driver, lines
+from grader.plans import driver, lines
 from grader.plans.contract import Arguments, def_lines
 from grader.plans.dtypes import DTYPES
 from grader.plans.handles import Memory, Tensor
@@ -26,7 +26,7 @@ class NoFunction(Exception):
 
 def open_file(file: Path, run_name: str = "submission") -> dict[str, Any]:
     """Run a submission's file, and return what it defines."""
-    lines.folder, compiler.main = str(file.parent), str(file)
+    lines.folder = str(file.parent)
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # Triton 3.9 warns without it
     sys.path[:0] = [str(file.parent), str(_MODULES)]
     sys.argv = [str(file)]
@@ -42,11 +42,11 @@ def record(file: Path, arguments: Arguments, target: str = "sm_80") -> Plan:
 def record_shape(names: Mapping[str, Any], arguments: Arguments, recorder: Recorder) -> Plan:
     """The plan for one shape, of a file that defined `names`."""
     use(recorder)
-    call(names, arguments, tensors_of(arguments, recorder))
+    call(names, arguments, tensors_of(arguments))
     return recorder.plan()
 
 
-def tensors_of(arguments: Arguments, recorder: Recorder) -> dict[str, Tensor]:
+def tensors_of(arguments: Arguments) -> dict[str, Tensor]:
     """The tensor arguments, in new memory, by name."""
     memory = [Memory(part.size_bytes) for part in arguments.buffers]
     return {

@@ -1,7 +1,7 @@
 """Notes in a plan what host code does with device memory and kernels.
 
-Addresses are made up: buffer number i begins at (i + 1) · 2⁴⁰, so an address tells its buffer and its offset. With a
-`Replayer`, everything is also done at once: for `grader run`, and for the trial launches of autotune on a GPU.
+Addresses are made up: buffer number i begins at (i + 1) · 2⁴⁰, so an address tells its buffer and its offset. A
+`Replayer` can do everything at once: for `grader run`, and for the trial launches of autotune on a GPU.
 """
 
 from __future__ import annotations
@@ -58,18 +58,30 @@ class Shape(NamedTuple):
     cooperative: bool = False
 
 
+_loaded: list[Kernel] = []
+"""All kernels of this process: Triton loads each once, and launches it for every shape."""
+blobs: dict[str, bytes] = {}
+"""The blobs of all plans of this process."""
+
+
 class Recorder:
-    """`architecture` is that of the kernels, such as sm_80. `gives_values` lets host code read memory, which needs a
-    `replayer`."""
+    """Records one plan, for kernels of `architecture`, such as sm_80.
+
+    A `replayer` loads the kernels at once. It does what is recorded only from `go_live` on, since most host code never
+    asks what a device would answer. With `gives_values`, for `grader run`, it does all, and host code may read memory.
+    """
 
     def __init__(self, architecture: str, replayer: Replayer | None = None, *, gives_values: bool = False) -> None:
         self.architecture, self.replayer, self.gives_values = architecture, replayer, gives_values
-        self.blobs: dict[str, bytes] = {}
         self.configurations: list[Configuration] = []
+        self.samples: dict[int, bytes] = {}
+        """Values for the input buffers, by number, which are repeated until a buffer is full."""
+        self._live = gives_values
         self._buffers: list[int] = []
         self._constants: list[str] = []
         self._constant_bytes = 0
-        self._kernels: list[Kernel] = []
+        self._kernels: dict[int, int] = {}
+        """The plan's number of each kernel that it launches, by the process's."""
         self._steps: list[Step] = []
         self._trying = False
 
@@ -77,7 +89,7 @@ class Recorder:
         return Plan(
             buffers=tuple(Buffer(bytes=size) for size in self._buffers),
             constants=tuple(self._constants),
-            kernels=tuple(self._kernels),
+            kernels=tuple(_loaded[kernel] for kernel in self._kernels),
             steps=tuple(self._steps),
             configurations=tuple(self.configurations),
         )
@@ -91,13 +103,41 @@ class Recorder:
         finally:
             self._trying = before
 
+    def go_live(self) -> None:
+        """Let the replayer do what was recorded so far, and all that follows."""
+        if self._live or self.replayer is None:
+            return
+        self._live = True
+        for size in self._buffers:
+            self.replayer.allocate(size)
+        for number, sample in self.samples.items():
+            whole = sample * -(-self._buffers[number] // max(1, len(sample)))
+            self.replayer.do(Constant(to=(number, 0), constant=0), whole[: self._buffers[number]])
+        for step in self._steps:
+            self._replay(step)
+
+    def end(self) -> None:
+        """Free the replayer's memory."""
+        if self.replayer is not None:
+            self.replayer.reset()
+
+    def _replay(self, step: Step) -> None:
+        if self.replayer is None or not self._live:
+            return
+        if isinstance(step, Constant):
+            self.replayer.do(step, blobs[self._constants[step.constant]])
+        elif isinstance(step, Launch):
+            kernel = next(kernel for kernel, number in self._kernels.items() if number == step.kernel)
+            self.replayer.do(step.model_copy(update={"kernel": kernel}))
+        else:
+            self.replayer.do(step)
+
     def _do(self, step: Step) -> None:
         file, line = program_line()
         step = step.model_copy(update={"file": file, "line": line})
         if not (self._trying or self.gives_values):
             self._steps.append(step)
-        if self.replayer is not None:
-            self.replayer.do(step)
+        self._replay(step)
 
     @staticmethod
     def place(address: int) -> tuple[int, int]:
@@ -108,13 +148,13 @@ class Recorder:
 
     def allocate(self, size_bytes: int) -> int:
         self._buffers.append(size_bytes)
-        if self.replayer is not None:
-            self.replayer.allocate(len(self._buffers) - 1, size_bytes, program_line())
+        if self.replayer is not None and self._live:
+            self.replayer.allocate(size_bytes, program_line())
         return len(self._buffers) * _APART
 
     def free(self, address: int) -> None:
         """The memory stays in the plan, whose launches may still use it."""
-        if self.replayer is not None and (self._trying or self.gives_values):
+        if self.replayer is not None and self._live and (self._trying or self.gives_values):
             self.replayer.free(self.place(address)[0])
 
     def upload(self, address: int, data: bytes) -> None:
@@ -126,9 +166,7 @@ class Recorder:
                 "kernel"
             )
         self._constants.append(blob_name(data))
-        self.blobs[self._constants[-1]] = data
-        if self.replayer is not None:
-            self.replayer.constant = data
+        blobs[self._constants[-1]] = data
         self._do(Constant(to=self.place(address), constant=len(self._constants) - 1))
 
     def fill(self, address: int, pattern: bytes, count: int) -> None:
@@ -149,9 +187,9 @@ class Recorder:
     def load(self, name: str, binary: bytes, shared_bytes: int) -> Loaded:
         """Load the kernel `name` from what Triton compiled."""
         blob = blob_name(binary)
-        self.blobs[blob] = binary
-        self._kernels.append(Kernel(name=name, arch=self.architecture, binary=blob, shared_bytes=shared_bytes))
-        number = len(self._kernels) - 1
+        blobs[blob] = binary
+        _loaded.append(Kernel(name=name, arch=self.architecture, binary=blob, shared_bytes=shared_bytes))
+        number = len(_loaded) - 1
         if self.replayer is None:
             return Loaded(number, _SOME_REGISTERS, 0, MOST_THREADS)
         return Loaded(number, *self.replayer.load(name, binary, shared_bytes, program_line()))
@@ -161,7 +199,7 @@ class Recorder:
         values: list[Any] = [(kind, bits) if kind else self.place(bits) for kind, bits in arguments]
         self._do(
             Launch(
-                kernel=kernel,
+                kernel=self._kernels.setdefault(kernel, len(self._kernels)),
                 grid=grid,
                 block=(shape.threads, one, one),
                 shared_bytes=shape.shared_bytes,
@@ -172,7 +210,7 @@ class Recorder:
         )
 
     def synchronize(self) -> None:
-        if self.replayer is not None:
+        if self.replayer is not None and self._live:
             self.replayer.synchronize()
 
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 
-from grader.plans.plan import Constant, Step
+from grader.plans.plan import Step
 from grader.plans.script import kernel_line, place_line, step_line
 
 
@@ -28,8 +28,6 @@ class Replayer:
         measures_time: bool,
     ) -> None:
         self.measures_time = measures_time
-        self.constant = b""
-        """The bytes of the constant that the next step writes."""
         self._binary_of = binary_of
         self._events = 0
         self._place = "", 0
@@ -69,13 +67,13 @@ class Replayer:
             self._place = file, line
             self._send(place_line(file, line))
 
-    def do(self, step: Step) -> None:
+    def do(self, step: Step, constant: bytes = b"") -> None:
+        """Do a step; `constant` has the bytes that it writes if it writes a constant."""
         self._at(step.file, step.line)
-        constant = self.constant if isinstance(step, Constant) else b""
         self._send(step_line(step, f"- {len(constant)}"), constant)
 
-    def allocate(self, number: int, size_bytes: int, place: tuple[str, int]) -> None:
-        """Make buffer `number`, the next one."""
+    def allocate(self, size_bytes: int, place: tuple[str, int] = ("", 0)) -> None:
+        """Make the next buffer."""
         self._at(*place)
         self._send(f"buffer {size_bytes}\n")
 
@@ -96,6 +94,10 @@ class Replayer:
         self._send("attributes\n")
         registers, spills, threads = map(int, self._answer().split())
         return registers, spills, threads
+
+    def reset(self) -> None:
+        """Free all buffers; the next one is number 0."""
+        self._send("reset\n")
 
     def synchronize(self) -> None:
         self._send("synchronize\n")

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from grader import sandbox
 from grader.base.machine import cpu_features
 from grader.base.names import spelled_out
@@ -24,17 +26,18 @@ from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
 from grader.course.testcase import Case
+from grader.plans.contract import Arguments, arguments_of
 from grader.programs import control
 from grader.programs.compile_errors import failure_sentence
 from grader.programs.control import SOURCE_FOLDER
-from grader.programs.engine import Compiled, Engine, python_program
+from grader.programs.engine import Compiled, Engine, plan_program
 from grader.programs.source_rules import refusal, violations
 from grader.programs.submission import Submission
 from grader.sandbox import quarantine
 from grader.sandbox.cache import cache_entry, making, mark_used, put
 
-_MOST_INPUT_BYTES = 512 << 20
-"""The build step compiles a Python program's kernels for testcases with inputs up to this size."""
+_MOST_SAMPLE_VALUES = 1 << 18
+"""Of the values that autotune's trials read; they are repeated until a tensor is full."""
 _NVCC_TEMPORARY = re.compile(r"(?:/tmp/)?tmpxft_[0-9a-f]+_[0-9a-f]+-\d+_")
 """The beginning of the name of nvcc's intermediate files; the rest is the source's name."""
 _LACKING_CURAND = re.compile(
@@ -65,10 +68,13 @@ class Build:
 def build(submission: Submission, assignment: Assignment, engine: Engine, cases: Sequence[Case] = ()) -> Build:
     """Compile `submission` for `engine`, or find the build in the cache. Raises MachineFault if the machine fails.
 
-    The kernels of a Python program are compiled for the shapes of the public testcases, and for those of the hidden
-    ones if hidden ones are among the `cases` to be run on a GPU."""
-    hidden = engine.measures_time and any(case.hidden for case in cases)
-    key = _key(submission, assignment, engine, hidden=hidden)
+    A Python submission is recorded for the shapes of the `cases`; for those of all public testcases if there are
+    none."""
+    if not submission.is_python:
+        cases = ()
+    elif not cases:
+        cases = [case for case in suite_of(assignment).cases.values() if not case.hidden]
+    key = _key(submission, assignment, engine, cases)
     folder = cache_entry("builds", key)
     if (kept := _read_cached(folder, key)) is not None:
         mark_used(folder)
@@ -76,7 +82,7 @@ def build(submission: Submission, assignment: Assignment, engine: Engine, cases:
 
     def compile_once() -> Build:
         with making(folder) as scratch:
-            return _compile(submission, assignment, engine, key, scratch, folder, hidden=hidden)
+            return _compile(submission, assignment, engine, key, scratch, folder, cases)
 
     try:
         return control.witnessed(compile_once, engine)
@@ -103,17 +109,16 @@ def _compile(
     key: str,
     scratch: Path,
     folder: Path,
-    *,
-    hidden: bool,
+    cases: Sequence[Case],
 ) -> Build:
     sources, product = scratch / SOURCE_FOLDER, scratch / "build"
     sources.mkdir()
     product.mkdir()
     submission.write_to(sources)
     began = time.monotonic()
-    name = python_program.PACKAGE if submission.is_python else "program"
+    name = plan_program.PACKAGE if submission.is_python else "program"
     if submission.is_python:
-        made = _pack(submission, assignment, engine, sources, product / name, hidden=hidden)
+        made = _record(submission, assignment, engine, sources, product / name, cases)
     else:
         made = _compile_sources(submission, assignment, engine, sources, product / name)
     seconds = time.monotonic() - began
@@ -149,27 +154,37 @@ def _compile_sources(
     return engine.compile(submission.sources, _flags(submission, assignment), folder=sources, output=output, run=run)
 
 
-def _pack(
-    submission: Submission, assignment: Assignment, engine: Engine, sources: Path, output: Path, *, hidden: bool
+def _record(
+    submission: Submission, assignment: Assignment, engine: Engine, sources: Path, output: Path, cases: Sequence[Case]
 ) -> Compiled:
-    """Pack a Python program with its kernels, compiled for the shapes of the public or of all testcases. Small ones
-    come first, since a kernel made for a long row can take Triton longer than the limit."""
-    inputs: list[Path] = []
-    for case in sorted(suite_of(assignment).cases.values(), key=lambda case: case.input_bytes):
-        if case.input_bytes <= _MOST_INPUT_BYTES and (hidden or not case.hidden):
-            inputs.append(sources.parent / f"input{len(inputs)}")
-            with inputs[-1].open("wb") as file:
-                file.write(case.operator.encode_header(case.shape))
-                file.truncate(case.input_bytes)
-    launch, limit_s = engine.compiling(output), assignment.build.limit_s
-    made = python_program.pack(submission.sources[0], sources, output, launch, inputs, limit_s=limit_s)
-    if not made.ok:
-        return made
-    work = output.parent / python_program.KERNEL_FOLDER  # the compilers may write here, but not to the package
-    work.mkdir()
-    run = sandbox.runner(limit_s, readable=(*engine.build_paths, sources.parent), writable=(work,))
-    finished = engine.finish(output, run)
-    return finished if not finished.ok else made
+    """Record a Python submission for the shapes of the cases, the small ones first."""
+    limit_s = assignment.build.limit_s
+    recorded = plan_program.record(
+        submission.sources[0], sources, output.parent, engine.recording(limit_s), shapes_of(cases), limit_s=limit_s
+    )
+    if recorded.compiled.ok:
+        output.write_bytes(recorded.package)
+        output.chmod(0o755)
+    return recorded.compiled
+
+
+def shapes_of(cases: Sequence[Case]) -> tuple[plan_program.ShapeToRecord, ...]:
+    """The shapes of some cases, each once, the small ones first."""
+    found: dict[bytes, plan_program.ShapeToRecord] = {}
+    for case in sorted(cases, key=lambda case: case.input_bytes):
+        header, operator = case.operator.encode_header(case.shape), case.operator
+        hidden = case.hidden and (header not in found or found[header].hidden)
+        arguments = arguments_of(operator, case.shape)
+        found[header] = plan_program.ShapeToRecord(header, arguments, _samples(case, arguments), hidden)
+    return tuple(found.values())
+
+
+def _samples(case: Case, arguments: Arguments) -> dict[int, bytes]:
+    """Some values of the case's distribution for each input buffer, from a seed that no testcase has."""
+    values = case.distribution.values(np.random.default_rng(0).random(_MOST_SAMPLE_VALUES, np.float32))
+    layouts = {layout.tensor.name.lower(): layout.type for layout in case.operator.input_layouts(case.shape)}
+    inputs = [tensor for tensor in arguments.tensors if not tensor.is_output]
+    return {tensor.buffer: layouts[tensor.name].encode(values).tobytes() for tensor in inputs}
 
 
 def _in_their_names(log: str, sources: Path, scratch: Path) -> str:
@@ -199,7 +214,7 @@ def _read_cached(folder: Path, key: str) -> Build | None:
         log, seconds = str(facts["log"]), float(facts["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    names = ("program", python_program.PACKAGE)
+    names = ("program", plan_program.PACKAGE)
     program = next((folder / name for name in names if (folder / name).is_file()), folder / "program")
     return Build(program, None, "", log, seconds, cached=True, key=key) if os.access(program, os.X_OK) else None
 
@@ -210,11 +225,12 @@ def _flags(submission: Submission, assignment: Assignment) -> tuple[str, ...]:
     return submission.flags if assignment.build.dynamic_parallelism else (*submission.flags, "--cudadevrt=none")
 
 
-def _key(submission: Submission, assignment: Assignment, engine: Engine, *, hidden: bool = False) -> str:
+def _key(submission: Submission, assignment: Assignment, engine: Engine, cases: Sequence[Case] = ()) -> str:
     native = any("native" in flag for flag in submission.flags)  # machines with different processors may share a cache
     processor = cpu_features() if native else platform.machine()
     flags = _flags(submission, assignment)
     parts = [processor, submission.sha256, engine.identity(), *submission.sources, "flags", *flags]
     if submission.is_python:
-        parts += [python_program.identity(), assignment.name, *(["hidden shapes"] if hidden else [])]
+        headers = {case.operator.encode_header(case.shape).hex() for case in cases}
+        parts += [plan_program.identity(), assignment.name, *sorted(headers)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
 
 from grader import sandbox
 from grader.base.errors import MachineFault
 from grader.course.assignment import Limits
-from grader.programs.engine import Engine, python_program
+from grader.programs.engine import Engine
 from grader.programs.trace import MAX_FILE_BYTES, Trace, read_received
-from grader.python import layout
 from grader.sandbox import memory_share
 from grader.sandbox.scratch import claim_name, scratch_folder
 from grader.sandbox.streams import Receiver
@@ -52,41 +48,6 @@ class Run:
     during_ns: tuple[tuple[int, int], ...] = ()
     ended: float = 0.0
     """The time when the run ended, on `time.monotonic`."""
-    own_kernels: frozenset[str] | None = None
-    """The names that a Python program's own kernels can have; None for other programs, whose kernels are all their
-    own."""
-
-
-@dataclass(frozen=True)
-class Recording:
-    """An open file for the record of a Python program's copies and launches, and the seed of its random numbers. The
-    file's first line is the grader's."""
-
-    file: IO[bytes]
-    seed: str
-
-    @property
-    def environment(self) -> dict[str, str]:
-        hashes = str(int(self.seed, 16) % (1 << 32))  # of strings, for the order of sets
-        return {
-            layout.RECORD_VARIABLE: str(self.file.fileno()),
-            layout.SEED_VARIABLE: self.seed,
-            "PYTHONHASHSEED": hashes,
-        }
-
-
-@contextlib.contextmanager
-def open_recording(seed: str, times_ms: Sequence[float] = ()) -> Iterator[Recording]:
-    """For one run with this seed, a number in hexadecimal. The program first reads these times instead of those that
-    it measures. Raises MachineFault if there is no room."""
-    with contextlib.ExitStack() as stack:
-        try:
-            file = stack.enter_context(tempfile.TemporaryFile(prefix="grader-record-"))
-            file.write(json.dumps(times_ms).encode() + b"\n")
-            file.seek(0)
-        except OSError as error:
-            raise MachineFault(f"A temporary file could not be written: {error.strerror}.") from error
-        yield Recording(file, seed)
 
 
 @contextlib.contextmanager
@@ -98,12 +59,11 @@ def run_program(
     output_bytes: int,
     wall_s: float,
     limits: Limits,
-    recording: Recording | None = None,
 ) -> Iterator[Run]:
     """Run `program INPUT OUTPUT` in an empty folder that is removed afterwards, so no output can be stale.
 
     The input has a random name, and the program sees no other file next to it. `output_bytes` is the exact size of a
-    correct output, `wall_s` the time limit. `recording` is for the record of a Python program. Raises MachineFault if
+    correct output, `wall_s` the time limit. Raises MachineFault if
     the machine has no room for the run.
     """
     with scratch_folder("run", linger=True) as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
@@ -116,15 +76,14 @@ def run_program(
         job = sandbox.Job(
             command=launch.command,
             folder=work,
-            environment={**launch.environment, **limit, **(recording.environment if recording else {})},
+            environment={**launch.environment, **limit},
             readable=(own, lent, *launch.readable),
             devices=launch.devices,
-            descriptors=(receiver.descriptor, *((recording.file.fileno(),) if recording else ())),
+            descriptors=(receiver.descriptor,),
             changes_modes=False,
             # On the emulator, which measures no times, the program starts addr2line.
             starts_processes=launch.starts_processes or not engine.measures_time,
         )
-        recorded_bytes = layout.MOST_RECORDED_BYTES if recording else 0
         receiver.start()
         began_ns = tuple(map(time.clock_gettime_ns, _CLOCKS))
         outcome = sandbox.run(
@@ -133,8 +92,8 @@ def run_program(
                 wall_s=wall_s,
                 memory_bytes=memory_share.of_a_program(limits.memory_bytes),
                 processes=limits.processes,
-                file_bytes=max(output_bytes, recorded_bytes) + _SLACK_BYTES if launch.file_sizes_limited else None,
-                folder_bytes=2 * (output_bytes + _SLACK_BYTES) + recorded_bytes,
+                file_bytes=output_bytes + _SLACK_BYTES if launch.file_sizes_limited else None,
+                folder_bytes=2 * (output_bytes + _SLACK_BYTES),
                 kept_output_bytes=limits.stdout_bytes,
             ),
         )
@@ -148,8 +107,7 @@ def run_program(
         outcome = replace(
             outcome, stdout=_without_folders(outcome.stdout, names), stderr=_without_folders(outcome.stderr, names)
         )
-        own_kernels = python_program.own_kernels(program)
-        yield Run(outcome, output, trace, launch.untraced_reason, during_ns, ended, own_kernels)
+        yield Run(outcome, output, trace, launch.untraced_reason, during_ns, ended)
 
 
 def _copy(program: Path, to: Path) -> Path:

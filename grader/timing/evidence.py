@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from grader.course.testcase import Case
 from grader.gpu.outside_clock import TICK_S, Busy
 from grader.programs.run import Run
-from grader.programs.trace import MAX_EVENTS, Provenance, Trace
+from grader.programs.trace import MAX_EVENTS, Trace
 from grader.records.disclosure import line
 from grader.records.record import ProfileRecord, TestRecord, TimedRunRecord
 
@@ -35,10 +35,6 @@ STARTUP_CPU_S = 1.5
 STARTUPS = 3
 """The start-up of a run whose time earns points may take this multiple of a minimal CUDA program's processor time on
 this machine, if that is less than STARTUP_CPU_S."""
-INTERPRETERS = 1.5
-"""A Python program may also use this multiple of the processor time that it takes to start Python and to import Triton
-and the program's other modules. Chosen. On an H200 (2026-11-23), a minimal program took 0.73 to 1.0 s, and whole runs
-of short programs 0.76 to 1.5 s."""
 CPU_S_PER_BYTE = 4e-9
 """Reading a file, converting it, and copying to the device and back: about 1 GB/s each on one core."""
 COPYING_S_PER_BYTE = 16e-9
@@ -50,10 +46,6 @@ VECTORISED = 64
 """The sequential program reaches about 3.6 GFLOP/s and a core with the widest vectors at best about 200, so a program
 on one core is less than this many times as fast."""
 
-FEW_VALUES = 32
-"""Limit on the values of one kind in a Python program that did not simply move, such as sizes and scales, above which
-the program runs again. Chosen: usual programs that normalise rows have 16 to 28
-(2026-11-23)."""
 TRIVIAL_FLOPS = 1000
 """With fewer operations, a program can know the result without computing: a normalised weight of one element is 1."""
 
@@ -72,12 +64,6 @@ MORE_OCCUPANCY = 1.15
 programs on an H200, it was never above 1."""
 MORE_OCCUPANCY_BY = 0.02
 
-_FILLS_AND_COPIES = tuple(
-    f"at::native::{name}"
-    for name in ("FillFunctor", "direct_copy_kernel_cuda", "bfloat16_copy_kernel", "float16_copy_kernel")
-)
-"""Kernels of PyTorch that compute nothing: zeros, and copies that change the type or the strides."""
-_MOST_NAMES = 3
 _CLOCK_SLACK_NS = 50_000_000
 _CLOCK_STEP_NS = 1_000_000_000
 """The largest adjustment of the machine's clock that is tolerated while a program runs."""
@@ -87,15 +73,13 @@ _MAX_THREADS_PER_BLOCK = 1024
 @dataclass(frozen=True)
 class Witness:
     """The grader's own observations of a run. `file_bytes` counts input and output. `during_ns` has the run's begin and
-    end on each clock that a tracer may use. `own_kernels` has the names that the submission's kernels can have (see
-    `Run`). `flops` is the number of floating-point operations that the testcase needs."""
+    end on each clock that a tracer may use. `flops` counts the floating-point operations that the testcase needs."""
 
     engine: str
     wall_s: float
     cpu_s: float
     file_bytes: int
     during_ns: tuple[tuple[int, int], ...] = ()
-    own_kernels: frozenset[str] | None = None
     flops: int = 0
 
 
@@ -103,7 +87,7 @@ def witness_of(engine: str, case: Case, run: Run) -> Witness:
     """The grader's observations of a run of `case` on the named engine."""
     outcome = run.outcome
     file_bytes = case.input_bytes + case.output_bytes
-    return Witness(engine, outcome.wall_s, outcome.cpu_s, file_bytes, run.during_ns, run.own_kernels, case.flops)
+    return Witness(engine, outcome.wall_s, outcome.cpu_s, file_bytes, run.during_ns, case.flops)
 
 
 @dataclass(frozen=True)
@@ -186,31 +170,7 @@ def _of_trace(trace: Trace, witness: Witness) -> list[str]:
         found.append("No kernel ran on the GPU: the program computed only on the processor.")
     elif trace.computed_floats is False and witness.flops > TRIVIAL_FLOPS:
         found.append("Its kernels have no floating-point arithmetic: the program computed on the processor.")
-    if witness.own_kernels is not None:
-        found.append(_of_others(trace, witness.own_kernels))
-        if trace.provenance is None:
-            found.append("It did not say where its values came from: it ended before Python did.")
     return found + _of_times(trace, witness)
-
-
-def too_many(found: Provenance, case: Case) -> bool:
-    """Whether so many of a Python program's values did not simply move that the processor may have done the work. A few
-    numbers for each row of the output are enough to tell a kernel the result of a sum over it."""
-    rows = sum(layout.values // layout.tensor.columns for layout in case.operator.output_layouts(case.shape))
-    kinds = (found.uploads, found.arguments, found.written)
-    return max(kind.count for kind in kinds) > min(FEW_VALUES, rows)
-
-
-def _of_others(trace: Trace, own: frozenset[str]) -> str:
-    """A sentence on the kernels that a Python program launched but does not define; '' if these only fill or copy
-    arrays."""
-    work = [kernel for kernel in trace.kernels if kernel.name not in own]
-    work = [kernel for kernel in work if not any(word in kernel.name for word in _FILLS_AND_COPIES)]
-    if not work:
-        return ""
-    share = sum(kernel.end_ns - kernel.start_ns for kernel in work) / max(1, trace.gpu_ns)
-    names = ", ".join(line(name, 80) for name in sorted({kernel.name for kernel in work})[:_MOST_NAMES])
-    return f"The submission does not define all of its kernels; {min(share, 1):.0%} of its GPU time went into: {names}."
 
 
 def _of_times(trace: Trace, witness: Witness) -> list[str]:
@@ -249,18 +209,15 @@ def computed_on_the_host(
     sequential_s: float,
     timed_runs: Sequence[TimedRunRecord] = (),
     startup_cpu_s: float | None = None,
-    interpreter_cpu_s: float = 0.0,
 ) -> str:
     """Return a sentence if a program's processor time, in the graded run or in any timed run, is enough for the whole
     computation, else ''.
 
     `sequential_s` is the sequential program's time for the same work on one core of this machine. `trace` and `witness`
     belong to the graded run; `timed_runs` are runs of the same case, each with the same number of launches.
-    `startup_cpu_s` is the processor time of a minimal CUDA program on this machine, `interpreter_cpu_s` that of a
-    minimal Python program if the submission is in Python.
+    `startup_cpu_s` is the processor time of a minimal CUDA program on this machine.
     """
     startup_s = min(STARTUP_CPU_S, STARTUPS * startup_cpu_s) if startup_cpu_s else STARTUP_CPU_S
-    startup_s += INTERPRETERS * interpreter_cpu_s
     launches = len(trace.kernels) + len(trace.memsets) + len(trace.memcpys)
     used = [(witness.cpu_s, trace.gpu_ns / 1e9, trace.copy_ns / 1e9)]
     used += [(run.cpu_s, run.gpu_ms / 1e3, run.copy_ms / 1e3) for run in timed_runs]

@@ -27,14 +27,11 @@ from grader.gpu.state import GpuState, Reader, watching
 from grader.operators.tolerance import Tolerance
 from grader.programs.engine import Engine
 from grader.programs.run import Run, run_program
-from grader.programs.trace import Provenance
 from grader.sandbox.scratch import scratch_folder
-from grader.timing.evidence import FEW_VALUES, Outside, doubts, hidden_work, tells_runs_apart, too_many, witness_of
+from grader.timing.evidence import Outside, doubts, hidden_work, tells_runs_apart, witness_of
 from grader.timing.fresh_inputs import Answer, FreshInput
 from grader.timing.stopping import Interval, agree, decide, mean_interval, median_interval, outliers
 
-SIMILAR = 1.25
-"""A timed run may have this many times as many values as the graded run that did not simply move. Chosen."""
 UseOfRun = Literal["counted", "warm-up", "throttled"]
 
 
@@ -51,7 +48,6 @@ class TimedRun:
     use: UseOfRun = "counted"
     outlier: bool = False
     launches: int = 0
-    provenance: Provenance | None = None
 
     @property
     def throttled(self) -> bool:
@@ -101,16 +97,7 @@ def timed(run: Run, state: GpuState | None) -> TimedRun | str:
         wall_s=run.outcome.wall_s,
         state=state,
         launches=len(trace.kernels),
-        provenance=trace.provenance,
     )
-
-
-def _computes(found: Provenance | None, graded: Provenance | None, case: Case) -> bool:
-    """Whether a timed run has more values than the graded run that did not simply move."""
-    if found is None or graded is None or not too_many(found, case):
-        return False
-    pairs = ((found.uploads, graded.uploads), (found.arguments, graded.arguments), (found.written, graded.written))
-    return any(one.count > SIMILAR * other.count + FEW_VALUES for one, other in pairs)
 
 
 def repeat(
@@ -281,8 +268,6 @@ def _measure(
                 made.append(found)
                 if said := doubts(run.trace, witness_of(engine.name, case, run)):
                     return f"a timed run was refused: {said[0]}"
-                if first is not None and _computes(found.provenance, first.provenance, case):
-                    return "in a timed run, its processor computed values that the graded run did not have"
                 wrong = comparison.result()
                 comparison.begin(run.output, answer, tolerance)
                 return wrong or found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from grader.base.errors import GraderFault, UsageError
 from grader.base.process import Runner
-from grader.programs.engine import Compiled, Launch
+from grader.programs.engine import Compiled, Launch, Recording
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,7 @@ class Elsewhere:
     ) -> Compiled:
         raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
 
-    def compiling(self, package: Path) -> Launch:
-        raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
-
-    def finish(self, package: Path, run: Runner) -> Compiled:
+    def recording(self, limit_s: float) -> Recording:
         raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
 
     def problem(self) -> str:

@@ -26,7 +26,7 @@
  *
  * BLOB is OFFSET LENGTH in a package. With --serve it is - LENGTH, and the bytes follow the line. There are also
  *
- *     free BUFFER | download BUFFER OFFSET BYTES | attributes | synchronize | event | elapsed BEGIN END | properties
+ *     reset | free BUFFER | download BUFFER OFFSET BYTES | attributes | synchronize | event | elapsed BEGIN END | properties
  */
 #include "device.h"
 
@@ -295,6 +295,11 @@ static int serve(int commands, int answers) {
             Buffer &of = buffer(line);
             if (of.address) release(of.address);
             of.address = 0;
+        } else if (word == "reset") {
+            synchronize();
+            for (Buffer &each : buffers)
+                if (each.address) release(each.address);
+            buffers.clear();
         } else if (word == "download") {
             uint64_t from = address(line);
             size_t size = line.number();

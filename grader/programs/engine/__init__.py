@@ -7,7 +7,7 @@ import grader.emulator
 from grader.base.errors import UsageError
 from grader.programs.engine.cuda import CudaEngine, find_gpus, no_gpu_reason
 from grader.programs.engine.emulator import EmulatorEngine
-from grader.programs.engine.interface import Compiled, Engine, Launch
+from grader.programs.engine.interface import Compiled, Engine, Launch, Recording
 from grader.programs.toolkit import find_toolkit
 
 ENGINES = ("auto", "cuda", "emulator")

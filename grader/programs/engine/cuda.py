@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from grader.base.errors import MachineFault
 from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.gpu.nvml import keep_open, opened
+from grader.plans.replay_program import replay_program
 from grader.programs import trace
-from grader.programs.engine import probe, python_program
-from grader.programs.engine.interface import Compiled, Launch
+from grader.programs.engine import plan_program, probe
+from grader.programs.engine.interface import Compiled, Launch, Recording
 from grader.programs.makefile import CPP_IS_CUDA
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
@@ -196,13 +197,22 @@ class CudaEngine:
         done = run([*own, *libraries, "-o", str(output), *inputs], folder)
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, log + done.output)
 
-    def compiling(self, package: Path) -> Launch:
+    def recording(self, limit_s: float) -> Recording:
+        """Triton's compiler generates the machine code."""
         major, minor = self.gpu.compute_capability
-        return python_program.compiling_for_gpu(package, self.toolkit, f"{major}{minor}")
+        launch = self.launch(Path(self.replay()[0]), (), "", traced=False)
+        return Recording(
+            f"cuda:{major}{minor}",
+            lambda binary, work: binary,
+            self.replay(),
+            launch.environment,
+            (Path(self.replay()[0]), *launch.readable),
+            launch.devices,
+        )
 
-    def finish(self, package: Path, run: Runner) -> Compiled:
-        """Triton's compiler has generated the machine code already."""
-        return Compiled(None, "")
+    def replay(self) -> tuple[str, ...]:
+        """The command that replays a package on INPUT and OUTPUT, or with --serve."""
+        return str(replay_program("gpu", self.toolkit.include)), "gpu"
 
     def problem(self) -> str:
         """The reason why a context, an allocation or a copy fails on this GPU, in a process confined like a submission;
@@ -218,16 +228,6 @@ class CudaEngine:
         except MachineFault:
             return None
         return outcome.cpu_s if outcome.exit_code == 0 else None
-
-    @cache  # noqa: B019  (engines live as long as the process)
-    def interpreter_cpu_s(self, modules: tuple[str, ...]) -> float:
-        """The processor time of a minimal Python program that also imports `modules`; 0 if it fails."""
-        with scratch_folder("probe") as folder:
-            work = folder / "work"
-            work.mkdir()
-            package = python_program.minimal_package(folder, modules)
-            outcome = _run_probe(self.launch(package, (), "", traced=False), work, package)
-        return outcome.cpu_s if outcome.exit_code == 0 else 0.0
 
     def _probed(self) -> sandbox.Outcome:
         launch = self.launch(Path(sys.executable).resolve(), ("-I", "-S", probe.__file__), "", traced=False)
@@ -246,8 +246,8 @@ class CudaEngine:
         devices = [Path("/dev") / name for name in ("nvidiactl", "nvidia-uvm", f"nvidia{self.gpu.node}", _WINDOWS_NODE)]
         cupti = self.toolkit.cupti()
         start = Launch(command=(str(program), *arguments))
-        if python_program.is_package(program):
-            start = python_program.on_gpu(program, arguments)
+        if plan_program.is_package(program):
+            start = plan_program.replaying(self.replay(), program, arguments)
         own = (path for path in (tracer, cupti and cupti.library.resolve().parent) if path)
         return replace(
             start,

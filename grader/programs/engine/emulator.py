@@ -7,18 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader import emulator
+from grader import emulator, sandbox
 from grader.base.errors import GraderFault
 from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.emulator import DEFAULT_SANITIZERS, WATCHING
+from grader.plans.refusals import refusal
+from grader.plans.replay_program import replay_program
 from grader.programs import trace
-from grader.programs.engine import python_program
-from grader.programs.engine.interface import Compiled, Launch
+from grader.programs.engine import plan_program
+from grader.programs.engine.interface import Compiled, Launch, Recording, Refused
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
+from grader.sandbox import quarantine
 from grader.sandbox.room import Unreadable
 from grader.sandbox.scratch import scratch_folder
+
+_WATCHED = {"race": 1, "init": 2}
+"""SANITIZE_… of emulator/runtime/module.h, which the runtime must know before memory is allocated."""
+_MAX_LIBRARY_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -106,20 +113,42 @@ class EmulatorEngine:
     def _watches(self) -> frozenset[str]:
         return WATCHING if self.sanitize & WATCHING else frozenset()
 
-    @property
-    def _for_packages(self) -> python_program.Emulated:
-        return python_program.Emulated(self.toolkit, self.target, self._checks)
+    def recording(self, limit_s: float) -> Recording:
+        def loadable(ptx: bytes, work: Path) -> bytes:
+            with scratch_folder("kernel", work) as made, scratch_folder("c", work.parent) as written:
+                text = ptx.decode(errors="replace")
+                try:
+                    library = emulator.compile_kernel(
+                        text,
+                        target=self.target,
+                        ptxas=str(self.toolkit.nvcc.with_name("ptxas")),
+                        checks=self._checks,
+                        work=made,
+                        written=written,
+                        run=sandbox.runner(limit_s, readable=(*self.build_paths, work.parent), writable=(made,)),
+                        below="/source",
+                    )
+                except (emulator.Unsupported, GraderFault, Unreadable) as fault:
+                    raise Refused(str(fault), lacking=True) from None
+                except emulator.CompileFailed as failed:
+                    raise Refused(refusal(failed.log, text)) from None
+                return quarantine.read_bytes(library.parent, library.name, _MAX_LIBRARY_BYTES)
 
-    def compiling(self, package: Path) -> Launch:
-        return python_program.emulated(package, (), self._for_packages, engine="compile")
+        return Recording(self.target, loadable)
 
-    def finish(self, package: Path, run: Runner) -> Compiled:
-        return python_program.add_emulated_kernels(package, self._for_packages, run)
+    def replay(self) -> tuple[str, ...]:
+        """The command that replays a package on INPUT and OUTPUT, or with --serve."""
+        include = self.toolkit.include
+        own = Path(emulator.__file__).parent
+        paths = (self.toolkit.root, *self.toolkit.added_headers, own, *emulator.host_compiler_folders())
+        library = emulator.runtime_library(include, sandbox.runner(300, readable=paths))
+        bits = sum(bit for name, bit in _WATCHED.items() if name in self._watches)
+        return str(replay_program("emulator", include)), f"{bits}:{library}"
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
         start = Launch(command=(str(program), *arguments))
-        if python_program.is_package(program):
-            start = python_program.emulated(program, arguments, self._for_packages)
+        if plan_program.is_package(program):
+            start = plan_program.replaying(self.replay(), program, arguments)
         more = {"GRADER_EMULATOR_LEAKS": "1"} if self.leaks else {}
         if self._watches - self.sanitize:
             more["GRADER_EMULATOR_CHECKS"] = ",".join(self.sanitize)

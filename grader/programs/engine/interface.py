@@ -3,7 +3,7 @@ itself."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -35,7 +35,7 @@ class Launch:
     such a limit applies to these too. `limit_variable` is the environment variable for the time limit in seconds, for
     an engine that reports where a program was when it was stopped. `traced`: whether the program will write a trace; if
     not, `untraced_reason` explains it to people. `starts_processes`: whether the program may start other programs when
-    it runs on a GPU, as Triton does to compile.
+    it runs on a GPU.
     """
 
     command: tuple[str, ...]
@@ -47,6 +47,28 @@ class Launch:
     traced: bool = True
     starts_processes: bool = False
     untraced_reason: str = ""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """How an engine records: what Triton compiles for (sm_80 for the emulator, cuda:90 for a GPU), and, on a GPU, the
+    replayer that tries kernels. `loadable` makes what the replayer loads from what Triton compiled; it raises
+    `Refused` for a kernel that does not compile."""
+
+    target: str
+    loadable: Callable[[bytes, Path], bytes]
+    replay: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    readable: tuple[Path, ...] = ()
+    devices: tuple[Path, ...] = ()
+
+
+class Refused(Exception):
+    """A kernel does not compile for the engine. The text is for the student; `lacking` as in `Compiled`."""
+
+    def __init__(self, text: str, *, lacking: bool = False) -> None:
+        super().__init__(text)
+        self.lacking = lacking
 
 
 class Engine(Hashable, Protocol):
@@ -80,11 +102,8 @@ class Engine(Hashable, Protocol):
     ) -> Compiled:
         """Compile `sources` (relative to `folder`) into the program `output`."""
 
-    def compiling(self, package: Path) -> Launch:
-        """How to start a Python submission's package so that it compiles its kernels and runs none of them."""
-
-    def finish(self, package: Path, run: Runner) -> Compiled:
-        """Add to a package what the engine generates from its compiled kernels."""
+    def recording(self, limit_s: float) -> Recording:
+        """How a Python submission is recorded for the engine. `limit_s` is for each compiler that it starts."""
 
     def problem(self) -> str:
         """The reason why no program can run on the engine now, as a phrase; '' if the grader's own test program

@@ -13,11 +13,9 @@ from grader.programs.trace.events import (
     KernelSummary,
     MemcpyEvent,
     MemsetEvent,
-    Provenance,
     Race,
     Trace,
     TracerError,
-    Unexplained,
 )
 from grader.programs.trace.reader import MAX_EVENTS, MAX_FILE_BYTES, read_received, read_trace
 

@@ -135,25 +135,6 @@ class BranchEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Unexplained:
-    """Values of one kind that a Python program did not just move: how many, and the line that most of them come from (0
-    if that is unknown)."""
-
-    count: int
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """Where a Python program's values came from, by `grader.python.provenance`: what it copied to the device, the
-    arguments of its launches, and what it wrote to its output."""
-
-    uploads: Unexplained
-    arguments: Unexplained
-    written: Unexplained
-
-
-@dataclass(frozen=True, slots=True)
 class TracerError:
     """A request that CUPTI refused; the trace may lack events."""
 
@@ -198,8 +179,7 @@ class Trace:
     Events are in the file's order. `dropped` counts events that the tracer knows it lost, `malformed_lines` lines that
     no tracer writes, and `unknown_lines` objects of a kind that this reader does not know. `truncated` is set if the
     file continues beyond the reader's limits. `starts` counts the processes that began a trace, `ends` those that
-    finished one. `program_started` is set for a Python program that was started, `provenances` has one element if it
-    ended by itself. `computed_floats`: whether a kernel ran that may compute with floating-point numbers; None if the
+    finished one. `computed_floats`: whether a kernel ran that may compute with floating-point numbers; None if the
     tracer does not say.
     """
 
@@ -211,8 +191,6 @@ class Trace:
     accesses: tuple[AccessEvent, ...] = ()
     branches: tuple[BranchEvent, ...] = ()
     tracer_errors: tuple[TracerError, ...] = ()
-    provenances: tuple[Provenance, ...] = ()
-    program_started: bool = False
     engine: str | None = None
     device: str | None = None
     compute_capability: str | None = None
@@ -234,11 +212,6 @@ class Trace:
         kernels, for example, `gpu_ns` is 0 but was never measured."""
         ended = self.starts > 0 and self.starts == self.ends
         return ended and not (self.dropped or self.tracer_errors or self.truncated)
-
-    @property
-    def provenance(self) -> Provenance | None:
-        """Where a Python program's values came from; None if that is unknown, as for CUDA programs."""
-        return self.provenances[0] if len(self.provenances) == 1 else None
 
     @cached_property
     def gpu_ns(self) -> int:

@@ -27,11 +27,9 @@ from grader.programs.trace.events import (
     KernelEvent,
     MemcpyEvent,
     MemsetEvent,
-    Provenance,
     Race,
     Trace,
     TracerError,
-    Unexplained,
 )
 from grader.sandbox import quarantine
 
@@ -112,7 +110,6 @@ _KINDS: dict[str, tuple[str, type[Any]]] = {
     "access": ("accesses", AccessEvent),
     "branch": ("branches", BranchEvent),
     "tracer_error": ("tracer_errors", TracerError),
-    "provenance": ("provenances", Provenance),
 }
 """For each kind of line: the field of `Trace` that lists its events, and their class."""
 
@@ -130,7 +127,7 @@ class _Building:
         self.computed_floats: bool | None = None
         self.dropped = self.api_errors_suppressed = 0
         self.malformed_lines = self.unknown_lines = self.events = 0
-        self.contradicted = self.program_started = False
+        self.contradicted = False
         self.names: dict[str, str] = {}
         self.dims: dict[Dim3, Dim3] = {}
         self.launches: dict[bytes, _Launch] = {}
@@ -150,7 +147,6 @@ class _Building:
             malformed_lines=self.malformed_lines,
             unknown_lines=self.unknown_lines,
             truncated=truncated,
-            program_started=self.program_started,
             starts=self.starts,
             ends=self.ends,
             computed_floats=self.computed_floats,
@@ -195,8 +191,6 @@ class _Building:
                 self.ends += 1
                 if "computed_floats" in entry:
                     self.computed_floats = bool(self.computed_floats) or _count(entry, "computed_floats") > 0
-            case "program_start":
-                self.program_started = True
             case str():
                 self.unknown_lines += 1
             case _:
@@ -271,7 +265,7 @@ def _readers(kind: Any) -> tuple[tuple[str, Callable[[Mapping[str, object], str]
 def _reader(form: Any) -> Callable[[Mapping[str, object], str], object]:
     if get_origin(form) is Literal:
         return lambda entry, name: _one_of(entry, name, get_args(form))
-    plain = {int: _count, str: _text, Dim3: _dim3, Race: _race, Unexplained: _unexplained}
+    plain = {int: _count, str: _text, Dim3: _dim3, Race: _race}
     if form in plain:
         return plain[form]
     inner = _reader(next(each for each in get_args(form) if each is not type(None)))
@@ -281,14 +275,6 @@ def _reader(form: Any) -> Callable[[Mapping[str, object], str], object]:
 def _race(entry: Mapping[str, object], key: str) -> Race | None:
     value = entry.get(key)
     return _event(Race, value) if isinstance(value, dict) else None
-
-
-def _unexplained(entry: Mapping[str, object], key: str) -> Unexplained:
-    value = entry.get(key)
-    if not isinstance(value, dict):
-        raise _Malformed
-    found: Unexplained = _event(Unexplained, value)
-    return found
 
 
 def _stride(entry: Mapping[str, object]) -> int | None:

@@ -1,0 +1,72 @@
+"""What a student reads when host code or a kernel's compilation fails: first the line, then Python's own report."""
+
+from __future__ import annotations
+
+import os
+import tokenize
+import traceback
+from pathlib import Path
+
+from triton.compiler.errors import CompilationError
+
+from grader.plans.compiler import Refused
+from grader.plans.host import NoFunction
+from grader.plans.replayer import DeviceFailed
+
+_ADVICE = (
+    (
+        "'function' object is not subscriptable",
+        "a function that is launched as kernel[grid](...) needs @triton.jit above its def",
+    ),
+    ("ndarray", "kernels take tensors: make one of a numpy table with torch.from_numpy"),
+)
+"""Parts of Python's and Triton's error messages, each with advice on the program."""
+_MOST = 8000
+
+
+def described(error: BaseException, file: Path) -> str:
+    """The error, with only the submission's lines, and its files under their submitted names."""
+    folder = f"{file.parent}{os.sep}"
+    whole = traceback.TracebackException.from_exception(error, limit=-200)
+    own = [frame for frame in whole.stack if frame.filename.startswith(folder)]
+    at = f"{own[-1].filename.removeprefix(folder)}:{own[-1].lineno}" if own else f"{file.name}:1"
+    if isinstance(error, NoFunction):
+        return f"{file.name}:1: error: {error}\n"
+    if isinstance(error, Refused) and str(error).startswith(f"{file.name}:"):
+        return f"{error}\n"
+    said = str(error).strip()
+    first = ""
+    if isinstance(error, CompilationError):
+        with tokenize.open(file) as source:  # in the encoding that the file names
+            first = _place_in_kernel(error, source.read(), file.name)
+    if isinstance(error, DeviceFailed):
+        said = "a kernel or a call failed on the GPU while it was tried; see what it printed"
+    if isinstance(error, SystemExit):
+        said = f"the host code ended the program ({said})"
+    line = said.partition("\n")[0] or type(error).__name__
+    kind = "" if type(error).__module__.startswith("grader.") else f"{type(error).__name__}: "
+    first = first or f"{at}: error: {kind}{line}\n"
+    part: traceback.TracebackException | None = whole
+    while part is not None:
+        kept = [frame for frame in part.stack if frame.filename.startswith(folder)]
+        part.stack = traceback.StackSummary.from_list(kept)
+        part = part.__cause__ or part.__context__
+    rest = "" if type(error).__module__.startswith("grader.") else "".join(whole.format()).replace(folder, "")
+    return (first + _advice(said) + rest)[:_MOST]
+
+
+def _advice(text: str) -> str:
+    """Advice on errors whose text names no remedy; '' if there is none."""
+    return next((f"note: {advice}\n" for part, advice in _ADVICE if part in text), "")
+
+
+def _place_in_kernel(error: CompilationError, text: str, name: str) -> str:
+    """The innermost line of the program that Triton cannot compile. Triton counts lines from the kernel's `def`."""
+    cause = error.__cause__
+    inner = _place_in_kernel(cause, text, name) if isinstance(cause, CompilationError) else ""
+    before, found, _ = text.partition(error.src or "\0")
+    if inner or not found or error.node is None:
+        return inner
+    line = before.count("\n") + error.node.lineno
+    reason = error.error_message or (str(cause) if cause else "Triton cannot compile it")
+    return f"{name}:{line}: error: {reason}\n"

@@ -1,0 +1,61 @@
+"""The process that records a submission: `main` with the file of a request.
+
+It runs the submission's file once and `solve` for each shape. In the folder `out` it leaves, for shape number N, either
+N.json, a plan, or N.error, a message for the student; blobs/ has the blobs. If the file itself fails, `error` is all.
+Nobody believes what this process leaves, since the submission's code runs in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from grader.plans import driver, recorder
+from grader.plans.contract import Arguments
+from grader.plans.failures import described
+from grader.plans.host import open_file, record_shape
+from grader.plans.recorder import Recorder
+from grader.plans.replayer import Replayer
+
+
+def main() -> None:
+    request = json.loads(Path(sys.argv[1]).read_bytes())
+    file, out = Path(request["file"]), Path(request["out"])
+    (out / "blobs").mkdir()
+    driver.install(request["target"])
+    try:
+        names = open_file(file)
+    except BaseException as error:
+        (out / "error").write_text(described(error, file))
+        return
+    written = set[str]()
+    replayer = _replayer(request["replay"])
+    for number, shape in enumerate(request["shapes"]):
+        made = Recorder(request["target"].replace("cuda:", "sm_"), replayer)
+        try:
+            arguments = Arguments.from_json(shape)
+            made.samples = {
+                buffer: Path(request["samples"], f"{number}-{buffer}").read_bytes()
+                for buffer, part in enumerate(arguments.buffers) if part.file == "input" and replayer is not None
+            }  # fmt: skip
+            plan = record_shape(names, arguments, made)
+        except BaseException as error:
+            (out / f"{number}.error").write_text(described(error, file))
+            continue
+        finally:
+            made.end()
+        for name in recorder.blobs.keys() - written:
+            (out / "blobs" / name).write_bytes(recorder.blobs[name])
+            written.add(name)
+        (out / f"{number}.json").write_text(plan.model_dump_json(exclude_defaults=False))
+
+
+def _replayer(command: list[str]) -> Replayer | None:
+    return Replayer(command, os.environ, _as_it_is, measures_time=True) if command else None
+
+
+def _as_it_is(binary: bytes) -> Any:
+    return binary

@@ -1,0 +1,249 @@
+"""Python submissions: how the build records their plans, and how a package of plans is replayed.
+
+The package takes the place of a compiled program. In the build, `solve` runs once for each shape, in the sandbox, where
+no testcase can be read; what it leaves is checked, its kernels are compiled for the engine, and all goes into one file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import json
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import grader
+from grader import sandbox
+from grader.base.errors import MachineFault
+from grader.base.verdict import Fault
+from grader.plans.contract import Arguments
+from grader.plans.package import Script, failing, is_blob, package, script_of, with_kernels
+from grader.plans.plan import MAX_PLAN_BYTES, Configuration
+from grader.programs.engine.interface import Compiled, Launch, Recording, Refused
+from grader.sandbox import memory_share, quarantine
+from grader.sandbox.room import Sentence, Unreadable, confined
+from grader.sandbox.scratch import scratch_folder
+from grader.sandbox.walk import files_below
+
+PACKAGE = "program.plans"
+INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
+_START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.plans.recording import main; main()"
+"""Starts the recorder. The sandbox passes no PYTHONPATH on, through which the grader itself may have been found."""
+_MEMORY_BYTES = 8 << 30
+_MAX_BLOBS, _MAX_BLOBS_BYTES = 10_000, 256 << 20
+_MAX_QUOTED = 200
+
+
+def is_package(program: Path) -> bool:
+    return program.name == PACKAGE
+
+
+def identity() -> str:
+    """The versions that a package depends on, in addition to the submission and the engine."""
+    return f"plans 1 python {sys.version} triton {triton_version()}"
+
+
+def triton_version() -> str:
+    """The version of Triton; '' if it is not installed."""
+    try:
+        return importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+@dataclass(frozen=True)
+class ShapeToRecord:
+    """The header of one shape, the arguments for it, and values as they may be in each input buffer, by its number.
+    `hidden`: what host code prints or raises for it stays hidden."""
+
+    header: bytes
+    arguments: Arguments
+    samples: Mapping[int, bytes]
+    hidden: bool
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A package, or why there is none, and what autotune chose."""
+
+    compiled: Compiled
+    package: bytes = b""
+    configurations: tuple[Configuration, ...] = ()
+
+
+def record(
+    main: str, folder: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], *, limit_s: float
+) -> Recorded:
+    """Record the submission in `folder`, whose file is `main`, for some shapes. `work` is an empty folder for files of
+    the grader's and the compilers'."""
+    if not triton_version():
+        raise MachineFault(f"Python submissions need Triton, which is not installed here: run `{INSTALL}`.")
+    if problem := _syntax_problem_of(main, (folder / main).read_bytes()):
+        return Recorded(Compiled(Fault.STUDENT, problem))
+    out = work / "recorded"
+    out.mkdir()
+    outcome = _run_recorder(folder / main, out, work, recording, shapes, limit_s)
+    if failed := _text(out, "error"):
+        return Recorded(Compiled(Fault.STUDENT, failed))
+    blobs = _blobs(out / "blobs")
+    scripts, found = list[Script](), list[str | None]()
+    for number, shape in enumerate(shapes):
+        script, failure = _script(out, number, shape, blobs)
+        scripts.append(script)
+        found.append(f"{main}:1: error: it cannot be replayed: {script.problem}" if script.problem else failure)
+    stopped = _stopped(outcome, main, limit_s)
+    failures = [stopped if failure is None else failure for failure in found]
+    told = [failure for shape, failure in zip(shapes, failures, strict=True) if failure and not shape.hidden]
+    if all(failures) and shapes:
+        return Recorded(Compiled(Fault.STUDENT, told[0] if told else failures[0].partition("\n")[0]))
+    try:
+        loaded = with_kernels(scripts, blobs, lambda binary: recording.loadable(binary, work))
+    except Refused as refused:
+        return Recorded(Compiled(Fault.STUDENT, str(refused), lacking=refused.lacking))
+    texts = {
+        shape.header: script.text if not failure else failing(failure.partition("\n")[0])
+        for shape, script, failure in zip(shapes, scripts, failures, strict=True)
+    }
+    header_bytes = len(shapes[0].header) if shapes else 0
+    configurations = tuple(dict.fromkeys(each for script in scripts for each in script.configurations))
+    return Recorded(Compiled(None, told[0] if told else ""), package(texts, header_bytes, loaded), configurations)
+
+
+def _run_recorder(
+    file: Path, out: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], limit_s: float
+) -> sandbox.Outcome:
+    samples = work / "samples"
+    samples.mkdir()
+    for number, shape in enumerate(shapes):
+        for buffer, values in shape.samples.items():
+            (samples / f"{number}-{buffer}").write_bytes(values)
+    request = work / "request.json"
+    asked = {
+        "file": str(file), "out": str(out), "target": recording.target, "replay": recording.replay,
+        "samples": str(samples), "shapes": [shape.arguments.as_json() for shape in shapes],
+    }  # fmt: skip
+    request.write_text(json.dumps(asked))
+    with scratch_folder("record", work) as place:
+        (place / "cache").mkdir()
+        job = sandbox.Job(
+            command=(sys.executable, "-sPBc", _START.format(_ours()), str(request)),
+            folder=place,
+            environment={"TRITON_CACHE_DIR": str(place / "cache"), **recording.environment},
+            readable=(file.parent, request, samples, *python_paths(), *recording.readable),
+            writable=(out,),
+            devices=recording.devices,
+        )
+        memory_bytes = memory_share.of_a_program(_MEMORY_BYTES)
+        return sandbox.run(job, sandbox.Limits(wall_s=limit_s, memory_bytes=memory_bytes, folder_bytes=2 << 30))
+
+
+def _stopped(outcome: sandbox.Outcome, main: str, limit_s: float) -> str:
+    """Why the recorder left nothing for a shape."""
+    if outcome.timed_out:
+        return (
+            f"{main}:1: error: host code ran for more than {limit_s:g} s while it was recorded: it loops, or compiles "
+            "too many kernels"
+        )
+    if outcome.broke:
+        return f"{main}:1: error: host code was stopped at its {outcome.broke} limit"
+    said = outcome.stderr.strip().rpartition("\n")[2][:300]
+    return f"{main}:1: error: the host code's process ended while it was recorded: {said or outcome.ending}"
+
+
+def _script(out: Path, number: int, shape: ShapeToRecord, blobs: Mapping[str, bytes]) -> tuple[Script, str | None]:
+    """The script of a shape and ''; or what host code reported, None if it left nothing."""
+    try:
+        plan = quarantine.read_bytes(out, f"{number}.json", MAX_PLAN_BYTES)
+    except quarantine.Refused:
+        return Script(), _text(out, f"{number}.error") or None
+    try:
+        sizes = {name: len(content) for name, content in blobs.items()}
+        return script_of(plan, shape.arguments, sizes), ""
+    except Unreadable as refused:
+        return Script(problem=str(refused)), ""
+
+
+def _text(folder: Path, name: str) -> str:
+    try:
+        return quarantine.read_text(folder, name, 1 << 20)[:20_000].strip()
+    except quarantine.Refused:
+        return ""
+
+
+def _blobs(folder: Path) -> dict[str, bytes]:
+    found, room = dict[str, bytes](), _MAX_BLOBS_BYTES
+    for path in sorted(files_below(folder))[:_MAX_BLOBS]:
+        with contextlib.suppress(quarantine.Refused):
+            content = quarantine.read_bytes(folder, path.relative_to(folder).as_posix(), max(0, room))
+            room -= len(content)
+            if is_blob(path.name, content):
+                found[path.name] = content
+    return found
+
+
+# ---- syntax -------------------------------------------------------------------------------------------------------
+
+
+def _syntax_problem_of(name: str, content: bytes) -> str:
+    try:
+        return syntax_problem(name, content)
+    except Unreadable:
+        return f"{name}:1: error: Python cannot parse it: it is nested too deeply, or too large"
+
+
+@confined(cpu_s=10)
+def syntax_problem(name: str, content: bytes) -> Sentence:
+    """The first syntax error in a file, in the format of a compiler's message; '' if there is none."""
+    if b"\0" in content:
+        line = content[: content.index(b"\0")].count(b"\n") + 1
+        return f"{name}:{line}: error: a null byte, which Python source cannot contain: save the file as UTF-8"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(content, name, "exec", dont_inherit=True)  # ast.parse lets `return` outside a function pass
+    except SyntaxError as error:
+        quoted = (error.text or "").strip()[:_MAX_QUOTED]
+        return f"{name}:{error.lineno or 1}: error: {str(error.msg)[:_MAX_QUOTED]}\n    {quoted}"
+    except (ValueError, RecursionError) as error:
+        return f"{name}:1: error: {str(error)[:_MAX_QUOTED]}"
+    return ""
+
+
+# ---- places -------------------------------------------------------------------------------------------------------
+
+
+def _ours() -> str:
+    return str(Path(grader.__file__).resolve().parent.parent)
+
+
+def python_paths() -> tuple[Path, ...]:
+    """The files of this Python, its packages and the grader's own."""
+    folders = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
+    folders |= {Path(grader.__file__).resolve().parent}
+    return tuple(folder for folder in folders if not folder.is_relative_to("/usr"))
+
+
+def start_problem(recording: Recording, limit_s: float = 60) -> str:
+    """The reason why nothing can be recorded on this machine; '' if an empty file can."""
+    with scratch_folder("record") as folder:
+        (folder / "source").mkdir()
+        (folder / "source" / "main.py").write_text("import triton.language, numpy, torch\n")
+        (folder / "work" / "recorded").mkdir(parents=True)
+        work = folder / "work"
+        outcome = _run_recorder(folder / "source" / "main.py", work / "recorded", work, recording, (), limit_s)
+        said = (_text(work / "recorded", "error") or outcome.stderr).strip()
+    if outcome.exit_code == 0 and not said:
+        return ""
+    return (
+        f"Python submissions cannot be recorded: {said.splitlines()[-1] if said else outcome.ending}. They can import "
+        f"only what is installed for {sys.executable}, nothing from PYTHONPATH or `pip install --user`"
+    )
+
+
+def replaying(command: Sequence[str], program: Path, arguments: Sequence[str]) -> Launch:
+    """How to replay a package on INPUT and OUTPUT. The engine adds its environment."""
+    files = [Path(word.rpartition(":")[2]) for word in command]
+    return Launch((*command, str(program), *arguments), readable=tuple(file for file in files if file.is_file()))
