@@ -123,6 +123,8 @@ def run_program(
     chosen = select_engine(engine, rules.build.emulator_target)
     if sanitize:
         chosen = _looking_for(parse_checks(sanitize), chosen)
+    if submission.is_python:
+        return running.run_python(chosen, program if program.is_file() else program / submission.sources[0], arguments)
     free = rules.build.model_copy(update={"dynamic_parallelism": True})
     built = build(submission, rules.model_copy(update={"build": free}), chosen)
     if built.program is None:

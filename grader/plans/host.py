@@ -24,12 +24,12 @@ class NoFunction(Exception):
     """The submission does not define what the assignment asks for."""
 
 
-def open_file(file: Path, run_name: str = "submission") -> dict[str, Any]:
+def open_file(file: Path, run_name: str = "submission", arguments: Sequence[str] = ()) -> dict[str, Any]:
     """Run a submission's file, and return what it defines."""
     lines.folder = str(file.parent)
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # Triton 3.9 warns without it
     sys.path[:0] = [str(file.parent), str(_MODULES)]
-    sys.argv = [str(file)]
+    sys.argv = [str(file), *arguments]
     return runpy.run_path(str(file), run_name=run_name)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from grader import sandbox
 from grader.base.errors import MachineFault
 from grader.course.assignment import Limits
-from grader.programs.engine import Engine
+from grader.programs.engine import Engine, plan_program
 from grader.programs.trace import MAX_FILE_BYTES, Trace, read_received
 from grader.sandbox import memory_share
 from grader.sandbox.scratch import claim_name, scratch_folder
@@ -129,6 +129,14 @@ def pass_through(engine: Engine, program: Path, arguments: Sequence[str], called
         launch = engine.launch(program, arguments, str(folder / "trace.jsonl"))
         own = launch.command[0] == str(program)  # false for an interpreter, which finds its files by its argv[0]
         return sandbox.run_attached(launch.command, launch.environment, called if own else launch.command[0])
+
+
+def run_python(engine: Engine, file: Path, arguments: Sequence[str]) -> int:
+    """Like `pass_through`, for a Python file."""
+    with scratch_folder("run") as folder:
+        launch = engine.launch(file, arguments, str(folder / "trace.jsonl"))
+        command = plan_program.local_command(engine.local(), file, arguments)
+        return sandbox.run_attached(command, launch.environment, command[0])
 
 
 def _without_folders(text: str, names: Mapping[Path, str]) -> str:

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from grader.course.assignment import load_assignment
-from grader.programs.engine import python_program
+from grader.programs.engine import plan_program
 from grader.programs.engine.cuda import CudaEngine
 from tests.support.assignments import SAYS, WITH_WRONGS, assignment_of, models, shown, template, wrongs
 from tests.support.command_line import grader
 from tests.support.course import ROOT
 
-in_triton = pytest.mark.skipif(not python_program.triton_version(), reason=python_program.INSTALL)
+in_triton = pytest.mark.skipif(not plan_program.triton_version(), reason=plan_program.INSTALL)
 MODELS: list[Any] = [(path, name) for name in WITH_WRONGS for path in models(name)]
 MODELS += [
     pytest.param(path, name, marks=in_triton)

@@ -16,7 +16,7 @@ from pathlib import Path
 from grader.base.errors import UsageError
 from grader.base.verdict import Verdict
 from grader.commands import submissions
-from grader.programs.engine import python_program
+from grader.programs.engine import plan_program
 from grader.records.record import Record
 from tests.support.course import ROOT
 
@@ -84,8 +84,8 @@ def main() -> int:
         chosen = [path for path in variants(assignment) if not options.names or path.stem in options.names]
         if not chosen:
             continue
-        if chosen[0].suffix == ".py" and not python_program.triton_version():
-            print(f"Those of {assignment} are left out, for Triton is not installed: {python_program.INSTALL}")
+        if chosen[0].suffix == ".py" and not plan_program.triton_version():
+            print(f"Those of {assignment} are left out, for Triton is not installed: {plan_program.INSTALL}")
             continue
         with tempfile.TemporaryDirectory(prefix="honest-") as place:
             for path in chosen:

@@ -4,8 +4,7 @@ Each is graded like a submission, on two public samples, one after the other, so
 there for the next to find. Ends with exit code 0 when none has bypassed the grader. As root, everything is done twice:
 as root and as an ordinary user, for whom other mechanisms of the kernel hold.
 
-Attacks in Python (tests/redteam/python) are run with the course's rules for Python switched off: what those refuse
-would not even be tried. That they refuse it is looked at too. Without Triton they are left out, and that is said.
+Attacks in Python are in tests/redteam/python. Without Triton they are left out, and that is said.
 
 `--landlock` does it as on a machine where bubblewrap cannot run: less is promised there (docs/integrity.md), but none
 of these attacks shall get what it wants there either.
@@ -25,7 +24,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from unittest import mock
 
 from grader import sandbox
 from grader.base.errors import UsageError
@@ -37,10 +35,8 @@ from grader.course.testcase import Case, load_suite
 from grader.grading.bench import open_bench
 from grader.grading.pipeline import Grading, grade
 from grader.grading.setup import Setup
-from grader.programs import source_rules
 from grader.programs.build import build
-from grader.programs.engine import Engine, python_program, select_engine
-from grader.programs.python_rules import broken_rules
+from grader.programs.engine import Engine, plan_program, select_engine
 from grader.programs.submission import Submission, read_submission
 from grader.records.record import Record
 from grader.sandbox import bubblewrap
@@ -49,8 +45,6 @@ from tests.redteam.arena import ALICE, SECRET, Arena, open_arena
 
 PROGRAMS = Path(__file__).with_name("programs")
 PYTHON = Path(__file__).with_name("python")
-PRELUDE = PYTHON / "prelude.py"
-"""What every attack in Python begins with, since a Python submission is one file."""
 TESTS = "s01,s02"
 NOBODY = 65534
 _UNPRINTABLE = re.compile(
@@ -87,8 +81,6 @@ class Attack:
     least_ms: float = 0.0
     """GPU time of the work that is hidden: a time below that counts for nothing."""
     within_s: float | None = None
-    refused: bool = False
-    """In Python: whether the course's rules refuse it before it runs."""
 
     @property
     def assignment(self) -> str:
@@ -108,7 +100,7 @@ class Result:
 def read_attacks() -> list[Attack]:
     """All of them, by name."""
     found = []
-    python = [path for path in PYTHON.glob("*.py") if path != PRELUDE]
+    python = PYTHON.glob("*.py")
     for path in sorted([*PROGRAMS.glob("*.cu"), *PROGRAMS.glob("*/hw4.cu"), *python]):
         whole = path.parent if path.name == "hw4.cu" else path
         name = f"python/{whole.stem}" if path.suffix == ".py" else whole.stem
@@ -135,8 +127,6 @@ def read_attacks() -> list[Attack]:
                     attack = replace(attack, single_file=True)
                 case ["under", "rules"]:
                     attack = replace(attack, under_rules=True)
-                case ["refused"]:
-                    attack = replace(attack, refused=True)
                 case ["flagged"] | ["gpu"]:
                     pass
                 case _:
@@ -150,7 +140,7 @@ def hand_in(attack: Attack, submissions: Path) -> Path:
     if attack.path.suffix == ".py":
         folder = submissions / attack.name.replace("/", "-")
         folder.mkdir()
-        (folder / "softmax.py").write_text(PRELUDE.read_text() + attack.path.read_text())
+        shutil.copyfile(attack.path, folder / "softmax.py")
         return folder
     if attack.single_file:
         shutil.copyfile(PROGRAMS / "hostile.h", submissions / "hostile.h")
@@ -169,8 +159,6 @@ def hand_in(attack: Attack, submissions: Path) -> Path:
 def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
     """What an attack got."""
     bypasses = list(damage)
-    if attack.refused and not _refused(attack.path.read_bytes()):
-        bypasses.append("the rules for Python programs do not refuse it")
     for test in record.tests:
         if test.verdict not in attack.verdicts:
             bypasses.append(f"{test.name} is {test.verdict}: {test.reason[:200]}")
@@ -201,14 +189,6 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
     return Result(attack, tuple(sorted({str(test.verdict) for test in record.tests})), tuple(bypasses))
 
 
-def _refused(source: bytes) -> bool:
-    """Whether the course's rules for Python refuse a program, if only because it cannot be read."""
-    try:
-        return bool(broken_rules(source, ()))
-    except (SyntaxError, ValueError, RecursionError):
-        return True
-
-
 def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Result]:
     """Grade them one after the other, in an arena below `folder`."""
     results = []
@@ -226,7 +206,6 @@ def _run_on(rules: Assignment, attacks: Sequence[Attack], engine: Engine, folder
     ensure(suite.select(",".join(attack.tests for attack in attacks)), suite, files)
     results = []
     with (
-        mock.patch.object(source_rules, "_python_violations", lambda submission, assignment: iter(())),
         open_arena(folder, files.folder) as arena,
         open_bench(Setup(rules, suite, files, (), engine)) as bench,
     ):
@@ -335,8 +314,8 @@ def main() -> int:
     if unknown := set(options.names) - {attack.name for attack in attacks}:
         raise UsageError(f"There is no attack {', '.join(sorted(unknown))}.")
     attacks = [attack for attack in attacks if engine.measures_time or not attack.gpu]
-    if not python_program.triton_version() and any(attack.path.suffix == ".py" for attack in attacks):
-        print(f"Attacks in Python are left out, for Triton is not installed: {python_program.INSTALL}", flush=True)
+    if not plan_program.triton_version() and any(attack.path.suffix == ".py" for attack in attacks):
+        print(f"Attacks in Python are left out, for Triton is not installed: {plan_program.INSTALL}", flush=True)
         attacks = [attack for attack in attacks if attack.path.suffix != ".py"]
     if not attacks:
         raise UsageError(f"{', '.join(options.names)}: not for this machine, for it has no GPU or no Triton.")

@@ -119,7 +119,7 @@ def _survivors() -> list[tuple[int, str]]:
                     if program.startswith(f"{cache_folder()}/builds/"):  # not those of another grader here
                         found.append((int(entry.name), program))
                     words = (entry / "cmdline").read_bytes()
-                    if ours in words and b"grader.python.host" in words:
+                    if ours in words and b"grader.plans.recording" in words:
                         found.append((int(entry.name), program))
         if not found:
             break

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from grader.base.process import Runner
 from grader.base.verdict import Fault
-from grader.programs.engine.interface import Compiled, Launch
+from grader.programs.engine.interface import Compiled, Launch, Recording
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,11 @@ class PlainC:
         done = run(["cc", "-O1", "-x", "c", *sources, "-o", str(output), "-lm"], folder)
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, done.output)
 
-    def compiling(self, package: Path) -> Launch:
+    def recording(self, limit_s: float) -> Recording:
         raise NotImplementedError("Python submissions need an engine for CUDA")
 
-    def finish(self, package: Path, run: Runner) -> Compiled:
-        raise NotImplementedError("Python submissions need an engine for CUDA")
+    def local(self) -> Mapping[str, Any]:
+        raise NotImplementedError("Python files need an engine for CUDA")
 
     def problem(self) -> str:
         return ""

@@ -1,5 +1,6 @@
 /* The emulator as a device: its runtime is a shared library with the functions of the CUDA runtime. HOW is
- * "BITS:LIBRARY", BITS being the checks besides those of memory and barriers. A kernel is a shared library too. */
+ * "WATCHED:LIBRARY", WATCHED being 1 if kernels are built to look for races and unwritten memory, else 0. A kernel is a
+ * shared library too. */
 #include "device.h"
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include <unistd.h>
 
 enum { TO_DEVICE = 1, TO_HOST = 2, ON_DEVICE = 3, DYNAMIC_SHARED = 8 };
-static const unsigned SANITIZE_INIT = 2; /* runtime/module.h */
 static const size_t FILL_CHUNK = 1 << 20;
 
 struct Dim3 {
@@ -26,7 +26,7 @@ struct FunctionAttributes { /* the first fields of cudaFuncAttributes */
 };
 
 static void *library;
-static unsigned *checks;
+static unsigned *is_watching;
 static std::vector<std::string *> kernels_of_ours; /* a kernel is known by the address of its name */
 
 static void *symbol(void *of, const char *name) {
@@ -43,9 +43,9 @@ template <typename... Words> static void call(const char *name, Words... words) 
 void open_device(const char *how) {
     const char *path = strchr(how, ':');
     library = path ? dlopen(path + 1, RTLD_NOW | RTLD_GLOBAL) : nullptr;
-    if (!library) failed(how, path ? dlerror() : "BITS:LIBRARY was expected");
-    checks = (unsigned *)symbol(library, "shadow_checks"); /* before any memory is allocated */
-    *checks = atoi(how);
+    if (!library) failed(how, path ? dlerror() : "WATCHED:LIBRARY was expected");
+    is_watching = (unsigned *)symbol(library, "is_watching"); /* before any memory is allocated */
+    *is_watching = atoi(how);
 }
 
 void called_from(const char *file, unsigned line) {
@@ -82,7 +82,7 @@ void fill(uint64_t to, unsigned width, uint64_t pattern, size_t count) {
 }
 
 /* Not where reads of values that no kernel wrote are reported. */
-bool wants_poison() { return !(*checks & SANITIZE_INIT); }
+bool wants_poison() { return !*is_watching; }
 
 int load(const char *name, const void *binary, size_t size, unsigned shared_bytes) {
     int file = memfd_create("kernel", MFD_CLOEXEC);

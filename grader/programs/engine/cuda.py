@@ -214,6 +214,9 @@ class CudaEngine:
         """The command that replays a package on INPUT and OUTPUT, or with --serve."""
         return str(replay_program("gpu", self.toolkit.include)), "gpu"
 
+    def local(self) -> Mapping[str, Any]:
+        return {"target": self.recording(0).target, "replay": self.replay(), "ptxas": "", "checks": ()}
+
     def problem(self) -> str:
         """The reason why a context, an allocation or a copy fails on this GPU, in a process confined like a submission;
         '' if all work."""

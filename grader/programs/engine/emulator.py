@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from grader import emulator, sandbox
 from grader.base.errors import GraderFault
@@ -23,8 +24,6 @@ from grader.sandbox import quarantine
 from grader.sandbox.room import Unreadable
 from grader.sandbox.scratch import scratch_folder
 
-_WATCHED = {"race": 1, "init": 2}
-"""SANITIZE_… of emulator/runtime/module.h, which the runtime must know before memory is allocated."""
 _MAX_LIBRARY_BYTES = 64 << 20
 
 
@@ -142,8 +141,11 @@ class EmulatorEngine:
         own = Path(emulator.__file__).parent
         paths = (self.toolkit.root, *self.toolkit.added_headers, own, *emulator.host_compiler_folders())
         library = emulator.runtime_library(include, sandbox.runner(300, readable=paths))
-        bits = sum(bit for name, bit in _WATCHED.items() if name in self._watches)
-        return str(replay_program("emulator", include)), f"{bits}:{library}"
+        return str(replay_program("emulator", include)), f"{int(bool(self._watches))}:{library}"
+
+    def local(self) -> Mapping[str, Any]:
+        ptxas = str(self.toolkit.nvcc.with_name("ptxas"))
+        return {"target": self.target, "replay": self.replay(), "ptxas": ptxas, "checks": sorted(self._checks)}
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
         start = Launch(command=(str(program), *arguments))

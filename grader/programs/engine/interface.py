@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from grader.base.process import Runner
 from grader.base.verdict import Fault
@@ -104,6 +104,9 @@ class Engine(Hashable, Protocol):
 
     def recording(self, limit_s: float) -> Recording:
         """How a Python submission is recorded for the engine. `limit_s` is for each compiler that it starts."""
+
+    def local(self) -> Mapping[str, Any]:
+        """How `grader run` runs a Python file: see `grader.plans.local`."""
 
     def problem(self) -> str:
         """The reason why no program can run on the engine now, as a phrase; '' if the grader's own test program

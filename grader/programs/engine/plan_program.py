@@ -30,8 +30,8 @@ from grader.sandbox.walk import files_below
 
 PACKAGE = "program.plans"
 INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
-_START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.plans.recording import main; main()"
-"""Starts the recorder. The sandbox passes no PYTHONPATH on, through which the grader itself may have been found."""
+_START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.plans.{} import main; main()"
+"""Starts the recorder, or a local run. The sandbox passes no PYTHONPATH on, which may have led to the grader itself."""
 _MEMORY_BYTES = 8 << 30
 _MAX_BLOBS, _MAX_BLOBS_BYTES = 10_000, 256 << 20
 _MAX_QUOTED = 200
@@ -129,7 +129,7 @@ def _run_recorder(
     with scratch_folder("record", work) as place:
         (place / "cache").mkdir()
         job = sandbox.Job(
-            command=(sys.executable, "-sPBc", _START.format(_ours()), str(request)),
+            command=(*_python("recording"), str(request)),
             folder=place,
             environment={"TRITON_CACHE_DIR": str(place / "cache"), **recording.environment},
             readable=(file.parent, request, samples, *python_paths(), *recording.readable),
@@ -215,8 +215,13 @@ def syntax_problem(name: str, content: bytes) -> Sentence:
 # ---- places -------------------------------------------------------------------------------------------------------
 
 
-def _ours() -> str:
-    return str(Path(grader.__file__).resolve().parent.parent)
+def _python(module: str) -> tuple[str, ...]:
+    return sys.executable, "-sPBc", _START.format(str(Path(grader.__file__).resolve().parent.parent), module)
+
+
+def local_command(request: Mapping[str, object], file: Path, arguments: Sequence[str]) -> tuple[str, ...]:
+    """The command for `grader run`; `request` is the engine's (`Engine.local`)."""
+    return *_python("local"), json.dumps({**request, "file": str(file)}), *arguments
 
 
 def python_paths() -> tuple[Path, ...]:
