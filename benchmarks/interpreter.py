@@ -5,7 +5,7 @@
 
 Needs Triton and, for the interpreter alone, PyTorch (the CPU's is enough). Both run the same files, each in a process
 on one core: on the emulator with the tensors and the checks that students have, in the interpreter (TRITON_INTERPRET=1)
-with PyTorch's tensors behind the same functions. The times are CPU times of launches, without compiling and without the
+with PyTorch's tensors behind the same functions. The times are those of launches, without compiling and without the
 work of the host. A program says by itself whether its results are right, in float16 and bfloat16; the table repeats it.
 """
 
@@ -17,14 +17,9 @@ import re
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections import Counter
 from pathlib import Path
 
-from grader.emulator import DEFAULT_SANITIZERS
-from grader.programs.engine import python_program
-from grader.programs.toolkit import find_toolkit
-from grader.python import layout
 from tests.triton import test_bugs
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "tests/triton/conformance"
@@ -46,7 +41,15 @@ def _timed(function):
     return call
 atexit.register(lambda: print(f"launches took {_Timer.total:.6f} s"))
 """
-ON_EMULATOR = TIMER + "from grader.python.driver import Launcher as _L; _L.__call__ = _timed(_L.__call__)\n"
+ON_EMULATOR = (
+    TIMER.replace("time.process_time", "time.perf_counter")
+    + """\
+from grader.plans.launcher import Launcher as _L
+from grader.plans.recorder import current as _current
+_launch = _L.__call__
+_L.__call__ = _timed(lambda *values, **options: (_launch(*values, **options), _current().synchronize()))
+"""
+)
 # The interpreter cannot autotune without a GPU: it gets the first configuration, which the emulator takes, too.
 IN_INTERPRETER = (
     TIMER
@@ -91,14 +94,10 @@ def run(command: list[str], environment: dict[str, str], limit_s: float) -> tupl
 
 
 def on_emulator(name: str, size: int, folder: Path) -> tuple[str, float]:
-    package = folder / python_program.PACKAGE
-    with zipfile.ZipFile(package, "w") as packed:
-        packed.writestr(layout.MAIN, f"{name}.py")
-        packed.writestr(f"{layout.SOURCE}/{name}.py", ON_EMULATOR + (PROGRAMS / f"{name}.py").read_text())
-    on = python_program.Emulated(find_toolkit(), "sm_80", DEFAULT_SANITIZERS)
-    launch = python_program.emulated(package, (str(size),), on)
-    environment = {"PATH": os.environ["PATH"], **launch.environment, "GRADER_TRACE": str(folder / "trace")}
-    return run(list(launch.command), environment, 300)
+    program = folder / f"{name}.py"
+    program.write_text(ON_EMULATOR + (PROGRAMS / f"{name}.py").read_text())
+    command = [sys.executable, "-m", "grader", "run", str(program), "--assignment", "softmax", "--engine", "emulator"]
+    return run([*command, str(size)], dict(os.environ), 300)
 
 
 def in_interpreter(name: str, size: int, folder: Path) -> tuple[str, float]:

@@ -1,29 +1,22 @@
 """Mistakes seeded into Triton programs: the emulator names the Python line that is wrong.
 
-Each program is a kernel and its launch; the comment `# here` marks the line. They run in this process's own child, with
-all checks, from a package that the build step has not seen, so that kernels are compiled when they are launched.
+Each program is a kernel and its launch; the comment `# here` marks the line. `grader run` runs them with all checks.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import zipfile
 from pathlib import Path
 
 import pytest
 
-from grader.emulator import DEFAULT_SANITIZERS
-from grader.programs.engine import python_program
-from grader.programs.toolkit import find_toolkit
-from grader.python import layout
+from tests.support.command_line import grader_process
 
 HEAD = """\
 import numpy as np
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy, zeros
+from torch import empty, from_numpy, zeros
 
 x = from_numpy(np.ones(1000, np.float32))
 y = zeros((1000,))
@@ -202,17 +195,9 @@ kernel[(1,)](x, y, 900)
 
 def said_of(program: str, folder: Path) -> str:
     """What the emulator says of a program: its findings, and what the program printed when it ended."""
-    package, trace = folder / python_program.PACKAGE, folder / "trace.jsonl"
-    with zipfile.ZipFile(package, "w") as packed:
-        packed.writestr(layout.MAIN, "bug.py")
-        packed.writestr(f"{layout.SOURCE}/bug.py", program)
-    on = python_program.Emulated(find_toolkit(), "sm_80", DEFAULT_SANITIZERS | {"race", "init"})
-    launch = python_program.emulated(package, (), on)
-    environment = {"PATH": "/usr/bin:/bin", **launch.environment, "GRADER_TRACE": str(trace)}
-    done = subprocess.run(launch.command, env=environment, capture_output=True, text=True, timeout=200, check=False)
-    lines = map(json.loads, trace.read_text().splitlines()) if trace.exists() else ()
-    found = [f"{line['file']}:{line['line']}: {line['message']}" for line in lines if line["kind"] == "diagnostic"]
-    return "\n".join((*found, done.stderr))
+    (folder / "bug.py").write_text(program)
+    command = ("run", folder / "bug.py", "--assignment", "softmax", "--engine", "emulator", "--sanitize", "all")
+    return grader_process(*command).err
 
 
 def names_line(program: str, said: str) -> bool:
