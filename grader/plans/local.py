@@ -17,7 +17,7 @@ from typing import Any
 
 from grader import emulator
 from grader.base.process import Completed
-from grader.plans import driver
+from grader.plans import driver, lines
 from grader.plans.compiler import Refused
 from grader.plans.failures import described
 from grader.plans.host import open_file
@@ -71,7 +71,7 @@ def _library_of(target: str, ptxas: str, checks: frozenset[str], ptx: bytes) -> 
                 work=work,
                 written=written,
                 run=_run,
-                own_name=lambda name: name.rpartition("/")[2],
+                below=lines.folder,
             )
         except emulator.CompileFailed as failed:
             raise Refused(refusal(failed.log, ptx.decode())) from None
