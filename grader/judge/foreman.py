@@ -3,7 +3,8 @@
 A lane is a worker process with one engine and one stage. Lanes of the same device (a GPU's two stages) take turns, so
 that nothing disturbs a timed run; the lanes of the verdict stage come first. If a worker dies, or the grader or the
 machine fails, the lane runs the grader's own control before anything else. Only if that fails, too, does the lane rest,
-longer each time in a row: a submission cannot make it rest. The submission loses one of its tries. While the store
+longer each time in a row: a submission cannot make it rest. A run that takes long goes on in a lane aside, where there
+is one, while its lane serves others. The submission loses one of its tries. While the store
 cannot be written, for example because the disk is full, finished results wait in memory, and no submission is started.
 
 Workers never touch the store, and the kernel ends them when this thread ends (see `classes.batch.worker_process`). So
@@ -48,6 +49,8 @@ _REST_S = 5.0
 _LONGEST_REST_S = 60.0
 _LAST_WORDS_S = 10.0
 """A worker that was told to end is killed after this long."""
+_SLOW_S = 15.0
+"""A run that has taken this long goes aside if others wait, where there is a lane for that."""
 _DISK_RETRY_S = 3.0
 _TICK_S = 5.0
 _SAME_FILES = "These files were graded before: this is their result."
@@ -141,10 +144,18 @@ class Foreman(threading.Thread):
         durations of recent runs."""
         now, found = time.monotonic(), []
         for lane in self.lanes:
-            if lane.stage is stage and lane.rests_until <= now:
+            if lane.stage is stage and lane.rests_until <= now and not lane.aside:
                 live = self.live.get(lane.upload.id) if lane.upload is not None else None
-                found.append(_left_s(live, measured_s, typical_s) if live is not None else 0.0)
+                left_s = _left_s(live, measured_s, typical_s) if live is not None else 0.0
+                if live is not None and self._lane_aside(lane):
+                    left_s = min(left_s, max(0.0, _SLOW_S - live.elapsed_s))
+                found.append(left_s)
         return found
+
+    def _lane_aside(self, lane: Lane) -> Lane | None:
+        """A free lane to which a run of this lane can go."""
+        same = (other for other in self.lanes if other.aside and other.setup is lane.setup)
+        return next((other for other in same if not other.occupied and not other.starting), None)
 
     # ---- this thread ----
 
@@ -208,8 +219,13 @@ class Foreman(threading.Thread):
         now = time.monotonic()
         if waiting := any(self._books.call(Ledger.places, stage) for stage in Stage):
             self._end_rechecks()
+        for lane in self.lanes:
+            slow = lane.upload is not None and not lane.aside and now - lane.began > _SLOW_S
+            if slow and self._books.call(Ledger.places, lane.stage) and (other := self._lane_aside(lane)):
+                other.worker, lane.worker = lane.worker, other.worker
+                other.upload, other.began, lane.upload = lane.upload, lane.began, None
         for lane in sorted(self.lanes, key=lambda lane: lane.stage is Stage.TIMING):
-            if lane.has_a_task or lane.rests_until > now:
+            if (lane.aside and lane.held is None) or lane.has_a_task or lane.rests_until > now:
                 continue
             if any(other.occupied for other in self.lanes if other.device == lane.device and other is not lane):
                 continue

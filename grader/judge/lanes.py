@@ -71,6 +71,8 @@ class Lane:
     recheck: MakeRecheck | None = None
     """Makes the task that rechecks a result while the queue is empty; None if this lane rechecks nothing."""
     worker: Worker | None = None
+    aside: bool = False
+    """Whether it only goes on with runs that another lane of its engine has had for long, so that others are served."""
     starting: bool = False
     """True while a new worker imports modules and opens the engine."""
     upload: Upload | None = None
@@ -107,7 +109,8 @@ _JOBS = 8
 
 
 def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
-    """The lanes on this machine. Without a GPU, these are `jobs` emulators for the samples; nothing is timed. Each GPU
+    """The lanes on this machine. Without a GPU, these are `jobs` emulators for the samples, each with a lane aside for
+    slow programs; nothing is timed. Each GPU
     has a lane for the samples and a lane that grades everything, as `grader grade` does. With engine `auto`, an
     emulator also runs samples, since the GPUs may be busy. Raises UsageError for `jobs` with a GPU."""
     suite = suite_of(rules)
@@ -121,7 +124,11 @@ def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
     if not engines[0].measures_time:
         count = jobs or max(1, cores() // 2)
         names = [f"emulator {number}" for number in range(count)]
-        return [Lane(name, name, Stage.VERDICT, setup(engines[0], False)) for name in names]
+        both = setup(engines[0], False)
+        lanes = [Lane(name, name, Stage.VERDICT, both) for name in names]
+        return lanes + [
+            Lane(name, name, Stage.VERDICT, both, aside=True) for name in (f"{name}, slow" for name in names)
+        ]
     if jobs is not None:
         raise UsageError("--jobs is for the emulator: a GPU always runs one submission at a time.")
     lanes = []

@@ -138,6 +138,35 @@ def test_the_staff_stops_a_running_submission(served: Served) -> None:
     assert served.settled("bob", endless["id"])["state"] == "withdrawn"
 
 
+def test_others_overtake_a_slow_submission_which_goes_on_aside(
+    setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreman, "_SLOW_S", 0.2)
+    monkeypatch.setattr(foreman, "_TICK_S", 0.2)
+    lane = stand_in_lanes(setup, (Stage.VERDICT,))[0]
+    aside = replace(lane, name="aside", device="aside", aside=True)
+    store = tmp_path / "class.sqlite"
+    with open_store(store, create=True) as opened:
+        ledger = Ledger(opened, "hw4")
+        for student, seconds in (("mallory", 600), ("alice", 0), ("bob", 0)):
+            source = f"// seconds: {seconds}\nint main() {{}}".encode()
+            ledger.receive(student, compressed([("hw4.cu", source)]), "")
+    judge = Judge(store, setup.assignment, [lane, aside])
+    judge.foreman.start()
+
+    def states() -> list[str]:
+        return [upload.state for upload in judge._books.call(lambda it: it._rows("number > 0 ORDER BY number"))]
+
+    try:
+        eventually(lambda: states() == [Step.RUNNING, Step.DONE, Step.DONE])
+        assert aside.upload is not None and aside.upload.student == "mallory" and lane.upload is None
+        assert judge.foreman.free_after(Stage.VERDICT, [], 10.0) == [0.0], "what runs aside keeps nobody waiting"
+    finally:
+        judge.foreman.stop()
+        judge.foreman.join(30)
+        judge._books.close()
+
+
 class FaultyTask:
     """Stands for a submission that makes the grader blame itself each time."""
 
