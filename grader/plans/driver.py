@@ -49,7 +49,8 @@ class Utilities:
         self._most_shared = _SHARED_OPTIN_BYTES.get(architecture, max(_SHARED_OPTIN_BYTES.values()))
 
     def load_binary(self, name: str, binary: bytes | str, shared: int, device: int) -> Any:
-        return None, *current().load(name, binary.encode() if isinstance(binary, str) else binary, shared)
+        loaded = current().load(name, binary.encode() if isinstance(binary, str) else binary, shared)
+        return loaded.handle, *loaded  # Triton loads a kernel again whose module is None
 
     def unload_module(self, module: Any) -> None:
         """Keep the kernels, which the plan may still launch."""

@@ -43,7 +43,7 @@ def record_shape(names: Mapping[str, Any], arguments: Arguments, recorder: Recor
     """The plan for one shape, of a file that defined `names`."""
     use(recorder)
     call(names, arguments, tensors_of(arguments))
-    return recorder.plan()
+    return recorder.plan(len(arguments.buffers))
 
 
 def tensors_of(arguments: Arguments) -> dict[str, Tensor]:

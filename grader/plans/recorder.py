@@ -7,7 +7,7 @@ Addresses are made up: buffer number i begins at (i + 1) · 2⁴⁰, so an addre
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from grader.plans.lines import program_line
@@ -80,17 +80,19 @@ class Recorder:
         self._buffers: list[int] = []
         self._constants: list[str] = []
         self._constant_bytes = 0
-        self._kernels: dict[int, int] = {}
-        """The plan's number of each kernel that it launches, by the process's."""
         self._steps: list[Step] = []
         self._trying = False
 
-    def plan(self) -> Plan:
+    def plan(self, arguments: int) -> Plan:
+        """What was recorded, without what only trials used. The first buffers are the `arguments`."""
+        kernels = _numbered(step.kernel for step in self._steps if isinstance(step, Launch))
+        constants = _numbered(step.constant for step in self._steps if isinstance(step, Constant))
+        buffers = _numbered([*range(arguments), *(buffer for step in self._steps for buffer in _buffers_of(step))])
         return Plan(
-            buffers=tuple(Buffer(bytes=size) for size in self._buffers),
-            constants=tuple(self._constants),
-            kernels=tuple(_loaded[kernel] for kernel in self._kernels),
-            steps=tuple(self._steps),
+            buffers=tuple(Buffer(bytes=self._buffers[each]) for each in buffers),
+            constants=tuple(self._constants[each] for each in constants),
+            kernels=tuple(_loaded[each] for each in kernels),
+            steps=tuple(_renumbered(step, kernels, constants, buffers) for step in self._steps),
             configurations=tuple(self.configurations),
         )
 
@@ -126,9 +128,6 @@ class Recorder:
             return
         if isinstance(step, Constant):
             self.replayer.do(step, blobs[self._constants[step.constant]])
-        elif isinstance(step, Launch):
-            kernel = next(kernel for kernel, number in self._kernels.items() if number == step.kernel)
-            self.replayer.do(step.model_copy(update={"kernel": kernel}))
         else:
             self.replayer.do(step)
 
@@ -199,7 +198,7 @@ class Recorder:
         values: list[Any] = [(kind, bits) if kind else self.place(bits) for kind, bits in arguments]
         self._do(
             Launch(
-                kernel=self._kernels.setdefault(kernel, len(self._kernels)),
+                kernel=kernel,
                 grid=grid,
                 block=(shape.threads, one, one),
                 shared_bytes=shape.shared_bytes,
@@ -212,6 +211,38 @@ class Recorder:
     def synchronize(self) -> None:
         if self.replayer is not None and self._live:
             self.replayer.synchronize()
+
+
+def _numbered(used: Iterable[int]) -> dict[int, int]:
+    """The numbers in a plan of what is used, in the order of its first use."""
+    return {each: number for number, each in enumerate(dict.fromkeys(used))}
+
+
+def _buffers_of(step: Step) -> Iterator[int]:
+    match step:
+        case Launch():
+            used = [first for first, _ in step.arguments if isinstance(first, int)]
+        case Copy():
+            used = [step.to[0], step.source[0]]
+        case _:
+            used = [step.to[0]]
+    return (buffer for buffer in used if buffer >= 0)
+
+
+def _renumbered(step: Step, kernels: dict[int, int], constants: dict[int, int], buffers: dict[int, int]) -> Step:
+    def moved(place: Any) -> Any:
+        return (buffers[place[0]], place[1]) if isinstance(place[0], int) and place[0] >= 0 else place
+
+    match step:
+        case Launch():
+            changes = {"kernel": kernels[step.kernel], "arguments": tuple(map(moved, step.arguments))}
+        case Copy():
+            changes = {"to": moved(step.to), "source": moved(step.source)}
+        case Constant():
+            changes = {"to": moved(step.to), "constant": constants[step.constant]}
+        case _:
+            changes = {"to": moved(step.to)}
+    return step.model_copy(update=changes)
 
 
 _used: list[Recorder] = []

@@ -1,4 +1,4 @@
-/* A stand-in for libcuda.so.1 on a machine without a GPU, with the functions that grader/python/gpu.py calls. Device
+/* A stand-in for libcuda.so.1 on a machine without a GPU, with the functions that grader/plans/replay/on_gpu.cc calls. Device
    memory is the host's, kernels do nothing, and times are random. */
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +11,6 @@ int cuInit(unsigned flags) { return 0; }
 int cuDeviceGet(int *device, int number) { return *device = 0; }
 int cuDevicePrimaryCtxRetain(void **context, int device) { *context = malloc(1); return 0; }
 int cuCtxSetCurrent(void *context) { return 0; }
-int cuCtxSetLimit(int limit, size_t value) { return 0; }
 int cuCtxSynchronize(void) { return 0; }
 int cuGetErrorString(int error, const char **text) { *text = "an error"; return 0; }
 
@@ -41,8 +40,22 @@ int cuMemAlloc_v2(uint64_t *address, size_t size) { *address = (uint64_t)calloc(
 int cuMemFree_v2(uint64_t address) { free((void *)address); return 0; }
 int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size) { memcpy((void *)to, from, size); return 0; }
 int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) { memcpy(to, (void *)from, size); return 0; }
-int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t size) { memmove((void *)to, (void *)from, size); return 0; }
-int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t size) { memset((void *)to, value, size); return 0; }
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream) {
+    memmove((void *)to, (void *)from, size);
+    return 0;
+}
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t count, void *stream) {
+    memset((void *)to, value, count);
+    return 0;
+}
+int cuMemsetD16Async(uint64_t to, unsigned short value, size_t count, void *stream) {
+    for (size_t i = 0; i < count; i++) ((uint16_t *)to)[i] = value;
+    return 0;
+}
+int cuMemsetD32Async(uint64_t to, unsigned value, size_t count, void *stream) {
+    for (size_t i = 0; i < count; i++) ((uint32_t *)to)[i] = value;
+    return 0;
+}
 
 int cuEventCreate(void **event, unsigned flags) { *event = malloc(1); return 0; }
 int cuEventRecord(void *event, void *stream) { return 0; }

@@ -1,0 +1,90 @@
+"""Recording and replaying for a GPU, on a machine without one: Triton compiles for sm_90. A stand-in takes the place of
+CUDA's driver; its kernels do nothing."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from grader.course.assignment import load_assignment
+from grader.course.testcase import load_suite
+from grader.plans.replay_program import replay_program
+from grader.programs.build import shapes_of
+from grader.programs.engine.interface import Recording
+from grader.programs.engine.plan_program import Recorded, record
+from grader.programs.toolkit import find_toolkit
+
+CASE = load_suite(load_assignment("softmax").testcases_file).cases["s03"]
+KERNELS = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.autotune([triton.Config({"BLOCK": size}) for size in (64, 128, 256)], key=["n"])
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the stand-in for CUDA's driver."""
+    folder = tmp_path_factory.mktemp("driver")
+    source = Path(__file__).with_name("stand_in_driver.c")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-w", "-o", folder / "libcuda.so.1", source], check=True)
+    return folder
+
+
+def recorded(text: str, folder: Path, driver: Path) -> Recorded:
+    (folder / "source").mkdir()
+    (folder / "source/softmax.py").write_text(KERNELS + text)
+    (folder / "work").mkdir()
+    replay = replay_program("gpu", find_toolkit().include)
+    recording = Recording(
+        "cuda:90", lambda binary, work: binary, (str(replay), "gpu"), {"LD_LIBRARY_PATH": str(driver)}, (replay, driver)
+    )
+    return record("softmax.py", folder / "source", folder / "work", recording, shapes_of([CASE]), limit_s=60)
+
+
+def replayed(package: bytes, folder: Path, driver: Path) -> bytes:
+    (folder / "program.plans").write_bytes(package)
+    (folder / "input").write_bytes(CASE.operator.encode_header(CASE.shape) + bytes(CASE.input_bytes - 8))
+    command = [replay_program("gpu", find_toolkit().include), "gpu", *(folder / n for n in ("program.plans", "input"))]
+    environment = {"LD_LIBRARY_PATH": str(driver)}
+    subprocess.run([*command, folder / "output"], env=environment, check=True)
+    return (folder / "output").read_bytes()
+
+
+def test_the_plan_has_the_configuration_that_was_fastest_and_none_of_the_trials(tmp_path: Path, driver: Path) -> None:
+    solve = """
+def solve(x, y, rows, columns):
+    double[lambda c: (triton.cdiv(x.numel(), c['BLOCK']),)](x, y, x.numel())
+"""
+    made = recorded(solve, tmp_path, driver)
+    assert made.compiled.ok, made.compiled.log
+    (configuration,) = made.configurations
+    assert len(configuration.tried) == 3 and configuration.chosen in configuration.tried
+    assert made.package.count(b"\nlaunch ") == 1 and made.package.count(b"\nkernel ") == 1
+    output = replayed(made.package, tmp_path, driver)
+    assert len(output) == CASE.output_bytes and set(output) == {0xFF}, "outputs are poisoned, not cleared"
+
+
+def test_what_the_host_fills_and_copies_reaches_the_device(tmp_path: Path, driver: Path) -> None:
+    solve = """
+def solve(x, y, rows, columns):
+    half, table = torch.full((rows, columns), 0.5), torch.tensor([1.5, 2.5])
+    y.copy_(half)
+    y.reshape(-1)[2:4].copy_(table)
+"""
+    made = recorded(solve, tmp_path, driver)
+    assert made.compiled.ok, made.compiled.log
+    output = np.frombuffer(replayed(made.package, tmp_path, driver), np.float32)
+    assert output[:5].tolist() == [0.5, 0.5, 1.5, 2.5, 0.5] and set(output[5:]) == {0.5}
