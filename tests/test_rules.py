@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from grader.course.assignment import Assignment, SourceRule
+from grader.programs import source_rules
 from grader.programs.engine import select_engine
 from grader.programs.source_rules import own_lines, violations
 from grader.programs.submission import read_submission
-from grader.sandbox.bounded import Bounded
+from grader.sandbox.room import confined
 
 Write = Callable[[str, str], Path]
 ENGINE = select_engine("emulator", "sm_80")
@@ -97,6 +99,10 @@ def test_a_rule_that_lacks_its_names_is_refused() -> None:
         "int main() { wchar_t c = L'\"'; system(\"x\"); c = L'\"'; }\n",
         "int main() { int c = 1'0; system(\"x\"); c = 1'0; }\n",
         'int main() { auto c = R"(")"; system("x"); c = R"(")"; }\n',
+        'template<class T> int system(T); int main() { system<const char *>("x"); }\n',
+        'template<class T> int g(T); int main() { g<int>(0); int x(system("x")); }\n',
+        "#define SYS (system)\nint main() { return SYS(nullptr); }\n",
+        'int main() { ::system("x"); }\n',
         '#line 1 "/usr/include/x.h"\nint main() { system("x"); }\n',
         '/* a\n*/ # /**/ l\\\nine 1 "/usr/include/x.h"\nint main() { system("x"); }\n',
         '%: 1 "/usr/include/x.h" 1\nint main() { system("x"); }\n',
@@ -107,6 +113,19 @@ def test_a_rule_that_lacks_its_names_is_refused() -> None:
 def test_a_call_is_found_however_it_is_hidden(broken: Callable[..., list[str]], source: str) -> None:
     [found] = broken("#include <stdlib.h>\n" + source)
     assert found.startswith("hw4.cu:") and found.endswith("calls system")
+
+
+def test_members_and_longer_names_are_no_calls(broken: Callable[..., list[str]]) -> None:
+    source = (
+        "struct S { int count; };\nint f(S s, int b, int c) { int executor = 1; return s.count < b && executor > (c); }"
+    )
+    assert broken(source + "\nint main() {}\n") == []
+
+
+def test_a_finding_has_a_bounded_size(broken: Callable[..., list[str]]) -> None:
+    name = "exec" + "x" * 100_000
+    found = broken(f"int {name}(int);\nint main() {{ return {name}(1); }}\n")
+    assert found and all(len(each) < 500 for each in found)
 
 
 def test_strings_over_several_lines_and_digit_separators_accuse_nobody(broken: Callable[..., list[str]]) -> None:
@@ -134,9 +153,10 @@ def test_a_file_of_beginnings_alone_is_looked_through_at_once(broken: Callable[.
 def test_a_file_made_to_take_hours_is_given_up_and_refused(
     broken: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("grader.programs.source_rules._bounded", Bounded(2, 2 << 30))
+    hurried = confined(cpu_s=2)(inspect.unwrap(source_rules._spelled))
+    monkeypatch.setattr(source_rules, "_spelled", hurried)
     [found] = broken("int main() {}\n" + "#/*\n" * 100_000)
-    assert found == "hw4.cu:1 took longer than 2 s to examine"
+    assert found == "hw4.cu:1 takes longer than 2 s of processor time"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 The grader looks for headers, calls and assembly in the output of nvcc's preprocessor, so a macro hides nothing and a
 comment breaks no rule. Line markers in that output lead back to the student's own lines. Only the student's files are
 searched, not the toolkit's headers. The preprocessor's output does not show how an include was spelled, so that is read
-from the files themselves.
+from the files themselves. A call is a name, with or without template arguments or parentheses around it, before an
+opening parenthesis; a call through a pointer is not seen. All of this is read in the room.
 
 The preprocessor runs with the flags of the build and for its architecture. A source that cannot be examined, because it
 is too long, takes too long or fails in the preprocessor, is refused if any rule has the action `refuse`: the compiler
@@ -15,7 +16,6 @@ they call.
 
 from __future__ import annotations
 
-import bisect
 import fnmatch
 import hashlib
 import io
@@ -23,11 +23,15 @@ import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from grader import sandbox
 from grader.course.assignment import Assignment, SourceRule
+from grader.cpp.calls import Found, calls_in
 from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.engine.emulator import EmulatorEngine
@@ -35,8 +39,8 @@ from grader.programs.stubs import STUB_HEADERS
 from grader.programs.submission import Submission
 from grader.programs.toolkit import find_toolkit
 from grader.sandbox import quarantine
-from grader.sandbox.bounded import Bounded, Exceeded
 from grader.sandbox.cache import kept
+from grader.sandbox.room import Blob, Unreadable, confined, shortened
 from grader.sandbox.scratch import scratch_folder
 
 _MAX_BYTES = 128 << 20
@@ -45,21 +49,19 @@ _MAX_LINES = 500_000
 _MAX_FOUND = 20
 """Limit on the violations reported for one rule in one source."""
 _MOST_QUOTED = 5
-_TIME_S, _MEMORY_BYTES = 60, 2 << 30
-_bounded = Bounded(_TIME_S, _MEMORY_BYTES)
+_MAX_WHAT, _MAX_WHY = 300, 1000
+_CPU_S, _MEMORY_BYTES, _ANSWER_BYTES = 60, 4 << 30, 256 << 20
 _MARKER = re.compile(r'^# (\d{1,10}) "((?:[^"\\]|\\.)*)"((?: \d)*)')
 _TEXT = (
     r'(?<!\w)(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\((?s:.*?)(?:\)(?P=end)"|\Z)'
     r'|"(?:[^"\\\n]|\\.)*"?'
     r"|(?<!\w)(?:u8|[uUL])?'(?:[^'\\\n]|\\.)*'?"
 )
-_LITERAL = re.compile(_TEXT)
-"""String literals (also raw ones) and character literals. The quotation mark in '"' begins no string, and the one in
-1'000 no character. An unclosed literal ends with its line, since a search for its end from every quotation mark could
-take hours."""
+"""String literals (also raw ones) and character literals. An unclosed literal ends with its line, since a search for
+its end from every quotation mark could take hours."""
 _ADJACENT = re.compile(r'"\s*"')
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3})")
-_ASSEMBLY = re.compile(r"\b(?:asm|__asm__|__asm)\b\s*(?:(?:volatile|__volatile__|goto|inline)\b\s*)*\(")
+_ASSEMBLY = ("asm", "__asm__", "__asm")
 _TRITON_ASSEMBLY = b"inline_asm_elementwise"
 _ABSOLUTE = re.compile(r'^\s*(?:#|%:|\?\?=)\s*(?:include|include_next|import|embed)\s*["<](/[^">\n]*)')
 _EMBED = re.compile(r"^\s*(?:#|%:|\?\?=)\s*embed\b(.*)")
@@ -77,20 +79,23 @@ _PASSES = ((), ("-U__CUDA_ARCH__",))
 """nvcc -E shows what the device compiler sees; without that macro, it shows what the host compiler sees."""
 
 
-@dataclass(frozen=True)
-class Violation:
-    """A line that breaks a rule. `refused`: the submission is not graded because of this line."""
+class Violation(BaseModel):
+    """A line that breaks a rule. `refused`: the submission is not graded because of this line. `unexamined`: the source
+    could not be examined, which does not matter if it does not compile."""
 
-    file: str
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    file: Annotated[str, Field(max_length=_MAX_WHAT)]
     line: int
-    what: str
-    why: str
+    what: Annotated[str, Field(max_length=_MAX_WHAT)]
+    why: Annotated[str, Field(max_length=_MAX_WHY)]
     refused: bool
     unexamined: bool = False
-    """The source could not be examined, which does not matter if it does not compile."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} {self.what}, which this assignment forbids: {self.why}."
+
+
+_FOUND = TypeAdapter(list[Violation])
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +130,11 @@ def violations(submission: Submission, assignment: Assignment, engine: Engine) -
 
     def make(folder: Path) -> Path:
         found = folder / "found.json"
-        found.write_text(json.dumps([asdict(each) for each in _look(submission, assignment, engine)]))
+        found.write_bytes(_FOUND.dump_json(list(_look(submission, assignment, engine))))
         return found
 
     looked_up = kept("rules", f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}.json", make)
-    return tuple(Violation(**each) for each in json.loads(looked_up.read_text()))
+    return tuple(_FOUND.validate_json(looked_up.read_bytes()))
 
 
 def refusal(broken: Sequence[Violation], *, built: bool) -> str:
@@ -155,19 +160,19 @@ def _python_violations(submission: Submission, assignment: Assignment) -> Iterat
     """Python's kernels can break one rule only: no inline assembly."""
     for rule in assignment.source_rules:
         for file, content in submission.files if rule.forbid == "inline_assembly" else ():
-            for number, line in enumerate(content.split(b"\n"), 1):
-                if _TRITON_ASSEMBLY in line:
-                    yield Violation(file, number, "uses inline assembly", rule.why, refused=rule.action == "refuse")
+            numbers = (n for n, line in enumerate(content.split(b"\n"), 1) if _TRITON_ASSEMBLY in line)
+            for number in itertools.islice(numbers, _MAX_FOUND):
+                yield _violation(rule, file, number, "uses inline assembly")
 
 
 def _look(submission: Submission, assignment: Assignment, engine: Engine) -> Iterator[Violation]:
     refuses = any(rule.action == "refuse" for rule in assignment.source_rules)
     seen: set[tuple[str, int, str]] = set()
     try:
-        spelled, sources = _bounded.call(_spelled, submission.files, assignment.source_rules)
+        spelled, sources = _spelled(submission.files, assignment.source_rules)
         found = [*spelled, *_preprocessed(submission, sources, assignment, engine)]
-    except Exceeded as exceeded:
-        found = [_unexamined(submission.sources[0], f"{exceeded} to examine", refuses)]
+    except Unreadable as unreadable:
+        found = [_unexamined(submission.sources[0], str(unreadable), refuses)]
     for violation in found:
         place = (violation.file, violation.line, violation.what)
         if place not in seen:
@@ -176,13 +181,25 @@ def _look(submission: Submission, assignment: Assignment, engine: Engine) -> Ite
 
 
 def _unexamined(file: str, why: str, refused: bool) -> Violation:
-    return Violation(file, 1, why, "code that cannot be examined may contain anything; simplify it", refused, True)
+    what = "code that cannot be examined may contain anything; simplify it"
+    return _found(file, 1, why, what, refused).model_copy(update={"unexamined": True})
+
+
+def _found(file: str, line: int, what: str, why: str, refused: bool) -> Violation:
+    return Violation(
+        file=shortened(file, _MAX_WHAT),
+        line=line,
+        what=shortened(what, _MAX_WHAT),
+        why=shortened(why, _MAX_WHY),
+        refused=refused,
+    )
 
 
 Files = Sequence[tuple[str, bytes]]
 
 
-def _spelled(files: Files, rules: Sequence[SourceRule]) -> tuple[list[Violation], Files]:
+@confined(cpu_s=_CPU_S, memory_bytes=_MEMORY_BYTES, answer_bytes=_ANSWER_BYTES)
+def _spelled(files: Files, rules: Sequence[SourceRule]) -> tuple[list[Violation], list[tuple[str, Blob]]]:
     """Violations that show only in the files as handed in (the spelling of includes, and #embed), and the files without
     line directives."""
     found: list[Violation] = []
@@ -242,24 +259,26 @@ def _preprocessed(
                 yield _unexamined(name, "fails in the preprocessor, which these rules need", refuses)
                 continue
             try:
-                yield from _bounded.call(judge_file, product, made.name, source, rules, known, computed)
+                with quarantine.open_file(product, made.name, _MAX_BYTES) as file:
+                    yield from judge_file(file, source, rules, known, computed)
             except quarantine.Refused as refused:
                 yield _unexamined(name, f"after preprocessing, {refused}: too much to examine", refuses)
 
 
+@confined(cpu_s=_CPU_S, memory_bytes=_MEMORY_BYTES, answer_bytes=_ANSWER_BYTES)
 def judge_file(
-    folder: Path, name: str, source: Path, rules: Sequence[SourceRule], known: Sequence[str], computed: Sequence[str]
+    file: IO[bytes], source: Path, rules: Sequence[SourceRule], known: Sequence[str], computed: Sequence[str]
 ) -> list[Violation]:
-    """Violations in the preprocessed file `name` that the compiler wrote into `folder`. `source` is the submission's
-    folder, `known` are the folders of headers that are included by name, and `computed` are the files in which a macro
-    names an included file. Raises quarantine.Refused."""
-    with io.TextIOWrapper(quarantine.open_file(folder, name, _MAX_BYTES), encoding="utf-8", errors="replace") as text:
+    """Violations in the preprocessed `file`. `source` is the submission's folder, `known` are the folders of headers
+    that are included by name, and `computed` are the files in which a macro names an included file. In the room."""
+    with io.TextIOWrapper(file, encoding="utf-8", errors="replace") as text:
         lines = list(itertools.islice(own_lines(text, source), _MAX_LINES))
     found = list(judge(lines, rules, known, computed))
     if len(lines) == _MAX_LINES:
         what = f"has more than {_MAX_LINES:,} lines after preprocessing: the rest was not examined"
         refuses = any(rule.action == "refuse" for rule in rules)
-        found.append(Violation(lines[0].file, 1, what, "no honest program is that long", refuses, True))
+        too_long = _found(lines[0].file, 1, what, "no honest program is that long", refuses)
+        found.append(too_long.model_copy(update={"unexamined": True}))
     return found
 
 
@@ -295,22 +314,16 @@ def judge(
     lines: Sequence[Line], rules: Iterable[SourceRule], known: Sequence[str], computed: Sequence[str]
 ) -> Iterator[Violation]:
     """Violations in preprocessed lines, the first few for each rule. See `judge_file`."""
-    code = _LITERAL.sub(_blank_literal, "\n".join(line.text for line in lines))
-    starts = [0, *(match.end() for match in re.finditer("\n", code))]
+    text = "\n".join(line.text for line in lines).encode(errors="replace")
     for rule in rules:
-        yield from itertools.islice(_broken(rule, lines, code, starts, known, computed), _MAX_FOUND)
+        yield from itertools.islice(_broken(rule, lines, text, known, computed), _MAX_FOUND)
 
 
 def _broken(
-    rule: SourceRule,
-    lines: Sequence[Line],
-    code: str,
-    starts: Sequence[int],
-    known: Sequence[str],
-    computed: Sequence[str],
+    rule: SourceRule, lines: Sequence[Line], text: bytes, known: Sequence[str], computed: Sequence[str]
 ) -> Iterator[Violation]:
-    def at(place: int, what: str) -> Violation:
-        line = lines[bisect.bisect_right(starts, place) - 1]
+    def called(found: Found, what: str) -> Violation:
+        line = lines[found.line - 1]
         return _violation(rule, line.file, line.number, what)
 
     match rule.forbid:
@@ -324,19 +337,11 @@ def _broken(
                 if path.startswith("/") and not path.startswith(tuple(known)):
                     yield _violation(rule, line.file, line.number, f"includes {path}")
         case "call":
-            words = "|".join(re.escape(name).replace(r"\*", r"\w*") for name in rule.names)
-            for found in re.finditer(rf"(?<![\w.])(?<!->)({words})\s*(?:\)\s*)?\(", code):
-                yield at(found.start(), f"calls {found.group(1)}")
+            yield from (called(found, f"calls {found.name}") for found in calls_in(text, rule.names))
         case "inline_assembly":
-            for found in _ASSEMBLY.finditer(code):
-                yield at(found.start(), "has inline assembly")
+            yield from (called(found, "has inline assembly") for found in calls_in(text, _ASSEMBLY))
         case "incbin":
             yield from _incbin(rule, lines)
-
-
-def _blank_literal(match: re.Match[str]) -> str:
-    """Replace a string or character literal with an empty string and the literal's line breaks."""
-    return '""' + "\n" * match.group(0).count("\n")
 
 
 def _incbin(rule: SourceRule, lines: Sequence[Line]) -> Iterator[Violation]:
@@ -366,4 +371,4 @@ def _matching_header(path: str, patterns: Sequence[str]) -> str:
 
 
 def _violation(rule: SourceRule, file: str, line: int, what: str) -> Violation:
-    return Violation(file, line, what, rule.why, rule.action == "refuse")
+    return _found(file, line, what, rule.why, rule.action == "refuse")

@@ -125,7 +125,8 @@ class _Server:
             (resource.RLIMIT_CPU, request["cpu_s"]),
             (resource.RLIMIT_AS, request["memory_bytes"]),
         ):
-            resource.setrlimit(kind, (limit, limit))
+            # At the soft limit of processor time SIGXCPU comes, which says why; at the hard one it is SIGKILL.
+            resource.setrlimit(kind, (limit, limit + (kind == resource.RLIMIT_CPU)))
         self._rules.apply()
         self._rules.close()
         room.enter()
