@@ -2,8 +2,6 @@
 
 import os
 
-__version__ = "0.1.0"
-
 # numpy's BLAS reads these variables when it is imported, so they are set before anything else of the grader is. With
 # more than one thread, OpenBLAS waits in fork() for products under way in other threads, and never wakes: grading forks
 # for every run while a thread computes the next expected output. Heavy work has processes of its own

@@ -21,12 +21,13 @@ from grader.course.testcase import Suite, load_suite
 from grader.gpu.facts import GpuFacts, known_limits
 from grader.gpu.idle import Use
 from grader.gpu.outside_clock import Busy
-from grader.grading.bench import mean_occupancy, open_bench
+from grader.grading.bench import open_bench
 from grader.grading.pipeline import Grading, grade
 from grader.grading.setup import Setup
 from grader.programs.submission import read_submission
 from grader.programs.trace import read_trace
 from grader.records.record import ProfileRecord, Record
+from grader.records.rescore import scored
 from grader.report.explain import differences, explain
 from tests.support.timed_engine import TimedC, program, tool
 
@@ -194,7 +195,9 @@ def test_without_counters_the_profile_says_why_and_keeps_what_the_trace_says(
     assert profile.achieved is None
     assert "only administrators" in profile.reason
     assert [round(kernel.gpu_ms * 1e3, 2) for kernel in profile.kernels] == [14.14, 6.08, 2.08]
-    assert mean_occupancy((profile,)) == (None, f"s01: {profile.reason}")
+    made = scored(hw4, hw4_suite, (), (profile,), engine="cuda", measures_time=True)
+    assert made.occupancy is None
+    assert f"occupancy: not measured: s01: {profile.reason}" in made.not_measured
 
 
 def test_a_time_below_what_the_gpu_can_do_is_refused_in_the_record(

@@ -21,7 +21,8 @@ def test_the_stable_keys_are_all_there(tmp_path: Path) -> None:
     path = tmp_path / "record.json"
     write_records([practice_record()], path)
     record = json.loads(path.read_text())
-    assert record["schema"] == "grader-record-1"
+    assert record["schema"] == "grader-record-2"
+    assert set(record["grader"]) == {"version", "commit", "package_sha256"}
     assert set(record["submission"]) >= {"id", "path", "sha256"}
     assert set(record["engine"]) >= {"name", "device"}
     assert set(record["build"]) >= {"ok", "log", "seconds"}
@@ -34,6 +35,14 @@ def test_the_stable_keys_are_all_there(tmp_path: Path) -> None:
     assert record["scores"] == {
         "correctness": 30.0, "speedup": None, "occupancy": None, "report": None, "total": None, "max": 100,
     }  # fmt: skip
+
+
+def test_a_record_of_the_old_schema_still_loads(tmp_path: Path) -> None:
+    old = practice_record().model_dump(mode="json", by_alias=True) | {"schema": "grader-record-1", "grader": "0.1.0"}
+    del old["measured_sha256"], old["rescored"]
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    read = read_record(tmp_path / "old.json")
+    assert (str(read.grader), read.scores) == ("0.1.0", practice_record().scores)
 
 
 def test_one_record_is_an_object_and_several_are_a_list(tmp_path: Path) -> None:

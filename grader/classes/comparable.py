@@ -43,6 +43,12 @@ def mixed(
         notes.append(
             f"Points were given under different rules and cannot be compared{then}. Rules {'; rules '.join(told)}."
         )
+    if groups := _groups(students, lambda record: str(record.grader)):
+        told = [f"{name}: {who}" for name, who in groups]
+        notes.append(
+            "Different versions of the grader made these results; `grader grade … --rerun older` makes them anew: "
+            f"{'; '.join(told)}."
+        )
     for what, read in (("Times were measured on different GPUs", _gpu), ("Baselines ran on different CPUs", _cpu)):
         if groups := _groups(students, read):
             told = [f"{name}: {who}" for name, who in groups]

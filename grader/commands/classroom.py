@@ -131,7 +131,7 @@ def grade(
             else:
                 outcome = grade_class(setup, engines, found, store, policy=options.policy, roster=roster, view=seen)
         lines = gradebook(store, rules.name, options.policy.which)
-        unjudged = _unjudged(outcome, lines, store, setup.conditions)
+        unjudged = _unjudged(outcome, lines, store, setup.conditions.rules)
         notes += mixed(lines, rules.rules_sha256)
         concerns = attention.needs_attention(lines, absent(store, rules.name), unjudged)
         counting = [line.attempt.record for line in lines]
@@ -146,9 +146,9 @@ def _unjudged(outcome: Outcome, lines: Sequence[Line], store: Store, conditions:
     from this run or, if this run did not grade the attempt (--rerun ID), from an earlier one."""
     found = dict(outcome.faulted)
     for line in lines:
-        record = store.record_under(line.attempt.submission, conditions)
-        if record is not None and record.infrastructure_failed:
-            found.setdefault(line.attempt.student.id, first_fault(record))
+        kept = store.kept(line.attempt.submission, conditions)
+        if kept is not None and kept.record.infrastructure_failed:
+            found.setdefault(line.attempt.student.id, first_fault(kept.record))
     return found
 
 
@@ -176,8 +176,7 @@ def summary(outcome: Outcome, store: Path, notes: Sequence[str], concerns: Seque
     tally = outcome.tally
     counts = ", ".join(f"{count} {what}" for what, count in tally.outcomes.most_common())
     graded = f"{tally.graded} graded now{f' ({counts})' if counts else ''}"
-    before = f", {tally.graded_before}" if tally.kept else ""
-    lines = [f"{tally.total} submission{'s' * (tally.total != 1)}: {graded}{before}."]
+    lines = [f"{tally.total} submission{'s' * (tally.total != 1)}: {graded}{tally.graded_before}."]
     lines += [f"note: {note}" for note in (*notes, *outcome.notes)]
     lines += [attention.render(concerns), f"Everything is in {shown(store)}."]
     return "\n".join(line for line in lines if line)

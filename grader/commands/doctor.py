@@ -12,6 +12,7 @@ from pathlib import Path
 
 from grader import sandbox
 from grader.base.errors import GraderFault, MachineFault, UsageError
+from grader.base.identity import identity
 from grader.base.paths import cache_folder, course_root
 from grader.programs import gpu_oracle
 from grader.programs.control import OWN_PROGRAM, compile_own
@@ -80,6 +81,7 @@ def _findings() -> Iterator[Finding]:
         yield from _gpu(toolkit)
         yield _emulator(toolkit)
         yield _triton(toolkit)
+    yield Finding("grader", True, str(identity()))
     version = ".".join(map(str, sys.version_info[:3]))
     yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer", needed=True)
     course, course_files = _course()

@@ -369,9 +369,17 @@ class Assignment(StrictModel):
     def rules_sha256(self) -> str:
         """The SHA-256 of all rules that a grade depends on. It leaves out deadlines and the organisation of the class,
         which may change without a new grading."""
-        rules = self.model_dump_json(
-            exclude={"deadline": True, "cluster": True, "gradescope": True, "judge": True, "submission": {"id_pattern"}}
-        )
+        return self._sha256_without()
+
+    @property
+    def measured_sha256(self) -> str:
+        """The SHA-256 of the rules that decide what is run and how it is judged. It also leaves out the rubric, whose
+        points follow from what was measured, and the words that people read."""
+        return self._sha256_without("rubric", "title", "default", "metrics")
+
+    def _sha256_without(self, *keys: str) -> str:
+        left_out = dict.fromkeys(("deadline", "cluster", "gradescope", "judge", *keys), True)
+        rules = self.model_dump_json(exclude={**left_out, "submission": {"id_pattern"}})
         return hashlib.sha256(rules.encode()).hexdigest()
 
     @property

@@ -12,7 +12,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import fmean
 
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.paths import shown
@@ -334,13 +333,3 @@ def floor_record(floor: Floor, gpu_ms: float | None) -> FloorRecord:
         tflops=floor.tflops(gpu_ms) if gpu_ms else None,
         gbytes_per_s=floor.min_bytes / gpu_ms / 1e6 if gpu_ms else None,
     )
-
-
-def mean_occupancy(profiles: tuple[ProfileRecord, ...]) -> tuple[float | None, str]:
-    """Return (the mean achieved occupancy of the profiled tests, the reason why there is none)."""
-    if not profiles:
-        return None, "none of its tests was profiled"
-    missing = next((profile for profile in profiles if profile.achieved is None), None)
-    if missing is not None:
-        return None, f"{missing.test}: {missing.reason}"
-    return fmean(profile.achieved for profile in profiles if profile.achieved is not None), ""

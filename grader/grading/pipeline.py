@@ -9,18 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from grader import __version__, sandbox
+from grader import sandbox
 from grader.base.errors import MachineFault
+from grader.base.identity import identity
 from grader.base.machine import cpu_model
 from grader.base.names import printable_name
 from grader.base.progress import Progress
 from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import Fault, Verdict
-from grader.course.assignment import LogSpeedup, Occupancy, ReferenceRatio
 from grader.course.catalogue import TestcaseFiles
 from grader.course.testcase import Case
 from grader.gpu.idle import Waited
-from grader.grading.bench import mean_occupancy, open_bench
+from grader.grading.bench import open_bench
 from grader.grading.closer_look import CloserLook, case_to_look_at, failed_by_itself, with_cause
 from grader.grading.hidden_testcases import both, drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
 from grader.grading.one_test import Grading, Tested, grade_case, input_of
@@ -31,19 +31,18 @@ from grader.programs.build import Build, build_to_grade, failed_build
 from grader.programs.source_rules import Violation, refusal, violations
 from grader.programs.submission import Submission
 from grader.records.disclosure import disclosed_profile
-from grader.records.points import total_of
 from grader.records.record import (
     BuildRecord,
     CloserLookRecord,
     EngineRecord,
+    GraderRecord,
     MachineRecord,
     ProfileRecord,
     Record,
-    Scores,
     SubmissionRecord,
     TestRecord,
 )
-from grader.records.score import Evidence, is_practice, score
+from grader.records.rescore import scored
 from grader.timing.baseline import baselines_of
 from grader.timing.evidence import flags_of
 from grader.timing.fresh_inputs import one_ahead
@@ -279,16 +278,13 @@ def _record(
     redrawn: str,
 ) -> Record:
     assignment, engine = grading.assignment, grading.engine
-    evidence = _evidence(grading, tests, profiles)
-    practice = is_practice(evidence)
-    parts = score(assignment, evidence)
-    points = {part.part: part.points for part in parts}
-    total = total_of(parts, tests, practice=practice)
+    made = scored(assignment, grading.suite, tests, profiles, engine=engine.name, measures_time=engine.measures_time)
     return Record(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        grader=__version__,
+        grader=GraderRecord.of(identity()),
         assignment=assignment.name,
         assignment_sha256=assignment.rules_sha256,
+        measured_sha256=assignment.measured_sha256,
         submission=SubmissionRecord(
             id=submission.id,
             path=printable_name(str(submission.path)),
@@ -306,35 +302,14 @@ def _record(
             cached=built.cached,
         ),
         tests=tests,
-        occupancy=evidence.occupancy,
-        scores=Scores(total=total, max=assignment.max_points, **points),
-        parts=parts,
-        practice=practice,
-        not_measured=tuple(f"{part.part}: {part.how}" for part in parts if part.points is None),
+        occupancy=made.occupancy,
+        scores=made.scores,
+        parts=made.parts,
+        practice=made.practice,
+        not_measured=made.not_measured,
         notes=submission.notes,
         profiles=profiles,
         timings=timings,
         flags=flags_of(tests, profiles),
         hidden_inputs=redrawn,
-    )
-
-
-def _evidence(grading: Grading, tests: Sequence[TestRecord], profiles: tuple[ProfileRecord, ...]) -> Evidence:
-    rubric = grading.assignment.rubric
-    engine = grading.engine
-    untimed = None
-    if not engine.measures_time:
-        untimed = f"the {engine.name}'s times say nothing about a GPU"
-    elif all(test.gpu_ms is None and not test.flags for test in tests if test.verdict is Verdict.PASSED):
-        reasons = [test for test in tests if test.verdict is Verdict.PASSED]
-        untimed = "the run left no complete trace of the GPU" if reasons else None
-    named = {part.part: part.tests for part in rubric if isinstance(part, LogSpeedup | ReferenceRatio | Occupancy)}
-    occupancy, no_occupancy = mean_occupancy(profiles)
-    return Evidence(
-        tests=tuple(tests),
-        graded=frozenset(case.name for case in grading.suite.graded),
-        in_part={part: frozenset(case.name for case in grading.suite.select(words)) for part, words in named.items()},
-        untimed_reason=untimed,
-        occupancy=occupancy,
-        no_occupancy_reason=no_occupancy if engine.measures_time else "achieved occupancy needs a GPU",
     )

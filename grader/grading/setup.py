@@ -8,7 +8,7 @@ from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.testcase import Case, Suite
 from grader.programs.engine import Engine
-from grader.records.conditions import conditions
+from grader.records.conditions import Conditions, conditions
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Setup:
     engine: Engine
 
     @property
-    def conditions(self) -> str:
+    def conditions(self) -> Conditions:
         """The conditions that make gradings comparable: see `records.conditions`."""
         tests = [(case.name, case.shape) for case in self.cases]
-        return conditions(self.assignment.rules_sha256, tests, self.engine.name)
+        return conditions(self.assignment.measured_sha256, self.assignment.rules_sha256, tests, self.engine.name)

@@ -17,8 +17,8 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from grader import __version__
 from grader.base.errors import MachineFault, UsageError
+from grader.base.identity import identity
 from grader.judge import api, pages
 from grader.judge.guard import HEADER_BYTES, Guard
 from grader.judge.hub import Hub
@@ -45,8 +45,8 @@ def application(judge: Judge) -> FastAPI:
         judge.close()
 
     app = FastAPI(
-        title=f"Judge of {judge.rules.title}", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None,
-        openapi_url="/api/openapi.json",
+        title=f"Judge of {judge.rules.title}", version=identity().version, lifespan=lifespan, docs_url=None,
+        redoc_url=None, openapi_url="/api/openapi.json",
     )  # fmt: skip
     app.state.judge = judge
     app.include_router(api.router, responses=PROBLEMS)

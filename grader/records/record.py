@@ -8,19 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from grader.base.errors import MachineFault, UsageError
+from grader.base.identity import Identity, described
 from grader.base.paths import replacing, shown
 from grader.base.verdict import Fault, Verdict
 
-SCHEMA: Literal["grader-record-1"] = "grader-record-1"
+SCHEMA: Literal["grader-record-2"] = "grader-record-2"
+OLD_SCHEMA = "grader-record-1"
+"""Of records that name only the version of their grader. They can still be read."""
 
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class GraderRecord(_Value):
+    """The grader that made a record, as in `base.identity`. `commit` and `package_sha256` are '' if not known."""
+
+    version: str
+    commit: str = ""
+    package_sha256: str = ""
+
+    @staticmethod
+    def of(identity: Identity) -> GraderRecord:
+        return GraderRecord.model_validate(vars(identity))
+
+    def __str__(self) -> str:
+        return described(self.version, self.commit, self.package_sha256)
 
 
 class SubmissionRecord(_Value):
@@ -308,16 +326,27 @@ class CloserLookRecord(_Value):
     seconds: float
 
 
+class RescoredRecord(_Value):
+    """A record whose points were computed again from its measurements, under rules that differ only in points: when, by
+    which grader, and the tests that ran for it because the new rules need more measurements."""
+
+    created: str
+    grader: GraderRecord
+    ran: tuple[str, ...] = ()
+
+
 class Record(_Value):
-    """One graded submission. `practice` is true if it ran on other testcases than the graded ones."""
+    """One graded submission. `practice` is true if it ran on other testcases than the graded ones. `measured_sha256`
+    is the SHA-256 of the rules without those that only decide points."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    schema_: Literal["grader-record-1"] = Field(default=SCHEMA, alias="schema")
+    schema_: Literal["grader-record-2"] = Field(default=SCHEMA, alias="schema")
     created: str
-    grader: str
+    grader: GraderRecord
     assignment: str
     assignment_sha256: str
+    measured_sha256: str = ""
     submission: SubmissionRecord
     engine: EngineRecord
     machine: MachineRecord
@@ -336,6 +365,15 @@ class Record(_Value):
     """Seconds that each stage of this grading took, and their `total`."""
     recheck: RecheckRecord | None = None
     closer_look: CloserLookRecord | None = None
+    rescored: RescoredRecord | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_old_schema(cls, content: Any) -> Any:
+        """Convert a record of the old schema."""
+        if not isinstance(content, dict) or content.get("schema") != OLD_SCHEMA:
+            return content
+        return content | {"schema": SCHEMA, "grader": {"version": content.get("grader")}}
 
     @property
     def infrastructure_failed(self) -> bool:

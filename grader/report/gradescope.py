@@ -46,7 +46,7 @@ def results(record: Record, assignment: Assignment, *, hidden: Callable[[str], b
         "stdout_visibility": "hidden",
         "tests": entries,
         "extra_data": {
-            "grader": record.grader,
+            "grader": record.grader.model_dump(),
             "sha256": record.submission.sha256,
             "graded": not record.infrastructure_failed,  # a fault of the machine does not use up a run
         },

@@ -30,13 +30,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from grader import __version__
 from grader.base.errors import UsageError
+from grader.base.identity import identity
 from grader.base.paths import shown
-from grader.base.verdict import Verdict
 from grader.records.record import RecheckRecord, Record
 from grader.store import schema
-from grader.store.rows import Attempt, Compressed, Files, HandIn, Points, State, Student, compressed, decompressed
+from grader.store.rows import Attempt, Compressed, Files, HandIn, Kept, Points, Student, compressed, decompressed
 from grader.store.sqlite_errors import BUSY_S, translate_sqlite_errors
 
 _STORE_MODE = 0o660
@@ -262,15 +261,14 @@ class Store:
             ).rowcount
         return bool(added)
 
-    def bring_forward(self, submission: int, conditions: str) -> None:
-        """Make the record that counts under `conditions` the newest of its attempt. A person who grades again under
-        earlier conditions wants the records made under them to count, not later ones."""
+    def bring_forward(self, kept: Kept) -> None:
+        """Make a record the newest of its attempt. A person who grades again under earlier conditions wants the records
+        made under them to count, not later ones."""
         with self._writing():
             self._db.execute(
-                "UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = (SELECT id FROM records WHERE "
-                "submission = ?1 AND conditions = ?2 ORDER BY faulted, id DESC LIMIT 1) AND EXISTS (SELECT 1 FROM "
-                "records AS other WHERE submission = ?1 AND conditions <> ?2 AND other.id > records.id)",
-                (submission, conditions),
+                "UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = ?1 AND EXISTS "
+                "(SELECT 1 FROM records AS other WHERE other.submission = records.submission AND other.id > ?1)",
+                (kept.row,),
             )
 
     def add_recheck(self, attempt: Attempt, recheck: RecheckRecord) -> None:
@@ -299,21 +297,25 @@ class Store:
 
     # ---- reading ----
 
-    def state(self, submission: int, conditions: str) -> State:
-        """The state of an attempt under `conditions`, by the record that counts."""
-        record = self.record_under(submission, conditions)
-        if record is None:
-            return State.UNGRADED
-        if record.infrastructure_failed:
-            return State.FAULTED
-        passed = all(test.verdict is Verdict.PASSED for test in record.tests)
-        return State.PASSED if passed else State.FAILED
+    def kept(self, submission: int, conditions: str) -> Kept | None:
+        """The record that counts for an attempt among those made under `conditions`, or under conditions that begin
+        with these parts (see `records.conditions`); None if there is none."""
+        query = (
+            "SELECT id, conditions, json FROM records WHERE submission = ?1 AND (conditions = ?2 OR "
+            "substr(conditions, 1, length(?2) + 1) = ?2 || '.') ORDER BY faulted, id DESC LIMIT 1"
+        )
+        for row, found, text in self._rows(query, submission, conditions):
+            return Kept(row, found, self._record(submission, text))
+        return None
 
-    def record_under(self, submission: int, conditions: str) -> Record | None:
-        """The record that counts for an attempt under `conditions`; None if it was not graded under them."""
-        query = "SELECT json FROM records WHERE submission = ? AND conditions = ? ORDER BY faulted, id DESC LIMIT 1"
-        text = self._first(query, submission, conditions)
-        return None if text is None else self._record(submission, text)
+    def newest_attempts(self, assignment: str) -> list[tuple[str, int]]:
+        """(student, number) of each student's newest graded attempt."""
+        query = (
+            "SELECT student, id FROM (SELECT student, id, row_number() OVER (PARTITION BY student ORDER BY handed_in "
+            "DESC, id DESC) AS place FROM submissions WHERE assignment = ? AND EXISTS (SELECT 1 FROM records WHERE "
+            "submission = submissions.id)) WHERE place = 1"
+        )
+        return [(row[0], row[1]) for row in self._rows(query, assignment)]
 
     def record_that_counts(self, submission: int) -> Record | None:
         """The record that counts for an attempt (see `Attempt`); None if it has none."""
@@ -371,8 +373,8 @@ class Store:
         except ValidationError as error:
             first = error.errors()[0]
             raise UsageError(
-                f"The store {shown(self.path)} holds a record (of submission {submission}) that this grader, version "
-                f"{__version__}, does not understand: {'.'.join(map(str, first['loc']))}: {first['msg']}. Use the "
+                f"The store {shown(self.path)} holds a record (of submission {submission}) that this grader "
+                f"({identity()}) does not understand: {'.'.join(map(str, first['loc']))}: {first['msg']}. Use the "
                 "grader that wrote it, or a newer one; `grader store check` lists all of them."
             ) from error
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from grader.base.verdict import Verdict
 from grader.records.record import Record
 
 Files = tuple[tuple[str, bytes], ...]
@@ -30,7 +31,6 @@ def decompressed(files: Compressed) -> Files:
 class State(StrEnum):
     """The state of an attempt under some conditions (rules, testcases, engine)."""
 
-    UNGRADED = "ungraded"
     FAULTED = "faulted"
     FAILED = "failed"
     PASSED = "passed"
@@ -39,6 +39,22 @@ class State(StrEnum):
     def judged(self) -> bool:
         """Whether there is a record without a fault of the grader or the machine."""
         return self in (State.FAILED, State.PASSED)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A stored record, its row, and the conditions under which it was made."""
+
+    row: int
+    conditions: str
+    record: Record
+
+    @property
+    def state(self) -> State:
+        if self.record.infrastructure_failed:
+            return State.FAULTED
+        passed = all(test.verdict is Verdict.PASSED for test in self.record.tests)
+        return State.PASSED if passed else State.FAILED
 
 
 @dataclass(frozen=True)

@@ -154,18 +154,20 @@ def test_latest_takes_one_attempt_and_best_all() -> None:
 
 
 def test_rerun_says_what_is_graded_again() -> None:
-    states = (State.UNGRADED, State.FAULTED, State.FAILED, State.PASSED)
+    states = (State.FAULTED, State.FAILED, State.PASSED)
     wanted = {
         word: [Policy(rerun=word).wants(state) for state in states]
-        for word in (None, "machine-faults", "failed", "all", "alice")
+        for word in (None, "machine-faults", "older", "failed", "all", "alice")
     }
     assert wanted == {
-        None: [True, True, False, False],
-        "machine-faults": [True, True, False, False],
-        "failed": [True, True, True, False],
-        "all": [True] * 4,
-        "alice": [True] * 4,
+        None: [True, False, False],
+        "machine-faults": [True, False, False],
+        "older": [True, False, False],
+        "failed": [True, True, False],
+        "all": [True] * 3,
+        "alice": [True] * 3,
     }
+    assert [Policy(rerun=word).wants(State.PASSED, older=True) for word in (None, "older")] == [False, True]
 
 
 def test_deadlines_do_not_change_what_a_grade_depends_on(rules: Assignment) -> None:
@@ -233,5 +235,5 @@ def test_a_time_that_no_calendar_has_is_the_epoch(
 
 @pytest.mark.parametrize("words", ["", " , "])
 def test_a_rerun_of_nobody_is_refused(words: str) -> None:
-    with pytest.raises(UsageError, match="names no student: give failed, machine-faults, all, or ids"):
+    with pytest.raises(UsageError, match="names no student: give failed, machine-faults, older, all, or ids"):
         Policy(rerun=words)

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.live import Live
 
 from grader.base.errors import MachineFault
+from grader.base.identity import identity
 from grader.base.paths import course_root
 from grader.base.verdict import Fault, Verdict
 from grader.classes.attention import Why, needs_attention
@@ -28,12 +29,13 @@ from grader.classes.batch import Outcome, Policy, Which, find_class, grade_class
 from grader.classes.batch.roster import Student
 from grader.classes.batch.view import Log, Screen, duration
 from grader.classes.batch.work import ReadTask
+from grader.classes.comparable import mixed
 from grader.classes.final_points import absent, gradebook
 from grader.course.assignment import Deadline
 from grader.grading.pipeline import open_grading
 from grader.grading.setup import Setup
 from grader.records.conditions import conditions_of
-from grader.records.record import Record
+from grader.records.record import GraderRecord, Record
 from grader.sandbox import quarantine
 from grader.store import State, Store, check_store, open_store
 from tests.support.batch_engine import PlainC
@@ -170,6 +172,59 @@ def test_other_rules_or_another_shape_mean_grading_again(setup: Setup, again: tu
     for changed in (stricter, larger):
         assert graded(changed, store, folder).tally.graded == 2
         assert conditions_of(records(store)["bob"]) == changed.conditions, "what is imported is known by its own"
+
+
+def with_points(setup: Setup, per_failure: float) -> Setup:
+    """The same rules, except that a failed test costs other points."""
+    correctness, *others = setup.assignment.rubric
+    changed = correctness.model_copy(update={"per_failure": per_failure})
+    return replace(setup, assignment=setup.assignment.model_copy(update={"rubric": (changed, *others)}))
+
+
+def test_other_points_are_computed_from_what_is_stored_and_nothing_runs(
+    setup: Setup, again: tuple[Store, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, folder = again
+    before = records(store)
+    dearer = with_points(setup, 1)
+    with (tmp_path / "log").open("w") as log, monkeypatch.context() as patch:
+        patch.setattr("grader.classes.batch.class_run.GradeTask", None)  # a run would fail
+        tally = graded(dearer, store, folder, view=Log(Console(file=log, width=300))).tally
+    assert (tally.rescored, tally.graded, tally.kept) == (3, 0, 0)
+    said = (tmp_path / "log").read_text()
+    assert "Only points changed in the rules since 3 stored results were made" in said
+    assert "nothing runs for them" in said
+    rescored = records(store)
+    with open_store(tmp_path / "fresh.sqlite", create=True) as other:
+        graded(dearer, other, folder)
+        fresh = records(other)
+    for student, record in rescored.items():
+        assert (record.parts, record.scores) == (fresh[student].parts, fresh[student].scores)
+        assert record.parts != before[student].parts or student == "alice"
+        assert record.rescored is not None and record.assignment_sha256 == dearer.assignment.rules_sha256
+        assert conditions_of(record) == dearer.conditions
+    assert graded(dearer, store, folder).tally.kept == 3
+    assert graded(setup, store, folder).tally.kept == 3, "the points of before are still there"
+    assert records(store)["bob"] == before["bob"]
+
+
+def test_results_of_an_older_grader_stand_until_somebody_asks(setup: Setup, again: tuple[Store, Path]) -> None:
+    store, folder = again
+    old = GraderRecord(version="0.0", commit="1" * 40, package_sha256="f" * 64)
+    for attempt in list(store.attempts("hw4")):
+        record = attempt.record.model_copy(update={"grader": old})
+        store.execute("DELETE FROM records WHERE id = ?", (attempt.record_id,))
+        store.add_record(attempt.submission, conditions_of(record), record)
+    outcome = graded(setup, store, folder)
+    assert (outcome.tally.kept, outcome.tally.graded) == (3, 0)
+    (note,) = [note for note in outcome.notes if "older grader" in note]
+    shown = "0.0, commit 111111111111, files ffffffffffff"
+    assert note == f"3 were graded by an older grader ({shown}): --rerun older."
+    shutil.rmtree(folder / "alice")
+    assert graded(setup, store, folder, policy=Policy(rerun="older")).tally.graded == 2
+    assert graded(setup, store, folder, policy=Policy(rerun="older")).tally.graded == 0
+    (note,) = [note for note in mixed(gradebook(store, "hw4")) if "versions of the grader" in note]
+    assert f"{identity()}: 2 (bob, carol)" in note and f"{shown}: 1 (alice)" in note
 
 
 def test_rerun_grades_again_what_it_names(setup: Setup, again: tuple[Store, Path]) -> None:
@@ -409,9 +464,8 @@ def _state(pid: int) -> str:
 
 def test_the_state_of_an_attempt_says_what_to_do_with_it(setup: Setup, again: tuple[Store, Path]) -> None:
     store, _ = again
-    states = {
-        attempt.student.id: store.state(attempt.submission, setup.conditions) for attempt in store.attempts("hw4")
-    }
+    kept = {each.student.id: store.kept(each.submission, setup.conditions) for each in store.attempts("hw4")}
+    states = {student: found.state for student, found in kept.items() if found is not None}
     assert states == {"alice": State.PASSED, "bob": State.FAILED, "carol": State.FAILED}
 
 

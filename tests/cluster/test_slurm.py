@@ -73,7 +73,7 @@ class Scene:
         self.cluster = slurm.SlurmRun(desk, rules, RunFiles(folder), Grading(**vars(setup), baseline=None))
         monkeypatch.setattr(self.cluster, "submit", lambda tasks: self.submitted.extend(t.number for t in tasks))
         submission = Submission("alice", folder, (), (), (), "", (), "0")
-        self.task = slurm.SlurmTask(0, "alice", submission, 1, job="12_0")
+        self.task = slurm.SlurmTask(0, "alice", submission, 1, setup.cases, job="12_0")
         self.files = RunFiles(folder)
 
     def beat(self, ago_s: float) -> None:
@@ -143,7 +143,7 @@ def job(setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunF
     files.write_order(0, Order(setup, "emulator", Submission("alice", tmp_path, (), (), (), "", (), "0")))
     record = made_record("alice", tests=[made_test("s01", Verdict.RUNTIME_ERROR)])
     monkeypatch.setattr(task, "BuildTask", lambda submission: lambda grading: None)
-    monkeypatch.setattr(task, "GradeTask", lambda submission, built: lambda grading: record)
+    monkeypatch.setattr(task, "GradeTask", lambda submission, built, tests: lambda grading: record)
     before = {number: signal.getsignal(number) for number in task.ENDING}
     yield files
     for number, handler in before.items():

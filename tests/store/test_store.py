@@ -88,11 +88,14 @@ def test_practice_never_takes_the_place_of_a_result_on_the_graded_testcases(tmp_
 
 def test_results_under_the_conditions_asked_for_last_count(tmp_path: Path) -> None:
     with open_store(tmp_path / "s", create=True) as store:
-        number = keep(store, made_record(total=90.0), "rules of the course")
+        number = keep(store, made_record(total=90.0), "cuda.rules of the course.grader")
         keep(store, made_record("bob", total=50.0), "rules of the course")
-        keep(store, made_record(total=10.0), "rules that were tried out")
-        store.bring_forward(number, "rules of the course")
-        store.bring_forward(number, "rules of the course")
+        keep(store, made_record(total=10.0), "cuda.rules that were tried out.grader")
+        assert (tried := store.kept(number, "cuda")) is not None and tried.record.scores.total == 10
+        for _ in range(2):
+            kept = store.kept(number, "cuda.rules of the course")
+            assert kept is not None
+            store.bring_forward(kept)
         totals = {attempt.student.id: attempt.record.scores.total for attempt in store.attempts("hw4")}
         assert totals == {"alice": 90.0, "bob": 50.0}
         assert check_store(store) == []
@@ -102,17 +105,17 @@ def test_a_machines_fault_never_hides_a_good_record(tmp_path: Path) -> None:
     broken = made_record(tests=[made_test("t01", Verdict.GRADER_ERROR)])
     with open_store(tmp_path / "s", create=True) as store:
         number = keep(store, broken)
-        assert store.state(number, "c") is State.FAULTED
+        assert (first := store.kept(number, "c")) is not None and first.state is State.FAULTED
         keep(store, made_record())
         store.add_record(number, "c", broken.model_copy(update={"created": "2026-11-22T00:00:00+00:00"}))
-        assert store.state(number, "c") is State.FAILED
+        assert (good := store.kept(number, "c")) is not None and good.state is State.FAILED
         assert not next(store.attempts("hw4")).record.infrastructure_failed
 
 
 def test_other_conditions_are_another_grading(tmp_path: Path) -> None:
     with open_store(tmp_path / "s", create=True) as store:
         number = keep(store, made_record(), conditions="emulator")
-        assert store.state(number, "cuda") is State.UNGRADED
+        assert store.kept(number, "cuda") is None and store.kept(number, "emul") is None
 
 
 def test_points_are_entered_all_or_none(tmp_path: Path) -> None:
@@ -317,7 +320,7 @@ def test_a_record_of_a_newer_grader_is_told_and_not_dropped(tmp_path: Path) -> N
         with pytest.raises(UsageError, match=r"does not understand: later: Extra inputs .* or a newer one"):
             list(store.attempts("hw4"))
         with pytest.raises(UsageError, match="does not understand"):
-            store.state(number, "c")
+            store.kept(number, "c")
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from grader.classes.final_points import Line, standing
 from grader.records.record import (
     BuildRecord,
     EngineRecord,
+    GraderRecord,
     MachineRecord,
     PartRecord,
     RecheckedTest,
@@ -69,7 +70,7 @@ def made_record(
     on_gpu = not device.startswith("emulated")
     values: dict[str, object] = {
         "created": "2026-11-21T00:00:00+00:00",
-        "grader": "0.1.0",
+        "grader": GraderRecord(version="0.1.0"),
         "assignment": "hw4",
         "assignment_sha256": "0" * 64,
         "submission": SubmissionRecord(
@@ -106,7 +107,7 @@ def practice_record(**changes: object) -> Record:
     """A record of the emulator: one public test passed, the other ran into its time limit."""
     values: dict[str, object] = {
         "created": "2026-11-21T00:00:00+00:00",
-        "grader": "0.1.0",
+        "grader": GraderRecord(version="0.1.0"),
         "assignment": "hw4",
         "assignment_sha256": "0" * 64,
         "submission": SubmissionRecord(id="alice", path="alice.cu", sha256="1" * 64, files=("alice.cu",)),

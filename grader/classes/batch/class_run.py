@@ -7,7 +7,8 @@ reason, the sequential baselines are timed before anything else starts. Helpers 
 lanes, so memory does not grow with the class.
 
 The store alone decides what is done: a submission whose content was judged under the same conditions (rules, testcases,
-engine) is done. So if the grader is killed at any moment, the same command continues where it stopped.
+engine) is done. If only points have changed in the rules, they are computed from the stored record. So if the grader is
+killed at any moment, the same command continues where it stopped.
 
 After a fault of the machine, a submission is tried again once, after the others, and by every later run of the same
 command. A lane with three such faults in a row is closed, since a lost GPU would otherwise spoil the rest of the class
@@ -32,6 +33,7 @@ from grader.classes.batch.roster import Student
 from grader.classes.batch.view import Tally, View, duration, first_line
 from grader.classes.batch.work import BuildTask, GradeTask, Reading, ReadTask
 from grader.classes.batch.worker_process import Died, Worker, first_done
+from grader.course.testcase import Case
 from grader.grading.pipeline import grade_built, open_grading
 from grader.grading.setup import Setup
 from grader.programs.build import Build, failed_build
@@ -63,6 +65,8 @@ class _Job:
     found: Found
     submission: Submission | None = None
     number: int = 0
+    cases: tuple[Case, ...] = ()
+    """The cases that it is graded on."""
     built: Build | None = None
     tries: int = 0
     began: float = 0.0
@@ -98,6 +102,8 @@ class _Coordinator:
 
     def _run(self, found: Sequence[Found]) -> Outcome:
         chosen = self.desk.open(found)
+        if plan := self.desk.plan(chosen):
+            self.view.say(plan)
         self.to_read.extend(_Job(one) for one in chosen)
         self._time_baselines()
         self.lanes = [self._lane(engine, number) for number, engine in enumerate(self.engines)]
@@ -171,7 +177,7 @@ class _Coordinator:
     def _start_lane(self, lane: _Lane, job: _Job) -> None:
         assert job.submission is not None and job.built is not None
         lane.job, lane.began = job, time.monotonic()
-        lane.worker.give(GradeTask(job.submission, job.built))
+        lane.worker.give(GradeTask(job.submission, job.built, frozenset(case.name for case in job.cases)))
         self.view.working(lane.where, job.found.student)
 
     # ---- taking answers ----
@@ -202,8 +208,13 @@ class _Coordinator:
         job.number = self.desk.register(job.found, job.submission)
         if reading.problem:
             job.built = failed_build(Fault.STUDENT, reading.problem)
-        if self.desk.wants(job.number):
+        if self._wanted(job):
             self._next(job)
+
+    def _wanted(self, job: _Job) -> bool:
+        """Whether this run grades the submission, which is registered."""
+        job.cases = self.desk.cases_to_run(job.number)
+        return bool(job.cases)
 
     def _next(self, job: _Job) -> None:
         """Queue a job for its next step; its submission has been read already."""
@@ -220,7 +231,7 @@ class _Coordinator:
 
     def _record_without_running(self, job: _Job, built: Build) -> None:
         assert job.submission is not None
-        record = grade_built(self.grading, job.submission, built, Progress())
+        record = grade_built(replace(self.grading, cases=job.cases), job.submission, built, Progress())
         self._keep(job, record, "", time.monotonic() - job.began)
 
     def _take_from_lane(self, lane: _Lane, answer: object) -> None:
@@ -253,13 +264,13 @@ class _Coordinator:
         if job.submission is None:
             job.submission = unreadable(job.found.student, job.found.path, str(fault))
             job.number = self.desk.register(job.found, job.submission)
-            if not self.desk.wants(job.number):
+            if not self._wanted(job):
                 return
         whose = Fault.GRADER if isinstance(fault, GraderFault) else Fault.MACHINE
         self._record_without_running(job, failed_build(whose, str(fault)))
 
     def _keep(self, job: _Job, record: Record, where: str, seconds: float) -> None:
-        self.desk.keep(job.number, record)
+        record = self.desk.keep(job.number, record)
         again = record.infrastructure_failed and job.tries + 1 < _TRIES and record.build.ok
         if again:
             job.tries += 1

@@ -22,13 +22,14 @@ class Which(StrEnum):
 _WORDS = {
     "failed": {State.FAULTED, State.FAILED},
     "machine-faults": {State.FAULTED},
+    "older": set[State](),
     "all": {State.FAULTED, State.FAILED, State.PASSED},
 }
 
 
 @dataclass(frozen=True)
 class Policy:
-    """`rerun` is None, `failed`, `machine-faults`, `all`, or student ids separated by commas."""
+    """`rerun` is None, `failed`, `machine-faults`, `older`, `all`, or student ids separated by commas."""
 
     which: Which = Which.LATEST
     rerun: str | None = None
@@ -53,9 +54,10 @@ class Policy:
         """Students named in `rerun` who have no submission."""
         return (self._ids() or set()) - {one.student for one in found}
 
-    def wants(self, state: State) -> bool:
-        """Whether this run grades an attempt in `state`. An attempt that was never judged is always graded."""
-        if not state.judged or self._ids() is not None:
+    def wants(self, state: State, *, older: bool = False) -> bool:
+        """Whether this run grades an attempt in `state`; `older` if another grader graded it. An attempt that was never
+        judged is always graded."""
+        if not state.judged or self._ids() is not None or (older and self.rerun == "older"):
             return True
         return self.rerun is not None and state in _WORDS[self.rerun]
 

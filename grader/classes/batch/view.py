@@ -26,6 +26,7 @@ class Tally:
 
     total: int = 0
     kept: int = 0
+    rescored: int = 0
     graded: int = 0
     faulted: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -33,12 +34,15 @@ class Tally:
 
     @property
     def finished(self) -> int:
-        return self.kept + self.graded
+        return self.kept + self.rescored + self.graded
 
     @property
     def graded_before(self) -> str:
-        """The number of submissions that were graded before this run, in words."""
-        return f"{self.kept} {'was' if self.kept == 1 else 'were'} graded before"
+        """ ", 3 were graded before, 2 have new points from their stored measurements"; '' if there are none."""
+        words = f", {self.kept} {'was' if self.kept == 1 else 'were'} graded before" if self.kept else ""
+        if self.rescored:
+            words += f", {self.rescored} ha{'s' if self.rescored == 1 else 've'} new points from stored measurements"
+        return words
 
     def count(self, record: Record) -> None:
         """Count one more finished submission."""
@@ -152,7 +156,7 @@ class Screen(Log):
             Group(
                 Text(f"{tally.finished} of {tally.total} · {tally.pace()}"),
                 ProgressBar(total=max(1, tally.total), completed=tally.finished, width=60),
-                Text(counts + (f", {tally.graded_before}" if tally.kept else "")),
+                Text((counts + tally.graded_before).removeprefix(", ")),
                 lanes,
                 *(Text(failure, style="yellow", no_wrap=True, overflow="ellipsis") for failure in self._failures),
             )

@@ -60,13 +60,15 @@ class BuildTask:
 
 @dataclass(frozen=True)
 class GradeTask:
-    """Run, check and score a built submission."""
+    """Run, check and score a built submission on the testcases named in `tests`."""
 
     submission: Submission
     built: Build
+    tests: frozenset[str]
 
     def __call__(self, grading: Grading) -> Record:
-        return grade_built(grading, self.submission, self.built, Progress())
+        cases = tuple(case for case in grading.cases if case.name in self.tests)
+        return grade_built(replace(grading, cases=cases), self.submission, self.built, Progress())
 
 
 class Task(Protocol):

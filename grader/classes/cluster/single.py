@@ -27,8 +27,9 @@ class _OneRecord:
     view: View
     record: Record | None = None
 
-    def keep(self, number: int, record: Record) -> None:
-        """Do nothing: only the record that is passed to `finish` counts."""
+    def keep(self, number: int, record: Record) -> Record:
+        """Only the record that is passed to `finish` counts."""
+        return record
 
     def finish(self, student: str, record: Record, where: str, seconds: float) -> None:
         self.record = record
@@ -47,7 +48,7 @@ def grade_alone(grading: Grading, submission: Submission, folder: Path, view: Vi
         raise MachineFault(f"The cluster's folder {folder} cannot be used: {error.strerror}.") from error
     books = _OneRecord(view)
     run = SlurmRun(books, grading.assignment.cluster or Cluster(), files, grading)
-    run.add(SlurmTask(0, submission.id, submission, 0))
+    run.add(SlurmTask(0, submission.id, submission, 0, grading.cases))
     try:
         run.submit(list(run.tasks.values()))
         run.wait()

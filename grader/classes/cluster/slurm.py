@@ -28,7 +28,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -49,6 +49,7 @@ from grader.classes.cluster.job_files import Order, RunFiles
 from grader.classes.cluster.job_states import WAITING, JobState, cancel, states
 from grader.classes.cluster.task import grade_one
 from grader.course.assignment import Cluster
+from grader.course.testcase import Case
 from grader.grading.pipeline import Grading, grade_built, open_grading
 from grader.grading.setup import Setup
 from grader.programs.build import failed_build
@@ -75,6 +76,7 @@ class SlurmTask:
     student: str
     submission: Submission
     stored_as: int
+    cases: tuple[Case, ...]
     job: str = ""
     began: float = 0.0
     ended_at: float | None = None
@@ -87,8 +89,8 @@ class Books(Protocol):
     @property
     def view(self) -> View: ...
 
-    def keep(self, number: int, record: Record) -> None:
-        """Store a record; `number` is the submission's number in the store."""
+    def keep(self, number: int, record: Record) -> Record:
+        """Store a record, and return it as it was stored; `number` is the submission's number in the store."""
 
     def finish(self, student: str, record: Record, where: str, seconds: float) -> None:
         """Count a submission that is finished."""
@@ -110,7 +112,8 @@ class SlurmRun:
     def add(self, task: SlurmTask) -> None:
         """Write a task's order."""
         self.tasks[task.number] = task
-        self.files.write_order(task.number, Order(self.grading.setup, self.grading.engine.name, task.submission))
+        setup = replace(self.grading.setup, cases=task.cases)
+        self.files.write_order(task.number, Order(setup, setup.engine.name, task.submission))
 
     def submit(self, tasks: Sequence[SlurmTask]) -> None:
         """Submit tasks as arrays."""
@@ -176,7 +179,7 @@ class SlurmRun:
             fault = self.files.take_fault(task.number) if record is None else None
             if record is not None:
                 again = record.infrastructure_failed and record.build.ok and len(task.lost) < self.rules.retries
-                self.desk.keep(task.stored_as, record)
+                record = self.desk.keep(task.stored_as, record)
                 if again:
                     self.files.result(task.number).unlink(missing_ok=True)
                     self._lose(task, "the machine failed during a test")
@@ -225,8 +228,9 @@ class SlurmRun:
 
     def finish_without_running(self, task: SlurmTask, whose: Fault, problem: str) -> None:
         """Finish a task that no job can grade, with a record that says why."""
-        record = grade_built(self.grading, task.submission, failed_build(whose, problem), Progress())
-        self.desk.keep(task.stored_as, record)
+        grading = replace(self.grading, cases=task.cases)
+        record = grade_built(grading, task.submission, failed_build(whose, problem), Progress())
+        record = self.desk.keep(task.stored_as, record)
         self.desk.finish(task.student, record, "the submitting machine", 0.0)
 
 
@@ -277,7 +281,10 @@ def grade_on_slurm(
         ) from error
     with open_grading(setup) as grading:
         cluster = SlurmRun(desk, rules, files, grading)
-        for one in desk.open(found):
+        chosen = desk.open(found)
+        if plan := desk.plan(chosen):
+            view.say(plan)
+        for one in chosen:
             _take(cluster, desk, one)
         try:
             cluster.submit(list(cluster.tasks.values()))
@@ -302,9 +309,9 @@ def _take(run: SlurmRun, desk: Desk, found: Found) -> None:
     except MachineFault as fault:
         submission, problem, whose = unreadable(found.student, found.path, str(fault)), str(fault), Fault.MACHINE
     stored_as = desk.register(found, submission)
-    if not desk.wants(stored_as):
+    if not (cases := desk.cases_to_run(stored_as)):
         return
-    task = SlurmTask(len(run.tasks), found.student, submission, stored_as)
+    task = SlurmTask(len(run.tasks), found.student, submission, stored_as, cases)
     if problem:
         run.finish_without_running(task, whose, problem)
     else:

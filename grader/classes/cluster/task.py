@@ -45,7 +45,7 @@ def grade_one(folder: str, task: int, attempt: int) -> str:
         engine = select_engine(order.engine, order.setup.assignment.build.emulator_target)
         with open_grading(replace(order.setup, engine=engine)) as grading:
             built = BuildTask(order.submission)(grading)
-            record = GradeTask(order.submission, built)(grading)
+            record = GradeTask(order.submission, built, frozenset(case.name for case in grading.cases))(grading)
         if any(test.verdict is not Verdict.PASSED for test in record.tests):
             time.sleep(SETTLE_S)
         files.write_result(task, record)

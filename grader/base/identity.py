@@ -1,0 +1,80 @@
+"""Says which grader this is: its version, its commit, and a hash of its files.
+
+The version comes from the tags, through the installed distribution. A checkout asks git for its commit; an installed
+wheel has it in the local part of its version (`0.2.dev7+g1a2b3c4`). The hash alone decides whether two graders are the
+same, since it also covers changes that nobody committed. Everything is read on first use, since `--help` needs none of
+it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+DISTRIBUTION = "cuda-homework-grader"
+PACKAGE = Path(__file__).resolve().parents[1]
+UNKNOWN_VERSION = "0+unknown"
+_GIT_S = 10
+_COMPILED = ".pyc"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """`version` is without a local part. `commit` ends with "-dirty" if a checkout has changes, and is '' if it is not
+    known. `package_sha256` covers the names and contents of the package's files."""
+
+    version: str
+    commit: str
+    package_sha256: str
+
+    def __str__(self) -> str:
+        return described(self.version, self.commit, self.package_sha256)
+
+
+def described(version: str, commit: str, package_sha256: str) -> str:
+    """A grader's identity for people: "0.2.dev7, commit 1a2b3c4d5e6f-dirty, files 90ab12cd34ef"."""
+    digits, dash, dirty = commit.partition("-")
+    words = [version, f"commit {digits[:12]}{dash}{dirty}" if commit else "", f"files {package_sha256[:12]}"]
+    return ", ".join(word for word in (words if package_sha256 else words[:2]) if word)
+
+
+@cache
+def identity() -> Identity:
+    """The identity of the grader that runs."""
+    try:
+        version, _, local = metadata.version(DISTRIBUTION).partition("+")
+    except metadata.PackageNotFoundError:
+        version, _, local = UNKNOWN_VERSION, "", ""
+    return Identity(version, _commit_of_checkout(PACKAGE.parent) or _commit_in(local), package_sha256(PACKAGE))
+
+
+def _commit_of_checkout(root: Path) -> str:
+    """The commit of the checkout at `root`; '' if there is none, or git cannot tell."""
+    if not (root / ".git").exists():
+        return ""
+    words = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        said = subprocess.run(words, capture_output=True, text=True, timeout=_GIT_S, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return said.stdout.strip() if said.returncode == 0 else ""
+
+
+def _commit_in(local: str) -> str:
+    """The commit in the local part of a version, "g1a2b3c4" or "g1a2b3c4.d20261124" (with changes, on that day)."""
+    commit, _, changes = local.partition(".")
+    return f"{commit.removeprefix('g')}{'-dirty' if changes else ''}" if commit.startswith("g") else ""
+
+
+def package_sha256(package: Path) -> str:
+    """The SHA-256 of the names and contents of all files below `package`, without what Python compiled from them."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in package.rglob("*") if path.is_file() and path.suffix != _COMPILED):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(package).as_posix()}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
