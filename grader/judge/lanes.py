@@ -127,7 +127,7 @@ def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
         both = setup(engines[0], False)
         lanes = [Lane(name, name, Stage.VERDICT, both) for name in names]
         return lanes + [
-            Lane(name, name, Stage.VERDICT, both, aside=True) for name in (f"{name}, slow" for name in names)
+            Lane(name, name, Stage.VERDICT, both, aside=True) for name in (f"{name} aside" for name in names)
         ]
     if jobs is not None:
         raise UsageError("--jobs is for the emulator: a GPU always runs one submission at a time.")

@@ -119,13 +119,6 @@ MIGRATIONS = (
     """,
     """
     ALTER TABLE judge_uploads ADD COLUMN digest TEXT NOT NULL DEFAULT '';  -- SHA-256 of the files as received
-    CREATE TABLE judge_tests (                 -- the tests that have ended in a run that has not
-        upload INTEGER NOT NULL REFERENCES judge_uploads ON DELETE CASCADE,
-        stage  TEXT NOT NULL,
-        name   TEXT NOT NULL,
-        json   TEXT NOT NULL,
-        PRIMARY KEY (upload, stage, name)
-    ) STRICT;
     """,
 )
 
