@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from grader.base.errors import UsageError
+from grader.base.errors import MachineFault, UsageError
 from grader.base.progress import Progress
 from grader.base.workers import cores
 from grader.classes.batch.work import Task
 from grader.classes.batch.worker_process import Worker
+from grader.classes.cluster import job_states
 from grader.classes.cluster.cluster_engine import Elsewhere, engine_of_jobs
 from grader.classes.cluster.slurm import slurm_executor
 from grader.course.assignment import Assignment, Cluster
@@ -24,6 +25,7 @@ from grader.grading.setup import Setup
 from grader.judge.ledger import Stage, Upload
 from grader.judge.rechecks import Due, RecheckTask
 from grader.judge.stage_task import SlurmStageTask, StageTask
+from grader.programs import control
 from grader.programs.engine import Engine, select_engine, select_engines
 from grader.programs.oracle import ensure
 from grader.records.record import Record
@@ -40,11 +42,23 @@ def stage_task(upload: Upload, files: Compressed, judged_before: frozenset[str])
 
 @dataclass(frozen=True)
 class Control:
-    """A task that asks whether the grader's own program runs on this lane. Its answer is a phrase that says why not,
-    or '' if it runs."""
+    """A task that asks whether the grader's own program can be built and run on this lane. Its answer says why not, or
+    is '' if it can."""
 
     def __call__(self, grading: Grading) -> str:
-        return grading.engine.problem()
+        return control.problem(grading.engine)
+
+
+@dataclass(frozen=True)
+class SlurmControl:
+    """The control of a cluster's lane. A job has run the control program on its node; here Slurm itself must answer."""
+
+    def __call__(self, grading: Grading) -> str:
+        try:
+            job_states.ask()
+        except MachineFault as fault:
+            return str(fault)
+        return ""
 
 
 @dataclass(frozen=True)
@@ -156,7 +170,7 @@ def cluster_lanes(rules: Assignment, engine: str, jobs: int | None) -> list[Lane
         for stage in stages:
             setup = Setup(rules, suite, files, cases[stage], elsewhere)
             task = partial(_slurm_task, str(folder / f"{rules.name}-{number}-{stage}"))
-            lanes.append(Lane(f"slurm {number}", f"slurm {number}", stage, setup, task))
+            lanes.append(Lane(f"slurm {number}", f"slurm {number}", stage, setup, task, SlurmControl()))
     return lanes
 
 

@@ -52,6 +52,11 @@ def states(jobs: Iterable[str]) -> dict[str, JobState]:
     return {job: state for job, state in found.items() if job in wanted}
 
 
+def ask() -> None:
+    """Ask Slurm for its partitions. Raises MachineFault if it does not answer."""
+    _run(["sinfo", "--noheader"])
+
+
 def _tasks(words: str) -> Iterable[int]:
     """The task numbers in `3`, `5-9` or `0,4-6%2`: pending tasks of an array share one line of the listing."""
     for part in words.split("%")[0].split(","):
