@@ -233,18 +233,18 @@ def test_the_focus_stays_on_the_same_students_button_when_the_queue_moves(
     see(browser, "Nothing new is started.")
     for student in ("alice", "bob"):
         served.hand_in(student, "int main() {} // waits")
-        see(browser, student)
+        WebDriverWait(browser, PATIENCE_S, 0.1).until(lambda page, of=student: of in page.execute_script(QUEUE))
     row = "return document.activeElement.closest('tr')?.innerText ?? ''"
     while "bob" not in browser.execute_script(row):
         tab_to(browser, "Withdraw")
     browser.execute_script(WITHDRAW, "alice")
-    queue = "return document.querySelector('#queue').innerText"
-    WebDriverWait(browser, PATIENCE_S, 0.1).until(lambda page: "alice" not in page.execute_script(queue))
+    WebDriverWait(browser, PATIENCE_S, 0.1).until(lambda page: "alice" not in page.execute_script(QUEUE))
     assert focused(browser) == "Withdraw" and "bob" in browser.execute_script(row)
     press(browser, "Resume the queue")
     see(browser, "The queue is empty.")
 
 
+QUEUE = "return document.querySelector('#queue')?.innerText ?? ''"
 WITHDRAW = """
 const row = [...document.querySelectorAll("#queue tr")].find((row) => row.innerText.includes(arguments[0]));
 const withdraw = [...row.querySelectorAll("form")].at(-1);
