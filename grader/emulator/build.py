@@ -71,6 +71,7 @@ def compile_program(
     flags: Sequence[str] = (),
     target: str = "sm_80",
     watch: bool = False,
+    record: bool = False,
     count: bool = False,
     content: str = "",
 ) -> EmulatedProgram:
@@ -81,7 +82,7 @@ def compile_program(
     `folder` is the project's folder, by default the first source's: relative -I options and file names in messages are
     relative to it. `flags` are nvcc's, as in a student's Makefile; the architecture is always `target`; with -x=cu C++
     files are CUDA. Every command goes through `run`. With `watch` it looks for races and
-    uninitialised reads too. With `count` the program's trace has counters (runtime/counters.h). `content` is a hash
+    uninitialised reads too. With `record` it can record where values come from (runtime/values.c). With `count` the program's trace has counters (runtime/counters.h). `content` is a hash
     over the toolkit and everything that nvcc reads in `folder`; if it is given, nvcc's output is cached. Raises
     `CompileFailed`, `Unsupported`, and `MachineFault` if a compiler is missing.
     """
@@ -94,7 +95,7 @@ def compile_program(
         sources = [source.resolve() for source in sources]
     folder = (folder or sources[0].parent).resolve()
     parsed = NvccFlags.parse(flags)
-    project = Project(folder, work, written, nvcc, parsed, target, run, content)
+    project = Project(folder, work, written, nvcc, parsed, target, run, content, record)
     names = [os.path.relpath((folder / source).resolve(), folder) for source in sources]
     toolkit = toolkit_of(nvcc, run, work)
     with _tool_threads() as pool:
@@ -115,7 +116,7 @@ def compile_program(
         )  # linked to one with -rdc=true
         try:
             translations = list(
-                pool.map(lambda i: _translated(modules[i], i, watch=watch, count=count), range(len(modules)))
+                pool.map(lambda i: _translated(modules[i], i, watch=watch, record=record, count=count), range(len(modules)))
             )
         except Unsupported:
             for info in infos:
@@ -164,7 +165,7 @@ def runtime_identity() -> str:
     return digest.hexdigest()
 
 
-def _translated(units: Sequence[Unit], number: int, *, watch: bool, count: bool) -> Translated:
+def _translated(units: Sequence[Unit], number: int, *, watch: bool, record: bool, count: bool) -> Translated:
     """Translate a module. nvcc makes the file names in PTX absolute; they become relative to the project's folder."""
     names = ", ".join(unit.source for unit in units)
     with ExitStack() as files:
@@ -183,6 +184,7 @@ def _translated(units: Sequence[Unit], number: int, *, watch: bool, count: bool)
                 below=str(units[0].compiled_in),
                 lanes=instruction_set().lanes,
                 watch=watch,
+                record=record,
                 count=count,
             )
         except Exceeded as exceeded:

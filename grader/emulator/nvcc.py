@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -44,7 +44,8 @@ class CompileFailed(Exception):
 @dataclass(frozen=True)
 class Project:
     """What every call of nvcc needs. nvcc runs in `folder`; compilers write below `work`, and only the grader writes to
-    `written`. `content` is a hash over everything that the compilers read, or '' to cache nothing."""
+    `written`. `content` is a hash over everything that the compilers read, or '' to cache nothing. `simple`: math functions are compiled to
+    single instructions."""
 
     folder: Path
     work: Path
@@ -54,6 +55,7 @@ class Project:
     target: str
     run: Runner
     content: str
+    simple: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,21 @@ def compile_unit(project: Project, source: str, name: str) -> Unit:
     if project.flags.relocatable:
         command.insert(1, "-rdc=true")
     made = _make(project, command, source, name, f"{stem}.o", f"{stem}.ptx")
-    return Unit(source, made.folder / f"{stem}.o", made.folder / f"{stem}.ptx", made.log, made.compiled_in)
+    unit = Unit(source, made.folder / f"{stem}.o", made.folder / f"{stem}.ptx", made.log, made.compiled_in)
+    return _simple(project, unit, number) if project.simple else unit
+
+
+def _simple(project: Project, unit: Unit, number: str) -> Unit:
+    """The unit with PTX in which exp, log and division are one instruction each, for translate/watching.py."""
+    out, stem, name = f"{Path(unit.source).stem}.ptx", Path(unit.source).stem, f"{unit.object.parent.name}simple"
+    command = [
+        str(project.nvcc), *project.flags.compile, "-lineinfo", "-use_fast_math", f"-arch=compute_{number}", "--ptx",
+        "-x", "cu", unit.source, "-o", str(project.work / name / out),
+    ]  # fmt: skip
+    if project.flags.relocatable:
+        command.insert(1, "-rdc=true")
+    made = _make(project, command, unit.source, name, out)
+    return replace(unit, ptx=made.folder / f"{stem}.ptx", compiled_in=made.compiled_in)
 
 
 def compile_host(project: Project, source: str, name: str) -> tuple[Path, str]:

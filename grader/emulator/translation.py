@@ -31,12 +31,13 @@ def translate(
     below: str,
     lanes: int,
     watch: bool = False,
+    record: bool = False,
     count: bool = False,
     assembly_lines: bool = True,
 ) -> Translated:
     """Translate the PTX of `units`, linked to one module if there are several. `below` is the folder of the project, to
     which the names of source files are made relative. Without `assembly_lines`, .loc in inline assembly is left out.
-    For `lanes`, `watch` and `count` see `translate_module`. Raises Unreadable for PTX that cannot be parsed."""
+    For `lanes`, `watch`, `record` and `count` see `translate_module`. Raises Unreadable for PTX that cannot be parsed."""
     import gc
 
     from grader.emulator.ptx import PtxSyntaxError, link_modules, parse
@@ -55,7 +56,7 @@ def translate(
             module.files[file] = name.rpartition(f"{below}/")[2]
         modules.append(module)
     module = modules[0] if len(modules) == 1 else link_modules(modules)
-    made, findings = translate_module(module, prefix=prefix, lanes=lanes, watch=watch, count=count)
+    made, findings = translate_module(module, prefix=prefix, lanes=lanes, watch=watch, record=record, count=count)
     found = [
         Finding(shortened(each.what), each.file and shortened(each.file), each.line, each.advice)
         for each in findings[:MAX_FINDINGS]

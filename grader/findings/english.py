@@ -20,6 +20,13 @@ _WORDS = {
     "did": {"read": "read", "write": "wrote", "update": "updated", "copy": "copied"},
     "does": {"read": "reads", "write": "writes", "update": "updates", "copy": "copies (cp.async) into"},
     "other_does": {"read": "reads", "write": "writes", "update": "updates", "copy": "copies (cp.async) into"},
+    "meaning": {
+        "no_scale": "the scale is missing",
+        "scale_twice": "the scale is applied twice",
+        "inverse": "it is divided by the scale instead of multiplied",
+        "base_two": "2 is the base, not e: multiply by log2(e)",
+        "negative": "its sign is reversed",
+    },
     "between": {"blocks": "block", "warps": "warp", "lanes": "thread of the same warp"},
 }
 
@@ -52,6 +59,51 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "The exponent grows {slope} times as fast as Q Kᵀ: it should be {expected} times[ ({meaning})]",
         "",
     ),
+    "not_rescaled": (
+        "{array} so far is not multiplied by exp(m_old − m_new) when the running maximum grows: its old terms are "
+        "relative to another maximum than the one that is added",
+        "",
+    ),
+    "rescaled_wrongly": (
+        "{array} so far is multiplied by a wrong factor when the running maximum grows[ (it is used at {other})]: it should be "
+        "exp(m_old − m_new)",
+        "",
+    ),
+    "weight_of_other_maximum": (
+        "The weight is relative to another maximum than {array} so far, to which it is added[ at {other}]: subtract the new "
+        "running maximum",
+        "",
+    ),
+    "terms_missing": (
+        "{array} is summed without {count} of its {over} ({numbers}[: one in every {tile}])[, seen where it is used, at {other}]",
+        "Look at where the loop begins and ends, and at what it skips.",
+    ),
+    "terms_repeated": ("{array} counts {over} {numbers} twice", ""),
+    "terms_unseen": ("{array} counts {over} {numbers}, which the mask hides", ""),
+    "carried_over": ("{right} still contains {left}: reset {array} before it is summed", ""),
+    "start_wrong": ("{array} starts at {value} and should start at 0", ""),
+    "padding_added": (
+        "{array} counts exp(0 − m) = {value}: the score of a key that does not exist, or was not loaded",
+        "",
+    ),
+    "maximum_wrong": (
+        "{value} is subtracted from the score before exp, which is no maximum of the row's scores: look at where it starts",
+        "",
+    ),
+    "operands_wrong": ("{left} is multiplied by {right}[ (loaded at {other})]: their indices do not belong together", ""),
+    "other_input": (
+        "{left} is multiplied by {right}: {found} is used where {wanted} should be[ (loaded at {other})]",
+        "",
+    ),
+    "other_result": ("{found} is stored as {array}", ""),
+    "stored_elsewhere": (
+        "The value of row {row_found}, column {column_found} of unit {unit_found} is stored as row {row_expected}, column "
+        "{column_expected} of unit {unit_expected} of {array}",
+        "",
+    ),
+    "result_scaled": ("{array} is {factor} times what it should be", ""),
+    "difference_wrong": ("{found} is subtracted, and should be {expected}", ""),
+    "factors_differ": ("Terms of {array} that are added up differ by a factor of {ratio}", ""),
     "keys_unused": ("Keys {keys} have no weight in any row[, in every tile of {tile}]", ""),
     "keys_repeated": ("Keys {keys} are used more than once[, in every tile of {tile}]", ""),
     "tile_not_rescaled": (

@@ -6,6 +6,8 @@ floating-point operations (two matrix products) and B·N² exponentials.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,10 @@ import numpy as np
 from grader.operators.attention.dimensions import HEAD_DIMENSION, SEQUENCE_LENGTH
 from grader.operators.attention.mistakes import ALTERNATES
 from grader.operators.attention.softmax import F64, SAFE_SCORE, softmax_attention
+from grader.operators.attention.steps import softmax_steps
 from grader.operators.base import Alternate, Dimension, GpuOracle, Kernel, Operator, Rows, Shape, Tensor, Tensors, sizes
+
+from grader.operators.steps import Steps
 
 
 class AttentionForward(Operator):
@@ -65,6 +70,10 @@ class AttentionForward(Operator):
         q, k, v = tensors
         scale = 1.0 / np.sqrt(shape[2])
         return (softmax_attention(q[rows].astype(np.float64) * scale, k, v),)
+
+    def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps:
+        _, n, d = sizes(shape)
+        return softmax_steps(units, n, n, d, 1.0 / math.sqrt(d), lambda row: (0, n))
 
     def alternates(self) -> tuple[Alternate, ...]:
         return ALTERNATES

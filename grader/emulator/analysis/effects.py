@@ -11,7 +11,7 @@ from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym, Vec, items_o
 _NO_RESULT = {
     "st", "red", "bra", "bar", "barrier", "membar", "fence", "ret", "exit", "trap", "brkpt", "prefetch",
     "prefetchu", "nanosleep", "call", "brx", "pmevent", "stmatrix", "discard", "applypriority", "griddepcontrol",
-    "setmaxnreg", "sust", "stackrestore",
+    "setmaxnreg", "sust", "stackrestore", "watch",
 }  # fmt: skip
 SPECIAL = frozenset({
     "%tid", "%ntid", "%laneid", "%warpid", "%nwarpid", "%ctaid", "%nctaid", "%smid", "%nsmid", "%gridid",

@@ -62,12 +62,25 @@ static void watch_move(const struct copy_work *c) {
     watch_unlock();
 }
 
+/* Tells values.c which values were copied, or replaced by the host's. */
+static void record_move(const struct copy_work *c) {
+    const struct move *m = &c->m;
+    for (u64 z = 0; z < m->planes; z++)
+        for (u64 r = 0; r < m->rows; r++) {
+            u8 *to = c->to + z * m->to_slice + r * m->to_pitch;
+            const u8 *from = c->from + z * m->from_slice + r * m->from_pitch;
+            if (c->direction == 1) values_written(to, m->width);
+            else if (c->direction > 1) values_copied(to, from, m->width, c->direction == 2);
+        }
+}
+
 static int run_copy(struct work *work) {
     struct copy_work *c = (struct copy_work *)work;
     if (MUST_NOT_RUN) return 1;
     u64 start = now_ns();
     move_bytes(&c->m);
     if (is_watching) watch_move(c);
+    if (values_on) record_move(c);
     trace_line("{\"kind\":\"memcpy\",\"direction\":\"%s\",\"bytes\":%llu,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d}", DIRECTIONS[c->direction],
                (unsigned long long)(c->m.width * c->m.rows * c->m.planes), (unsigned long long)start, (unsigned long long)now_ns(), c->number);
     free(c->staged);
@@ -204,6 +217,7 @@ static int run_set(struct work *work) {
         if (s->element == 1) memset(row, (int)s->value, s->width);
         else
             for (u64 i = 0; i < s->width; i++) memcpy(row + i * s->element, &s->value, s->element);
+        values_written(s->to + r * s->pitch, s->width * s->element);
         if (is_watching) watch_lock(), written_by_host(s->to + r * s->pitch, s->width * s->element), watch_unlock();
     }
     trace_line("{\"kind\":\"memset\",\"bytes\":%llu,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d}", (unsigned long long)(s->width * s->rows * s->element),

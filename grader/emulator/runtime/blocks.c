@@ -52,6 +52,7 @@ struct block *take_block(struct worker *k) {
 static void warp_main(void *argument) {
     struct warp *w = argument;
     w->block->launch->kernel->run(w, w->live, NULL);
+    if (w->watch) values_end_warp(w);
     leave_warp(w, WARP_DONE);
 }
 

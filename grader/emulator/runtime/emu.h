@@ -326,6 +326,13 @@ struct worker {
 const struct kernel_info *kernel_info_of(const void *host); /* NULL if the pointer is not a kernel's */
 extern int computed_floats; /* whether a kernel ran that may compute with floating-point numbers */
 extern u32 is_watching; /* a module is watched */
+/* values.c */
+extern int values_on;
+void values_start(void);
+void values_finish(void);
+void values_end_warp(struct warp *w);
+void values_written(const void *to, u64 bytes);
+void values_copied(const void *to, const void *from, u64 bytes, int to_host);
 void shadow_start(struct block *b);
 void counters_start(struct worker *k, struct launch *l); /* before a worker's blocks of a launch */
 void counters_stop(struct worker *k, struct launch *l);  /* after them */

@@ -41,6 +41,9 @@ struct variable_info {
 
 struct function_info { const char *name; device_function run; u64 *address; };
 
+/* What an instruction that is recorded does (translate/watching.py). Slots are NO_SLOT where there is none. */
+struct watch_site { u32 operation, file, line, bytes, results[4], sources[4]; };
+
 struct module_info {
     const struct kernel_info *kernels;
     u32 kernel_count;
@@ -53,6 +56,8 @@ struct module_info {
     const char *const *files;
     u32 watched; /* built for --sanitize race,init: accesses go through shadow.c */
     const struct counting *counting; /* counters.h; NULL where nothing is counted */
+    const struct watch_site *watch;
+    u32 watch_count, watch_slots;
 };
 
 #endif

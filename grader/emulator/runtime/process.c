@@ -11,6 +11,7 @@
 static void finish_work(void) { work_wait(NULL, 0); }
 
 static void finish(void) {
+    values_finish();
     counters_finish();
     memory_report_leaks();
     u64 again = findings_repeated();
@@ -114,4 +115,5 @@ __attribute__((constructor(102))) static void begin(void) {
     signal(SIGTERM, stopped);
     overtime_start();
     guard_start();
+    values_start();
 }

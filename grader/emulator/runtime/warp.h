@@ -86,6 +86,7 @@ struct warp {
     struct wait *waits; /* syncwarp.c: lanes that wait for others; usually NULL */
     u32 *alive;    /* threads of the block that have not exited */
     struct counters *counters;
+    u32 *watch;    /* in a build with `record`, the nodes in its slots (values.c) */
     u32 tid[3][32] __attribute__((aligned(64)));
 };
 
@@ -103,6 +104,16 @@ enum space { SPACE_GENERIC, SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM
 
 /* Finds the allocation that holds [addr, addr + bytes) and stores its bounds in the site; 0 if there is none. */
 int rt_refill(struct warp *w, u32 site, u64 addr, u32 bytes) COLD;
+/* Record values of the lanes in m (values.c); rows of the result, then of the operands, or of the values in memory. */
+void rt_watch_op(struct warp *w, u32 site, u32 m, u32 count, const u64 *values);
+void rt_watch_set(struct warp *w, u32 site, u32 m, u32 count, const u64 *values);
+void rt_watch_copy(struct warp *w, u32 site, const u64 *to, const u64 *from, u32 m, u32 whole, const u64 *sizes);
+void rt_watch_move(struct warp *w, u32 site, u32 m);
+void rt_watch_pick(struct warp *w, u32 site, u32 m, u32 first);
+void rt_watch_from(struct warp *w, u32 site, u32 m, const u32 *from);
+void rt_watch_load(struct warp *w, u32 site, int space, const u64 *addresses, u32 m, u32 count, const u64 *values);
+void rt_watch_store(struct warp *w, u32 site, int space, const u64 *addresses, u32 m, u32 count, const u64 *values);
+void rt_watch_atomic(struct warp *w, u32 site, int space, const u64 *addresses, u32 m, u32 count, const u64 *values);
 /* Loads and stores `count` elements of `bytes` each for every lane in m. Addresses are evenly spaced (_a), or rows of 32
  * (_w) or 64 bits (_q); values are rows, one element after the other, of 32 bits or, for 8-byte elements, of 64. */
 void rt_load_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, void *out);

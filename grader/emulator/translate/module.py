@@ -29,6 +29,7 @@ from grader.emulator.translate import (
     textures,
     video,
     warp_ops,
+    watching,
     wgmma,
 )
 from grader.emulator.translate.counting import Counting, FunctionCounting
@@ -47,7 +48,7 @@ from grader.emulator.translated import Finding, Template
 COMPILED_INSTRUCTIONS = 2000
 _FAMILIES = (  # importing these modules registers their handlers
     arith, atomics, barriers, calls, convert, floats, logic, memory, selection, stores, tensor, textures, video, warp_ops,
-    wgmma,
+    watching, wgmma,
 )  # fmt: skip
 
 
@@ -71,12 +72,13 @@ def translate_module(
     prefix: str,
     lanes: int,
     watch: bool = False,
+    record: bool = False,
     count: bool = False,
 ) -> tuple[Translation, list[Finding]]:
     """Translate all functions of `module`. `prefix` keeps the C names of several modules apart; `lanes` is W of
-    vectors.h. `watch` is for --sanitize race,init. With `count` the program has the counters of counters.h. If there are
+    vectors.h. `watch` is for --sanitize race,init, `record` for watching.py. With `count` the program has the counters of counters.h. If there are
     findings, the translation must not be used."""
-    return _ModuleWriter(module, prefix, lanes, watch, Counting() if count else None).run()
+    return _ModuleWriter(module, prefix, lanes, watch, Counting() if count else None, record).run()
 
 
 class _ModuleWriter:
@@ -87,9 +89,11 @@ class _ModuleWriter:
         lanes: int,
         watched: bool,
         counting: Counting | None,
+        record: bool,
     ) -> None:
         self.module, self.prefix, self.lanes = module, prefix, lanes
         self.watched = watched
+        self.watching = watching.watch(module) if record else None
         self.counting = counting
         self.facts = Facts(module, prefix)
         self.sites = Sites()
@@ -111,7 +115,7 @@ class _ModuleWriter:
                 self._find(refused)
         header = f'#include "{"counters" if self.counting else "warp"}.h"\n'
         tables = Tables(self.facts, self.sites, self.templates.every, self.findings)
-        text = tables.text(self.watched, self.counting)
+        text = tables.text(self.watched, self.counting, self.watching)
         translation = Translation(
             header, self._common(), text, tuple(tables.kernels), tuple(parts), tuple(self.templates.every)
         )

@@ -10,6 +10,7 @@ from grader.emulator.ptx.model import Loc
 from grader.emulator.translate.counting import Counting, may_compute_floats
 from grader.emulator.translate.facts import Facts, parameter_places
 from grader.emulator.translated import Finding, Template
+from grader.emulator.translate.watching import Watching
 
 
 @dataclass
@@ -52,7 +53,7 @@ class Tables:
         """The names of the kernels, in the order of their table."""
         return [f.name for f in self._kernels]
 
-    def text(self, watched: bool, counting: Counting | None) -> str:
+    def text(self, watched: bool, counting: Counting | None, watching: Watching | None) -> str:
         addressed = [n for n in sorted(self.facts.addressed) if self.facts.module.functions[n].defined]
         variables = self.facts.globals
         lines = [
@@ -68,10 +69,13 @@ class Tables:
         ]
         if counting:
             lines.append(counting.tables(self._file_of))
+        if watching:
+            lines += watching.tables(self._file_of)
+        recorded = f"watch_table, {len(watching.sites)}, {watching.slots}" if watching else "0, 0, 0"
         lines.append(
             f"struct module_info {self.facts.prefix}_module = {{kernel_table, {len(self._kernels)}, variable_table, {len(variables)}, "
             f"function_table, {len(addressed)}, site_table, {len(self.sites.rows)}, files, "
-            f"{watched:d}, {'&counting_tables' if counting else '0'}}};"
+            f"{watched:d}, {'&counting_tables' if counting else '0'}, {recorded}}};"
         )
         return "\n".join(lines) + "\n"
 

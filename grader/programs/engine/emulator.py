@@ -43,6 +43,9 @@ class EmulatorEngine:
     count: bool = False
     """Whether programs count instructions and memory requests, which makes them several times slower."""
 
+    record: bool = False
+    """Whether programs can record where values come from (programs/watching.py)."""
+
     @property
     def device(self) -> str:
         return f"emulated {self.target}"
@@ -76,6 +79,7 @@ class EmulatorEngine:
                     flags=(*flags, *header_flags(self.toolkit)),
                     target=self.target,
                     watch=bool(self._watches),
+                    record=self.record,
                     count=self.count,
                     content=self._content(folder),
                 )
@@ -106,7 +110,7 @@ class EmulatorEngine:
     @property
     def _checks(self) -> frozenset[str]:
         """What the build depends on. It is the same for race and init, so that each finds alone what `all` finds."""
-        return (DEFAULT_SANITIZERS | self._watches) | ({"count"} if self.count else set())
+        return (DEFAULT_SANITIZERS | self._watches) | ({"count"} if self.count else set()) | ({"record"} if self.record else set())
 
     @property
     def _watches(self) -> frozenset[str]:

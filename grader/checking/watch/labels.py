@@ -1,0 +1,472 @@
+"""Recognises each node of a recording as a step of a right computation.
+
+A `Label` says that a node's value is `factor` times the step's value at `index`, as far as the terms in `terms` are
+summed, plus `shift`. The factor is what makes an online softmax easy to follow: whatever maximum a program subtracts,
+its weights are those of the softmax times a factor, the same in all terms that may be added up. A node that no step
+explains, although its operands are explained, is `Odd`; what is computed from it, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+import numpy as np
+
+from grader.checking.watch.recording import CONSTANT, LEAF, Recording
+from grader.emulator.translate.watching import OPERATIONS
+from grader.operators.steps import Steps, Sum
+
+SAME = 1e-3
+"""Factors that differ by less, relatively, are equal: exp and division are approximate in a recording."""
+_LOG2 = math.log(2)
+_PLAIN = frozenset({0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5})
+_FAR = 80.0
+"""The largest logarithm of a factor that is told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A value that depends on no term by itself: a constant, a scale, a maximum, a correction, a finished sum's inverse.
+    `of`: the label of the sum or score that it was made from; `how`: the operation."""
+
+    value: float
+    how: str = ""
+    of: Label | None = None
+    node: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """`terms`: a bit for each term, −1 for a step that is no sum, or an input tensor's element."""
+
+    step: str
+    index: tuple[int, ...]
+    factor: float = 1.0
+    shift: float = 0.0
+    terms: int = -1
+    made: int = 0
+    """The node that last added a term or changed the factor, other than by log₂ e."""
+    source: int = 0
+    """Of a sum of weights: the exponential of its last term."""
+    by: int = 0
+    """Of a sum of weights: the exponential by which it was multiplied last, since its last term."""
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """A node that is no step of a right computation, with what its operands are. `why` is one of: product, index, unit,
+    twice, factor, carried, start, slope, incomplete, rows, unknown."""
+
+    node: int
+    why: str
+    left: Label | Number | None = None
+    right: Label | Number | None = None
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+
+Meaning = Label | Number | Odd
+
+
+class Reader:
+    """Labels the nodes of one recording. `elements`: for the bits of an input value, the places where it is: (tensor,
+    unit, row, column)."""
+
+    def __init__(self, recording: Recording, steps: Steps, elements: Mapping[int, tuple[tuple[str, int, int, int], ...]]) -> None:
+        self.recording, self.steps, self.elements = recording, steps, elements
+        self.tensors = {place[0] for places in elements.values() for place in places}
+        self.units = 1 + max((place[1] for places in elements.values() for place in places), default=0)
+        self.sums = {each.name: each for each in steps.sums}
+        self.by_factors: dict[tuple[str, ...], list[Sum]] = {}
+        for each in steps.sums:
+            self.by_factors.setdefault(tuple(sorted(name for name, _ in each.factors)), []).append(each)
+        self.meanings: list[Meaning | None] = [None] * len(recording.value)
+        self._log = cache(steps.weights.log) if steps.weights else None
+        self._of = cache(steps.extra["of"]) if steps.weights else None
+        self._offsets = self._common_offsets()
+
+    def run(self) -> None:
+        """Label all nodes that the roots come from."""
+        r = self.recording
+        needed = np.zeros(len(r.value), bool)
+        needed[list(r.roots)] = True
+        a, b, c, site = (each.tolist() for each in (r.a, r.b, r.c, r.site))
+        for node in range(len(r.value) - 1, 0, -1):
+            if needed[node] and site[node] < LEAF:
+                needed[a[node]] = needed[b[node]] = needed[c[node]] = True
+        needed[0] = False
+        values, operations = r.value.tolist(), r.sites[:, 0].tolist()
+        meanings = self.meanings
+        zero = Number(0.0)
+        for node in np.flatnonzero(needed).tolist():
+            if site[node] == CONSTANT:
+                meanings[node] = Number(values[node])
+            elif site[node] == LEAF:
+                meanings[node] = self._leaf(node)
+            else:
+                operands = [meanings[each] or zero for each in (a[node], b[node], c[node]) if each]
+                odd = [each for each in operands if isinstance(each, Odd)]
+                meanings[node] = (
+                    min(odd, key=lambda each: each.node) if odd
+                    else self._computed(node, OPERATIONS[operations[site[node]]], operands, values[node])
+                )  # fmt: skip
+
+    # ---- leaves -----------------------------------------------------------------------------------------------------
+
+    def _places(self, node: int) -> tuple[tuple[str, int, int, int], ...]:
+        return self.elements.get(int(self.recording.value[node : node + 1].view(np.uint32)[0]), ())
+
+    def _address(self, node: int) -> int:
+        return int(self.recording.a[node]) | int(self.recording.b[node]) << 32
+
+    def _common_offsets(self) -> dict[tuple[str, int, int], int]:
+        """How often an element's address has this distance from its place in the tensor: two equal values are told
+        apart by their addresses."""
+        counts: dict[tuple[str, int, int], int] = {}
+        for node in np.flatnonzero(self.recording.site == LEAF).tolist():
+            found = self._places(node)
+            if len(found) == 1:
+                key = self._offset(node, found[0])
+                counts[key] = counts.get(key, 0) + 1
+        return counts
+
+    def _offset(self, node: int, place: tuple[str, int, int, int]) -> tuple[str, int, int]:
+        tensor, unit, row, column = place
+        return tensor, unit, self._address(node) - 4 * (row * self.steps.extra.get(tensor, 1) + column)
+
+    def _leaf(self, node: int) -> Meaning:
+        found = self._places(node)
+        value = float(self.recording.value[node])
+        if not found or value == 0:
+            return Number(value)
+        if len(found) > 1:
+            found = (max(found, key=lambda place: self._offsets.get(self._offset(node, place), 0)),)
+        tensor, unit, row, column = found[0]
+        return Label(tensor, (unit, row, column))
+
+    def _stored(self, node: int, a: Meaning) -> Meaning:
+        """An element of the input that was moved as an integer is recognised where it is stored."""
+        if isinstance(a, Number) and not a.how and a.value not in _PLAIN and (found := self._places(node)):
+            tensor, unit, row, column = found[0]
+            return Label(tensor, (unit, row, column), made=node)
+        return a
+
+    # ---- operations -----------------------------------------------------------------------------------------------------
+
+    def _computed(self, node: int, operation: str, of: list[Meaning], value: float) -> Meaning:
+        a = of[0] if of else Number(0.0)
+        if operation == "load":
+            return a
+        if operation == "store":
+            return self._stored(node, a)
+        if all(isinstance(each, Number) for each in of):
+            how = operation if operation in ("max", "min", "ex2", "lg2") else next((n.how for n in of if isinstance(n, Number) and n.how), "")
+            kept = next((n.of for n in of if isinstance(n, Number) and n.of), None)
+            return Number(value, how, kept, node)
+        if operation == "mul":
+            return self._product(node, a, of[1])
+        if operation == "fma":
+            product = self._product(node, a, of[1])
+            return product if isinstance(product, Odd) else self._sum(node, product, of[2], value)
+        if operation in ("add", "atomic"):
+            return self._sum(node, a, of[1] if len(of) > 1 else Number(0.0), value)
+        if operation == "sub":
+            return self._sum(node, a, _scaled(of[1], -1.0), value)
+        if operation == "neg":
+            return _scaled(a, -1.0)
+        if operation in ("max", "min"):
+            return Number(value, operation, next((each for each in of if isinstance(each, Label)), None))
+        if operation == "ex2":
+            return self._exponential(node, a, value)
+        if operation == "div":
+            return self._product(node, a, self._inverse(node, of[1], None))
+        if operation == "rcp":
+            return self._inverse(node, a, value)
+        if operation in ("lg2", "sqrt", "rsqrt", "abs") and isinstance(a, Label):
+            return Number(value, operation, a)
+        return Odd(node, "unknown")
+
+    def _inverse(self, node: int, a: Meaning, value: float | None) -> Meaning:
+        if isinstance(a, Number):
+            return Number(value if value is not None else (1 / a.value if a.value else math.inf), a.how, a.of)
+        if isinstance(a, Label) and self.steps.weights and a.step in (self.steps.weights.total, self.steps.weights.name):
+            if value is None:
+                value = 1 / denominator if (denominator := self._value_of(a)) else math.inf
+            return Number(value, "inverse", a)
+        return Odd(node, "unknown", a if isinstance(a, Label) else None)
+
+    def _value_of(self, label: Label) -> float:
+        """The value of a sum of weights."""
+        weights = self.steps.weights
+        assert weights is not None and self._log is not None
+        unit, row, *rest = label.index
+        log = self._log(unit)
+        if label.step == weights.name:
+            return label.factor * math.exp(log[row, rest[0]])
+        return label.factor * float(np.exp(log[row, _numbers(label.terms)]).sum())
+
+    def _product(self, node: int, a: Meaning, b: Meaning) -> Meaning:
+        if isinstance(a, Odd) or isinstance(b, Odd):
+            return a if isinstance(a, Odd) else b
+        if isinstance(a, Number) and isinstance(b, Number):
+            return Number(a.value * b.value, a.how or b.how, a.of or b.of)
+        if isinstance(a, Number) or isinstance(b, Number):
+            label, number = (b, a) if isinstance(a, Number) else (a, b)
+            assert isinstance(label, Label) and isinstance(number, Number)
+            return self._times(node, label, number)
+        if (weights := self.steps.weights) and weights.total in (a.step, b.step) and a.step != b.step:
+            label, total = (b, a) if a.step == weights.total else (a, b)
+            if label.step in self._of_rows():  # O is kept divided by the sum so far
+                if label.index[:2] != total.index[:2]:
+                    return Odd(node, "rows", label, total)
+                return _scaled(label, self._value_of(total))
+        if weights and a.step == b.step == weights.name and a.index[:2] == b.index[:2]:
+            return _scaled(a, self._value_of(b), node)
+        if weights and weights.name in (a.step, b.step):
+            one, sum_ = (a, b) if a.step == weights.name else (b, a)
+            if sum_.step in self.sums and sum_.step in self._of_rows() and sum_.index[:2] == one.index[:2]:
+                return replace(_scaled(sum_, self._value_of(one), node), by=one.made)  # a key that is the maximum so far: a correction
+        if (difference := self.steps.difference) and {a.step, b.step} == {difference.weights, difference.of}:
+            return self._difference(node, *((a, b) if a.step == difference.weights else (b, a)))
+        for each in self.by_factors.get(tuple(sorted((a.step, b.step))), ()):
+            first, second = (a, b) if a.step == each.factors[0][0] else (b, a)
+            return self._term(node, each, first, second)
+        return Odd(node, "product", a, b)
+
+    def _times(self, node: int, label: Label, number: Number) -> Meaning:
+        inverse = number.of
+        weights = self.steps.weights
+        if number.how == "inverse" and inverse is not None and weights is not None and inverse.step == weights.total:
+            rows = label.index[:2]
+            if label.step in self._of_rows() and rows != inverse.index[:2]:
+                return Odd(node, "rows", label, inverse)
+            missing = self.missing(inverse)
+            if missing and not (label.step in self.sums and self.missing(label)):
+                return Odd(node, "incomplete", inverse, label)
+        if number.how == "falling" and label.step not in self.sums and weights and label.step != weights.of:
+            return Odd(number.node, "slope", number.of, label, {"slope": -1.0})
+        same = abs(abs(number.value) * _LOG2 - 1) < 1e-6 or abs(number.value) == 1
+        scaled = _scaled(label, number.value, 0 if same else node)
+        return replace(scaled, by=number.node) if isinstance(scaled, Label) and label.source and number.how in ("ex2", "falling") else scaled
+
+    def _of_rows(self) -> set[str]:
+        """The steps whose first index is the row of the weights, and which weights are summed up in."""
+        weights = self.steps.weights
+        assert weights is not None
+        return {weights.name} | {each.name for each in self.steps.sums
+                                 if any(name == weights.name and letters[0] == each.index[:1] for name, letters in each.factors)}  # fmt: skip
+
+    def _term(self, node: int, of: Sum, a: Label, b: Label) -> Meaning:
+        """The product of two factors of a sum."""
+        if a.index[0] != b.index[0]:
+            return Odd(node, "unit", a, b)
+        letters: dict[str, int] = {}
+        for label, (_, names) in zip((a, b), of.factors, strict=True):
+            if self.missing(label):
+                return Odd(node, "incomplete", label, b if label is a else a)
+            if abs(label.shift) > 1e-6:
+                return Odd(node, "unknown", a, b)
+            for letter, number in zip(names, label.index[1:], strict=True):
+                if letters.setdefault(letter, number) != number:
+                    return Odd(node, "index", a, b)
+        index = (a.index[0], *(letters[letter] for letter in of.index))
+        return Label(of.name, index, a.factor * b.factor, 0.0, 1 << letters[of.over], node, a.source or b.source)
+
+    def _difference(self, node: int, weights: Label, of: Label) -> Meaning:
+        difference = self.steps.difference
+        assert difference is not None
+        if weights.index != of.index:
+            return Odd(node, "index", weights, of)
+        if self.missing(of):
+            return Odd(node, "incomplete", of, weights)
+        less = float(difference.value(of.index[0])[of.index[1]]) * of.factor
+        if abs(of.shift + less) > SAME * max(1.0, abs(less)):
+            return Odd(node, "difference", weights, of, {"found": -of.shift, "expected": less})
+        return Label(difference.name, weights.index, weights.factor * of.factor, made=node)
+
+    def _sum(self, node: int, a: Meaning, b: Meaning, value: float) -> Meaning:
+        if isinstance(a, Odd) or isinstance(b, Odd):
+            return a if isinstance(a, Odd) else b
+        if isinstance(a, Number) and isinstance(b, Number):
+            return Number(a.value + b.value, a.how or b.how, a.of or b.of)
+        if isinstance(a, Number) or isinstance(b, Number):
+            label, number = (b, a) if isinstance(a, Number) else (a, b)
+            assert isinstance(label, Label) and isinstance(number, Number)
+            if abs(number.value) <= 1e-6 * abs(value) or number.value == 0:
+                return label
+            if not math.isfinite(number.value):
+                return Number(value)
+            if (one := self._weight_of_one(label, number)) is not None:
+                return self._sum(node, label, one, value)
+            if self._may_shift(label):
+                return Label(label.step, label.index, label.factor, label.shift + number.value, label.terms, label.made)
+            return Odd(node, "start", label, number)
+        difference, weights = self.steps.difference, self.steps.weights
+        if difference:
+            for x, y in ((a, b), (b, a)):
+                if x.step == difference.of and y.step == difference.less:
+                    if x.index[:2] != y.index[:2]:
+                        return Odd(node, "rows", x, y)
+                    if self.missing(y):
+                        return Odd(node, "incomplete", y, x)
+                    shift = y.factor * float(difference.value(y.index[0])[y.index[1]])
+                    return Label(x.step, x.index, x.factor, x.shift + shift, x.terms, x.made)
+        if weights and a.step == b.step == weights.of and a.index[:2] == b.index[:2] and a.factor * b.factor < 0:
+            if not (self.missing(a) or self.missing(b)) and abs(a.factor + b.factor) < SAME * abs(a.factor):
+                one, most = (a, b) if a.factor > 0 else (b, a)  # a score that is the maximum so far
+                return Label(one.step, one.index, one.factor, one.shift + self._score(most), one.terms, one.made)
+        if weights:
+            a, b = self._as_total(a), self._as_total(b)
+        for x, y in ((a, b), (b, a)):
+            if (term := self._element_of_one(x, y)) is not None:
+                return self._sum(node, x, term, value)
+        if a.step == b.step and a.index != b.index:
+            return Odd(node, "unit" if a.index[0] != b.index[0] else "carried", a, b)
+        if a.step != b.step or a.terms == -1:
+            return Odd(node, "sum", a, b)
+        if a.terms & b.terms:
+            return Odd(node, "twice", a, b)
+        if abs(a.factor - b.factor) > SAME * max(abs(a.factor), abs(b.factor)) and not self._negligible(a, b):
+            return Odd(node, "factor", a, b, {"ratio": a.factor / b.factor if b.factor else math.inf})
+        factor = a.factor if a.terms.bit_count() >= b.terms.bit_count() else b.factor
+        return Label(a.step, a.index, factor, a.shift + b.shift, a.terms | b.terms, node, max(a.source, b.source))
+
+    def _weight_of_one(self, label: Label, number: Number) -> Label | None:
+        """Some programs write 1 for exp(m − m), the weight of the key that is the new maximum: the term of that key."""
+        weights = self.steps.weights
+        if weights is None or self._log is None or number.how or number.value != 1.0:
+            return None
+        label = self._as_total(label)
+        if label.step != weights.total or label.factor <= 0:
+            return None
+        shares = np.abs(self._log(label.index[0])[label.index[1]] + math.log(label.factor))
+        key = int(shares.argmin())
+        if shares[key] > SAME or label.terms >> key & 1:
+            return None
+        return Label(weights.total, label.index, label.factor, 0.0, 1 << key, label.made, label.source)
+
+    def _element_of_one(self, label: Label, element: Label) -> Label | None:
+        """The same for a term of a weighted sum: an element of V that is added without a weight."""
+        weights, of = self.steps.weights, self.sums.get(label.step)
+        if weights is None or self._log is None or of is None or len(of.factors) != 2 or of.factors[0][0] != weights.name:
+            return None
+        if element.step != of.factors[1][0] or element.index[0] != label.index[0] or label.step not in self._of_rows():
+            return None
+        letters = dict(zip(of.index, label.index[1:], strict=True))
+        there = dict(zip(of.factors[1][1], element.index[1:], strict=True))
+        if any(letters.get(letter, number) != number for letter, number in there.items()):
+            return None
+        key = there[of.over]
+        factor = element.factor / math.exp(float(self._log(label.index[0])[label.index[1], key]))
+        if abs(factor / label.factor - 1) > SAME if label.factor else True:
+            return None
+        return Label(of.name, label.index, factor, 0.0, 1 << key, label.made, label.source)
+
+    def _as_total(self, label: Label) -> Label:
+        weights = self.steps.weights
+        if weights is None or label.step != weights.name:
+            return label
+        return Label(weights.total, label.index[:2], label.factor, 0.0, 1 << label.index[2], label.made, label.source)
+
+    def _negligible(self, a: Label, b: Label) -> bool:
+        """Whether one side's terms hardly matter, such as weights that are 0 in float."""
+        weights = self.steps.weights
+        if weights is None or self._log is None or a.step != weights.total and self.sums[a.step].factors[0][0] != weights.name:
+            return False
+        if len(a.index) < 2 or (a.step != weights.total and self.sums[a.step].index[:1] != self.sums[a.step].factors[0][1][:1]):
+            return False
+        log = self._log(a.index[0])[a.index[1]]
+        shares = [float(np.exp(log[_numbers(each.terms)]).sum()) for each in (a, b)]
+        return min(shares) < 1e-5 * max(shares) or max(shares) < 1e-12
+
+    def _may_shift(self, label: Label) -> bool:
+        weights, difference = self.steps.weights, self.steps.difference
+        shifted = {weights.of} if weights else set()
+        shifted |= {difference.of} if difference else set()
+        return label.step in shifted and not self.missing(label)
+
+    def _exponential(self, node: int, a: Meaning, value: float) -> Meaning:
+        weights = self.steps.weights
+        if weights is None or self._log is None or not isinstance(a, Label) or a.step != weights.of:
+            return Odd(node, "unknown", a if isinstance(a, Label) else None)
+        if missing := self.missing(a):
+            return Odd(node, "incomplete", a, None, {"missing": missing})
+        slope = a.factor * _LOG2 / weights.scale
+        if abs(slope + 1) < SAME:
+            return Number(value, "falling", a, node)
+        if abs(slope - 1) > SAME:
+            return Odd(node, "slope", a, None, {"slope": slope})
+        unit, row, column = a.index
+        argument = self._score(a) * _LOG2
+        log = argument - float(self._log(unit)[row, column])
+        if abs(log) > _FAR:
+            return Odd(node, "range", a, None, {"shift": a.shift * _LOG2})
+        return Label(weights.name, a.index, math.exp(log), made=node, source=node)
+
+    def _score(self, label: Label) -> float:
+        """The value of a label of a score, from its factor: scale · score is log + lse; the lse is a factor that is the
+        same for all, so any number of the row does."""
+        weights = self.steps.weights
+        assert weights is not None and self._log is not None
+        unit, row, column = label.index
+        return label.factor * float(self._of(unit)[row, column]) + label.shift
+
+    # ---- completeness -----------------------------------------------------------------------------------------------------
+
+    def expected_terms(self, label: Label) -> int:
+        """The bits of all terms of a step."""
+        if label.terms == -1:
+            return -1
+        weights = self.steps.weights
+        if weights is not None and label.step == weights.total:
+            first, end = weights.seen(label.index[1])
+            return (1 << end) - (1 << first)
+        of = self.sums[label.step]
+        if weights is not None and self._sums_weights(of):
+            row = dict(zip(of.index, label.index[1:], strict=True)).get(self._letter(of, 0))
+            if row is not None:
+                first, end = weights.seen(row)
+                return (1 << end) - (1 << first)
+            column = dict(zip(of.index, label.index[1:], strict=True)).get(self._letter(of, 1), 0)
+            rows = [i for i in range(of.count) if weights.seen(i)[0] <= column < weights.seen(i)[1]]
+            return sum(1 << i for i in rows)
+        return (1 << of.count) - 1
+
+    def _sums_weights(self, of: Sum) -> bool:
+        names = {self.steps.weights.name if self.steps.weights else "", self.steps.difference.name if self.steps.difference else ""}
+        return any(name in names for name, _ in of.factors)
+
+    def _letter(self, of: Sum, place: int) -> str:
+        names = {self.steps.weights.name if self.steps.weights else "", self.steps.difference.name if self.steps.difference else ""}
+        return next(letters[place] for name, letters in of.factors if name in names)
+
+    def weight_log(self, unit: int) -> np.ndarray:  # type: ignore[type-arg]
+        assert self._log is not None
+        return self._log(unit)
+
+    def missing(self, label: Label) -> int:
+        """The bits of the terms that a sum lacks."""
+        return 0 if label.terms == -1 else self.expected_terms(label) & ~label.terms
+
+    def surplus(self, label: Label) -> int:
+        return 0 if label.terms == -1 else label.terms & ~self.expected_terms(label)
+
+
+def numbers(terms: int) -> list[int]:
+    return _numbers(terms)
+
+
+def _scaled(a: Meaning, by: float, made: int = 0) -> Meaning:
+    if isinstance(a, Odd):
+        return a
+    if isinstance(a, Number):
+        return Number(a.value * by, a.how, a.of, a.node)
+    if by == 0:
+        return Number(0.0)
+    return Label(a.step, a.index, a.factor * by, a.shift * by, a.terms, made or a.made, a.source, a.by)
+
+
+def _numbers(terms: int) -> list[int]:
+    return [n for n in range(terms.bit_length()) if terms >> n & 1]

@@ -1,0 +1,226 @@
+"""From labels to findings: which line computes the first wrong value, and what is wrong with it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from grader.checking.watch.labels import SAME, Label, Number, Odd, Reader, numbers
+from grader.checking.watch.recording import LEAF
+from grader.findings import Finding, Place
+from grader.findings.finding import MAX_NUMBERS
+
+SURE, LIKELY, UNSURE = 0.9, 0.7, 0.3
+
+Wanted = tuple[str, tuple[int, ...]]
+"""An output tensor, and (unit, row, column) of one of its values."""
+
+
+class _Writer:
+    def __init__(self, reader: Reader) -> None:
+        self.reader, self.r, self.steps = reader, reader.recording, reader.steps
+
+    def place(self, node: int) -> Place | None:
+        """The line of a node; of a leaf or a constant there is none."""
+        site = int(self.r.site[node])
+        if site >= LEAF:
+            return None
+        _, file, line = (int(n) for n in self.r.sites[site])
+        name = self.r.files.get(file, "")
+        return Place(file=name, line=line) if name and line else None
+
+    def finding(self, kind: str, node: int, certainty: float = SURE, other: int = 0, array: str | None = None, **facts: object) -> Finding:
+        at, other_at = self.place(node), self.place(other) if other else None
+        if at is not None and other_at == at:
+            other_at = None
+        return Finding(
+            kind=kind, certainty=certainty, file=at.file if at else None, line=at.line if at else None, other=other_at,
+            array=array, values={k: v for k, v in facts.items() if not isinstance(v, str)},
+            words={k: v for k, v in facts.items() if isinstance(v, str)},
+        )  # fmt: skip
+
+    # ---- what a node that no step explains says -----------------------------------------------------------------
+
+    def of_odd(self, odd: Odd) -> Finding | None:
+        left, right = odd.left, odd.right
+        if odd.why == "slope" and isinstance(left, Label):
+            return self._slope(odd, left)
+        if odd.why == "factor" and isinstance(left, Label) and isinstance(right, Label):
+            return self._factor(odd, left, right)
+        if odd.why == "twice" and isinstance(left, Label) and isinstance(right, Label):
+            return self.finding("terms_repeated", odd.node, array=self.name(left), over=self._over(left),
+                                numbers=_few(numbers(left.terms & right.terms)))  # fmt: skip
+        if odd.why == "carried" and isinstance(left, Label) and isinstance(right, Label):
+            if left.step not in self.reader.sums:
+                return None
+            return self.finding("carried_over", odd.node, array=self.name(left), left=self.called(left), right=self.called(right))
+        if odd.why == "incomplete" and isinstance(left, Label):
+            return self.missing(left, odd.node)
+        if odd.why == "start" and isinstance(left, Label) and isinstance(right, Number):
+            if right.how == "ex2":
+                return self.finding("padding_added", odd.node, LIKELY, array=self.name(left), value=right.value)
+            return self.finding("start_wrong", odd.node, LIKELY, array=self.name(left), value=right.value)
+        if odd.why == "range":
+            return self.finding("maximum_wrong", odd.node, value=-odd.facts["shift"])
+        if odd.why in ("index", "unit", "rows", "product", "sum") and isinstance(left, Label) and isinstance(right, Label):
+            return self._operands(odd, left, right)
+        if odd.why == "difference":
+            return self.finding("difference_wrong", odd.node, **{k: float(v) for k, v in odd.facts.items()})
+        return None
+
+    def _slope(self, odd: Odd, score: Label) -> Finding:
+        weights = self.steps.weights
+        assert weights is not None
+        slope = odd.facts["slope"]
+        slope, size = slope if abs(slope + 1) < SAME else abs(slope), abs(slope)
+        scale = weights.scale
+        meaning = ""
+        for value, word in ((math.log(2), "base_two"), (1 / scale, "no_scale"), (scale, "scale_twice"), (1 / scale**2, "inverse"),
+                            (-1.0, "negative")):  # fmt: skip
+            if word and abs((slope if word == "negative" else size) - value) < 2 * SAME * abs(value):
+                meaning = word
+                break
+        scaled = score.made and self.place(score.made)
+        node = score.made if meaning in ("no_scale", "scale_twice", "inverse", "") and scaled else odd.node
+        facts = {"meaning": meaning} if meaning else {}
+        return self.finding("scale_wrong", node, slope=slope * scale, expected=scale, other=odd.node, **facts)
+
+    def _factor(self, odd: Odd, left: Label, right: Label) -> Finding | None:
+        """Two sums that were weighted relative to different maxima."""
+        weights = self.steps.weights
+        if weights is None or not (left.source or right.source):
+            return self.finding("factors_differ", odd.node, UNSURE, array=self.name(left), ratio=float(odd.facts["ratio"]))
+        if left.index[:2] != right.index[:2]:
+            return None
+        sums, fresh = (left, right) if left.terms.bit_count() > right.terms.bit_count() or left.source < right.source else (right, left)
+        log = self.reader.weight_log(left.index[0])[left.index[1]]
+        most = max(log[n] for n in numbers(left.terms | right.terms))
+        apart = [abs(math.log(abs(each.factor)) + most) if each.factor else math.inf for each in (sums, fresh)]
+        name = self.name(sums)
+        if apart[1] > SAME < apart[1] - apart[0] and fresh.source:
+            return self.finding("weight_of_other_maximum", fresh.source, array=name, other=odd.node)
+        if sums.by and sums.by != odd.node:
+            return self.finding("rescaled_wrongly", sums.by, array=name, other=odd.node)
+        return self.finding("not_rescaled", odd.node, array=name)
+
+    def _operands(self, odd: Odd, left: Label, right: Label) -> Finding | None:
+        inputs = set(self.reader.tensors)
+        loads = [self._load_below(n) for n in (int(self.r.a[odd.node]), int(self.r.b[odd.node]))]
+        other = next((n for n in loads if n and self.place(n) and self.place(n) != self.place(odd.node)), 0)
+        facts = {"left": self.called(left), "right": self.called(right)}
+        if odd.why == "product":
+            wrong = next((each.step for each in (right, left) if each.step in inputs), "")
+            expected = self._expected_partner(left if right.step == wrong else right, wrong)
+            if wrong and expected:
+                return self.finding("other_input", odd.node, other=other, **facts, found=wrong, wanted=expected)
+            return self.finding("operands_wrong", odd.node, LIKELY, other=other, **facts) if {left.step, right.step} <= inputs else None
+        if odd.why == "sum":
+            return None
+        certainty = SURE if odd.why != "rows" else LIKELY
+        return self.finding("operands_wrong", odd.node, certainty, other=other, **facts)
+
+    def _expected_partner(self, label: Label, found: str) -> str:
+        for each in self.steps.sums:
+            names = [name for name, _ in each.factors]
+            if label.step in names and found not in names and len(names) == 2:
+                return names[1 - names.index(label.step)]
+        return ""
+
+    def _load_below(self, node: int) -> int:
+        """The store through which a value came, below a load."""
+        for _ in range(4):
+            below = int(self.r.a[node]) if self.r.site[node] < LEAF else 0
+            if not below:
+                return 0
+            operation = int(self.r.sites[self.r.site[below]][0]) if self.r.site[below] < LEAF else -1
+            if operation == 17:
+                return below
+            node = below
+        return 0
+
+    def missing(self, label: Label, node: int) -> Finding:
+        lacks = self.reader.missing(label)
+        gone = numbers(lacks)
+        facts: dict[str, object] = {"count": len(gone), "numbers": _few(gone)}
+        if (tile := _tile(gone, self.reader.expected_terms(label).bit_length())) is not None:
+            facts["tile"] = tile
+        return self.finding("terms_missing", self._where_lost(label, lacks) or node, array=self.name(label), over=self._over(label), other=node, **facts)
+
+    def _where_lost(self, label: Label, lacks: int) -> int:
+        """The node of a sum after which its missing terms are lost: if they lie between others, that of a part."""
+        node = label.made
+        if not node or self.r.site[node] >= LEAF:
+            return node
+        operands = [self.reader.meanings[int(each[node])] for each in (self.r.a, self.r.b, self.r.c)]
+        parts = [each for each in operands if isinstance(each, Label) and each.terms > 0 and each.step == label.step]
+        inside = lacks & ((1 << label.terms.bit_length()) - 1) & ~((label.terms & -label.terms) - 1)
+        fresh = min(parts, key=lambda each: each.terms.bit_count(), default=None)
+        return fresh.made if inside and fresh is not None and fresh.terms.bit_count() > 1 and fresh.made else node
+
+    def name(self, label: Label) -> str:
+        return self.steps.words.get(label.step, label.step)
+
+    def _over(self, label: Label) -> str:
+        return self.steps.words.get(f"over {label.step}", "terms")
+
+    def called(self, label: Label) -> str:
+        """ "K[7, 6]" or "score[3, 7]", with the unit if there are several."""
+        unit, *rest = label.index
+        inside = ", ".join(map(str, rest))
+        return f"{self.name(label)}{unit}[{inside}]" if self.reader.units > 1 else f"{self.name(label)}[{inside}]"
+
+    # ---- what a recognised value in a wrong place says ------------------------------------------------------------
+
+    def of_label(self, root: int, label: Label, tensor: str, index: tuple[int, ...]) -> Finding | None:
+        step, factor = self.steps.results[tensor]
+        if label.step != step:
+            if label.step in self.reader.tensors or label.step in self.reader.sums:
+                return self.finding("other_result", root, LIKELY, array=tensor, found=self.called(label))
+            if self.steps.weights and label.step == self.steps.weights.name:
+                return self.finding("other_result", root, LIKELY, array=tensor, found=self.called(label))
+            return None
+        if label.index != index:
+            places = {f"{name}_{which}": n for which, where in (("found", label.index), ("expected", index))
+                      for name, n in zip(("unit", "row", "column"), where, strict=False)}  # fmt: skip
+            return self.finding("stored_elsewhere", root, array=tensor, **places)
+        if self.reader.missing(label):
+            return self.missing(label, root)
+        if extra := self.reader.surplus(label):
+            return self.finding("terms_unseen", label.made or root, array=tensor, over=self._over(label), numbers=_few(numbers(extra)))
+        if abs(label.factor / factor - 1) > SAME:
+            return self.finding("result_scaled", root, LIKELY, array=tensor, factor=label.factor / factor)
+        return None
+
+
+def read(reader: Reader, wanted: Sequence[Wanted]) -> list[Finding]:
+    """What is wrong with the watched values, the finding that most of them show first. Empty if nothing is certain."""
+    writer = _Writer(reader)
+    found: Counter[Finding] = Counter()
+    kept: dict[tuple[object, ...], Finding] = {}
+    counts: Counter[tuple[object, ...]] = Counter()
+    for root, (tensor, index) in zip(reader.recording.roots, wanted, strict=False):
+        meaning = reader.meanings[root] if root else None
+        one = None
+        if isinstance(meaning, Odd):
+            one = writer.of_odd(meaning)
+        elif isinstance(meaning, Label):
+            one = writer.of_label(root, meaning, tensor, index)
+        if one is not None:
+            key = (one.kind, one.file, one.line)
+            kept.setdefault(key, one)
+            counts[key] += 1
+    del found
+    return [kept[key] for key, _ in counts.most_common(3)]
+
+
+def _few(found: Sequence[int]) -> tuple[int, ...]:
+    return tuple(found[:MAX_NUMBERS])
+
+
+def _tile(gone: Sequence[int], count: int) -> int | None:
+    """The distance between missing numbers that repeat evenly, such as the last of each tile."""
+    if len(gone) < 2:
+        return None
+    steps = {b - a for a, b in zip(gone, gone[1:], strict=False)}
+    return steps.pop() if len(steps) == 1 and min(steps) > 1 else None
