@@ -11,25 +11,30 @@ the beginning if the grader looks for races in any case (`grader check`).
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
 
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.verdict import Fault, Verdict
+from grader.checking.check import check_output
 from grader.checking.slips import find_slip
 from grader.checking.suspects import suspect
+from grader.checking.watch.look import Watched, explain, wrong_values
 from grader.course.assignment import Assignment
-from grader.course.catalogue import TestcaseFiles
+from grader.course.catalogue import TestcaseFiles, limits
 from grader.course.testcase import Case
 from grader.emulator import WATCHING
+from grader.findings import claimed, sentence
 from grader.operators.base import Step
 from grader.programs.build import Build, build
 from grader.programs.engine import Engine
 from grader.programs.engine.emulator import EmulatorEngine
-from grader.programs.run import run_program
+from grader.programs.run import Run, ValueRecording, run_program
 from grader.programs.submission import Submission
 from grader.programs.trace import Diagnostic
 from grader.records.record import CloserLookRecord, TestRecord
@@ -115,7 +120,7 @@ class CloserLook:
     @property
     def _checking(self) -> Engine:
         assert isinstance(self.engine, EmulatorEngine)
-        return replace(self.engine, sanitize=frozenset(CHECKS))
+        return replace(self.engine, sanitize=frozenset(CHECKS), record=True)
 
     def prepare(self) -> Future[Build]:
         """Start compiling the program with checks, unless that has already started."""
@@ -160,11 +165,40 @@ class CloserLook:
                 cause = self._unwritten(cause)
             if cause:
                 return cause, ""
+            watched = self._wrong_values(case, run) if verdict is Verdict.WRONG_ANSWER else ()
+            if watched and (cause := self._watched(built.program, case, watched)):
+                return cause, ""
             if run.outcome.timed_out:
                 return "", f"with checks it was stopped after {limit_s:g} s"
             if run.outcome.broke:
                 return "", f"with checks it was stopped for its {run.outcome.broke}"
             return "", ""
+
+    def _wrong_values(self, case: Case, run: Run) -> tuple[Watched, ...]:
+        tolerance = limits(case, self.files, self.assignment.tolerance)
+        check = check_output(case.operator, case.shape, self.files.expected(case), run.output, tolerance)
+        if check.kind != "values":
+            return ()
+        return wrong_values(case.operator, case.shape, self.files.expected(case), run.output, tolerance)
+
+    def _watched(self, program: Path, case: Case, watched: tuple[Watched, ...]) -> str:
+        """The cause that a recording of these values shows; '' if none is certain enough."""
+        with tempfile.TemporaryFile(prefix="grader-values-") as file:
+            wanted = [(each.word, each.bits) for each in watched]
+            with run_program(
+                self._checking,
+                program,
+                self.files.input(case),
+                output_bytes=case.output_bytes,
+                wall_s=LOOK_LIMIT_S,
+                limits=self.assignment.limits,
+                recording=ValueRecording(file, case.output_bytes // 4, wanted),
+            ):
+                pass
+            file.seek(0)
+            found = explain(case.operator, case.shape, self.files.input(case), file, watched)
+        first = claimed([found])
+        return sentence(first, self.submission.line) if first is not None else ""
 
     def _unwritten(self, cause: str) -> str:
         """The `cause`, which speaks of memory that was never written, with the line of the mistake if it is found."""

@@ -26,8 +26,10 @@ from grader.operators.attention.dimensions import HEAD_DIMENSION, SEQUENCE_LENGT
 from grader.operators.attention.grouped import SEPARATE, Problem
 from grader.operators.attention.pass_mistakes import gradient_mistake, slope_mistakes
 from grader.operators.attention.passes import F64, Way, gradients, with_other_queries
+from grader.operators.attention.steps import gradient_steps
 from grader.operators.base import Alternate, Dimension, Draw, Operator, Rows, Shape, Tensor, Tensors, sizes
 from grader.operators.number_types import F32_TYPE
+from grader.operators.steps import Steps
 
 
 def _problem(shape: Shape) -> Problem:
@@ -83,6 +85,10 @@ class AttentionGradient(Operator):
         weights = q @ k.T / math.sqrt(q.shape[1])
         weights = np.exp(weights - weights.max(axis=1, keepdims=True))
         return np.asarray(weights / weights.sum(axis=1, keepdims=True) @ v)
+
+    def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps:
+        _, n, d = sizes(shape)
+        return gradient_steps(units, n, d, 1 / math.sqrt(d))
 
     def alternates(self) -> tuple[Alternate, ...]:
         return _ALTERNATES

@@ -10,7 +10,7 @@ A unit is one head of one batch. Units are numbered across batches; sentences na
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from grader.operators.attention.grouped import SEPARATE, Problem, seen
 from grader.operators.attention.pass_mistakes import changed, forward_mistake, scale_mistakes, shifted, tail_mistakes
 from grader.operators.attention.passes import F64, Keys, Way, forward
+from grader.operators.attention.steps import softmax_steps
 from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
 from grader.operators.number_types import F32_TYPE
+from grader.operators.steps import Steps
 
 MAX_HEADS = 65536
 
@@ -72,6 +74,10 @@ class AttentionHeads(Operator):
 
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
         return (np.asarray(forward(_problem(shape), tensors, rows)),)
+
+    def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps:
+        _, _, n, d, causal = sizes(shape[:5])
+        return softmax_steps(units, n, n, d, float(shape[5]), lambda row: (0, row + 1 if causal else n))
 
     def alternates(self) -> tuple[Alternate, ...]:
         return _ALTERNATES

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from grader.base.errors import UsageError
 from grader.operators.layout import Dims, Layout, Tensor, lay_out
 from grader.operators.number_types import F32_TYPE
+from grader.operators.steps import Steps
 from grader.operators.tolerance import Limit, PlainErrors, TimesPlain, limit_of, times_plain
 
 Shape = tuple[int | float, ...]
@@ -207,6 +208,11 @@ class Operator(ABC):
     def shrink(self, shape: Shape, units: int) -> Shape:
         """The same problem with fewer units, to time a part of it. Raises ValueError if that is impossible."""
         raise ValueError(f"{self.name} cannot be made smaller")
+
+    def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps | None:
+        """The steps of a right computation, by which the watch finds the line of a mistake; None if the operator
+        declares none. `units` has the input tensors of each unit."""
+        return None
 
     def alternates(self) -> tuple[Alternate, ...]:
         """Likely mistakes, the likeliest first."""

@@ -10,12 +10,13 @@ tolerance is therefore for one product and is multiplied by K.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
+from grader.operators.steps import Steps, Sum
 from grader.operators.layout import Dims, Layout
 
 F64 = NDArray[np.float64]
@@ -59,6 +60,15 @@ class MatrixProduct(Operator):
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
         a, b = tensors
         return (a[rows].astype(np.float64) @ b.astype(np.float64),)
+
+    def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps:
+        _, n, k = sizes(shape)
+        return Steps(
+            sums=(Sum("C", "mn", "k", (("A", "mk"), ("B", "kn")), k),),
+            results={"C": ("C", 1.0)},
+            words={"over C": "terms"},
+            extra={"A": k, "B": n},
+        )
 
     def alternates(self) -> tuple[Alternate, ...]:
         return _ALTERNATES

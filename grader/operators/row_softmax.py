@@ -8,12 +8,13 @@ A row of Y sums to 1, so its values are 1/columns on average, and the assignment
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
+from grader.operators.steps import Steps, Sum, Weights
 from grader.operators.layout import Dims, Layout
 
 F64 = NDArray[np.float64]
@@ -65,6 +66,25 @@ class RowSoftmax(Operator):
         weights = _exponentials(tensors, rows)
         weights /= weights.sum(axis=1, keepdims=True)
         return (weights,)
+
+    def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps:
+        _, columns = sizes(shape)
+
+        def scores(unit: int) -> F64:
+            return np.asarray(units[unit][0], np.float64)
+
+        def log(unit: int) -> F64:
+            x = scores(unit)
+            x = x - x.max(axis=1, keepdims=True)
+            return np.asarray(x - np.log(np.exp(x).sum(axis=1, keepdims=True)))
+
+        return Steps(
+            sums=(Sum("total", "i", "j", (("Y", "ij"),), columns),),
+            results={"Y": ("Y", 1.0)},
+            weights=Weights("Y", "X", "total", 1.0, log, lambda row: (0, columns)),
+            words={"total": "the sum of exp(x − m)", "over total": "columns"},
+            extra={"of": scores, "X": columns},
+        )
 
     def alternates(self) -> tuple[Alternate, ...]:
         return _ALTERNATES

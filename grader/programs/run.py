@@ -50,6 +50,24 @@ class Run:
     """The time when the run ended, on `time.monotonic`."""
 
 
+@dataclass(frozen=True)
+class ValueRecording:
+    """An open descriptor for the record of where wrong values come from (emulator/runtime/values.c). `wanted`: (place in
+    the output file in words, bits) of these values; `words`: the size of the output file."""
+
+    descriptor: int
+    words: int
+    wanted: Sequence[tuple[int, int]]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        named = "".join(f",{place}:{bits:x}" for place, bits in self.wanted)
+        return {
+            "GRADER_EMULATOR_WATCH": str(self.descriptor),
+            "GRADER_EMULATOR_WATCHED": f"{self.words}{named}",
+        }
+
+
 @contextlib.contextmanager
 def run_program(
     engine: Engine,
@@ -59,12 +77,13 @@ def run_program(
     output_bytes: int,
     wall_s: float,
     limits: Limits,
+    recording: ValueRecording | None = None,
 ) -> Iterator[Run]:
     """Run `program INPUT OUTPUT` in an empty folder that is removed afterwards, so no output can be stale.
 
     The input has a random name, and the program sees no other file next to it. `output_bytes` is the exact size of a
-    correct output, `wall_s` the time limit. Raises MachineFault if
-    the machine has no room for the run.
+    correct output, `wall_s` the time limit. `recording` is for a build with `record`. Raises MachineFault if the
+    machine has no room for the run.
     """
     with scratch_folder("run", linger=True) as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
         work = folder / "run" / "work"  # /tmp is writable in the sandbox, but the job's .. and ../.. must not be
@@ -76,10 +95,10 @@ def run_program(
         job = sandbox.Job(
             command=launch.command,
             folder=work,
-            environment={**launch.environment, **limit},
+            environment={**launch.environment, **limit, **(recording.environment if recording else {})},
             readable=(own, lent, *launch.readable),
             devices=launch.devices,
-            descriptors=(receiver.descriptor,),
+            descriptors=(receiver.descriptor, *((recording.descriptor,) if recording else ())),
             changes_modes=False,
             # On the emulator, which measures no times, the program starts addr2line.
             starts_processes=launch.starts_processes or not engine.measures_time,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.base import Tensors
-from grader.operators.steps import Steps, Sum, Weights
+from grader.operators.steps import Difference, Steps, Sum, Weights
 
 F64 = NDArray[np.float64]
 
@@ -42,4 +42,32 @@ def softmax_steps(
         weights=Weights("P", "score", "total", scale, log, seen),
         words={"score": "score", "total": "l", "over total": "keys", "over O": "keys", "over score": "columns"},
         extra={"of": scores, "Q": d, "K": d, "V": d},
+    )
+
+
+def gradient_steps(units: Sequence[Tensors], n: int, d: int, scale: float) -> Steps:
+    """After the forward pass: dV = Pᵀ dO, dP = dO Vᵀ, D = Σ dO ∘ O, dS = P ∘ (dP − D), dQ = scale · dS K and
+    dK = scale · dSᵀ Q."""
+    forward = softmax_steps(units, n, n, d, scale, lambda row: (0, n))
+    weights = forward.weights
+    assert weights is not None
+
+    def less(unit: int) -> F64:
+        _, _, v, do = (np.asarray(t, np.float64) for t in units[unit])
+        return np.asarray(((np.exp(weights.log(unit)) @ v) * do).sum(axis=1))
+
+    return Steps(
+        sums=(
+            *forward.sums,
+            Sum("dV", "jc", "i", (("P", "ij"), ("dO", "ic")), n),
+            Sum("dP", "ij", "c", (("dO", "ic"), ("V", "jc")), d),
+            Sum("D", "i", "c", (("dO", "ic"), ("O", "ic")), d),
+            Sum("dQ", "ix", "j", (("dS", "ij"), ("K", "jx")), n),
+            Sum("dK", "jx", "i", (("dS", "ij"), ("Q", "ix")), n),
+        ),
+        results={"O": ("O", 1.0), "dQ": ("dQ", scale), "dK": ("dK", scale), "dV": ("dV", 1.0)},
+        weights=weights,
+        difference=Difference("dS", "P", "dP", "D", less),
+        words={**forward.words, "over dV": "rows", "over dK": "rows", "over dQ": "keys", "over dP": "columns", "over D": "columns"},
+        extra={**forward.extra, "dO": d},
     )

@@ -44,7 +44,7 @@ class EmulatorEngine:
     """Whether programs count instructions and memory requests, which makes them several times slower."""
 
     record: bool = False
-    """Whether programs can record where values come from (programs/watching.py)."""
+    """Whether programs can record where values come from (`ValueRecording` in programs/run.py)."""
 
     @property
     def device(self) -> str:

@@ -1,0 +1,100 @@
+"""Chooses the wrong values of an output that a second run records, and explains them by that recording."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from grader.checking.watch.labels import Reader
+from grader.checking.watch.reading import read
+from grader.checking.watch.recording import Malformed, read_recording
+from grader.findings import Finding
+from grader.operators import Operator, Shape
+from grader.operators.number_types import F32_TYPE
+from grader.operators.tolerance import Tolerance, limit_of
+from grader.sandbox.quarantine import open_output
+
+WATCHED_VALUES = 6
+MOST_NODES = 500_000
+"""A recording with more values is not read: it would take more than some seconds."""
+MOST_VALUES = 2_000_000
+"""Larger inputs are not watched."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A wrong value of an output: its tensor, (unit, row, column), its place in the file in words, and its bits."""
+
+    tensor: str
+    index: tuple[int, int, int]
+    word: int
+    bits: int
+
+
+def wrong_values(
+    operator: Operator, shape: Shape, expected: Path, got: Path, tolerance: Tolerance
+) -> tuple[Watched, ...]:
+    """Some wrong values of the first output tensor that has any, evenly spread; empty where nothing can be watched."""
+    values = operator.units(shape) * operator.unit_input_values(shape)
+    layouts = operator.output_layouts(shape)
+    if values > MOST_VALUES or any(each.type != F32_TYPE for each in layouts):
+        return ()
+    output = open_output(got)
+    try:
+        with expected.open("rb") as kept:
+            for right, layout in zip(operator.expected_layouts(shape), layouts, strict=True):
+                limit = limit_of(tolerance, layout.tensor.name).largest
+                wrong, bits = [], []
+                for unit in range(operator.units(shape)):
+                    mine, good = layout.read(output, unit), right.read(kept.fileno(), unit)
+                    if mine is None or good is None:
+                        return ()
+                    with np.errstate(invalid="ignore", over="ignore"):
+                        rows, columns = np.nonzero(~(np.abs(mine - good) <= limit))
+                    wrong += [(unit, int(i), int(j)) for i, j in zip(rows, columns, strict=True)]
+                    bits += mine.view(np.uint32)[rows, columns].tolist()
+                if wrong:
+                    chosen = np.unique(np.linspace(0, len(wrong) - 1, WATCHED_VALUES).astype(int))
+                    return tuple(
+                        Watched(
+                            layout.tensor.name, wrong[n], layout.offset(*wrong[n][:2]) // 4 + wrong[n][2], int(bits[n])
+                        )
+                        for n in chosen
+                    )
+    except OSError:
+        return ()
+    finally:
+        os.close(output)
+    return ()
+
+
+def explain(
+    operator: Operator, shape: Shape, input: Path, recording: IO[bytes], watched: Sequence[Watched]
+) -> list[Finding]:
+    """What is wrong with the watched values, by the recording of a run; the likeliest first."""
+    with input.open("rb") as file:
+        units = [operator.read_unit(file, shape, unit) for unit in range(operator.units(shape))]
+    steps = operator.steps(shape, units)
+    if steps is None:
+        return []
+    try:
+        found = read_recording(recording)
+    except Malformed:
+        return []
+    if found.cut_off or len(found.value) > MOST_NODES:
+        return []
+    elements: dict[int, list[tuple[str, int, int, int]]] = {}
+    for unit, tensors in enumerate(units):
+        for tensor, values in zip(operator.inputs(shape), tensors, strict=True):
+            bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+            for row, numbers in enumerate(bits.tolist()):
+                for column, number in enumerate(numbers):
+                    elements.setdefault(number, []).append((tensor.name, unit, row, column))
+    reader = Reader(found, steps, {number: tuple(places) for number, places in elements.items()})
+    reader.run()
+    return read(reader, [(each.tensor, each.index) for each in watched])
