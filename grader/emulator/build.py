@@ -116,7 +116,9 @@ def compile_program(
         )  # linked to one with -rdc=true
         try:
             translations = list(
-                pool.map(lambda i: _translated(modules[i], i, watch=watch, record=record, count=count), range(len(modules)))
+                pool.map(
+                    lambda i: _translated(modules[i], i, watch=watch, record=record, count=count), range(len(modules))
+                )
             )
         except Unsupported:
             for info in infos:
@@ -165,7 +167,7 @@ def runtime_identity() -> str:
     return digest.hexdigest()
 
 
-def _translated(units: Sequence[Unit], number: int, *, watch: bool, record: bool, count: bool) -> Translated:
+def _translated(units: Sequence[Unit], number: int, *, watch: bool, count: bool, record: bool = False) -> Translated:
     """Translate a module. nvcc makes the file names in PTX absolute; they become relative to the project's folder."""
     names = ", ".join(unit.source for unit in units)
     with ExitStack() as files:

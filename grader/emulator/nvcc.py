@@ -44,8 +44,8 @@ class CompileFailed(Exception):
 @dataclass(frozen=True)
 class Project:
     """What every call of nvcc needs. nvcc runs in `folder`; compilers write below `work`, and only the grader writes to
-    `written`. `content` is a hash over everything that the compilers read, or '' to cache nothing. `simple`: math functions are compiled to
-    single instructions."""
+    `written`. `content` is a hash over everything that the compilers read, or '' to cache nothing.
+    `simple`: math functions are compiled to single instructions."""
 
     folder: Path
     work: Path

@@ -20,6 +20,13 @@ _WORDS = {
     "did": {"read": "讀取", "write": "寫入", "update": "更新", "copy": "複製"},
     "does": {"read": "讀取", "write": "寫入", "update": "更新", "copy": "以 cp.async 複製到"},
     "other_does": {"read": "讀取", "write": "寫入", "update": "更新", "copy": "以 cp.async 複製到"},
+    "meaning": {
+        "no_scale": "缺少縮放",
+        "scale_twice": "縮放了兩次",
+        "inverse": "除以了縮放，應為乘上",
+        "base_two": "以 2 為底而非 e：請乘上 log2(e)",
+        "negative": "正負號相反",
+    },
     "between": {"blocks": "block", "warps": "warp", "lanes": "同一 warp 的 thread"},
 }
 
@@ -43,6 +50,39 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "endless_loop": ("{seconds} 秒後仍在這一行的迴圈中，可能永遠不會結束", ""),
     "step_wrong": ("到這一行為止的值都正確；這一行計算 `{array}`，應為 {expected}[，實際為 {found}]", ""),
     "scale_wrong": ("指數隨 Q Kᵀ 增長的倍率是 {slope}，應為 {expected}[（{meaning}）]", ""),
+    "not_rescaled": (
+        "執行中的最大值變大時，累加至今的 {array} 沒有乘上 exp(m_old − m_new)：舊的項與新加入的項相對於不同的最大值",
+        "",
+    ),
+    "rescaled_wrongly": (
+        "執行中的最大值變大時，累加至今的 {array} 乘上了錯誤的係數[（用於 {other}）]：應為 exp(m_old − m_new)",
+        "",
+    ),
+    "weight_of_other_maximum": (
+        "這個權重所減的最大值，與它所加入的 {array} 不同[（{other}）]：請減去新的執行中最大值",
+        "",
+    ),
+    "terms_missing": (
+        "{array} 的加總少了 {count} 個 {over}（{numbers}[：每 {tile} 個少一個]）[，用於 {other}]",
+        "請檢查迴圈的起點、終點，以及它跳過了什麼。",
+    ),
+    "terms_repeated": ("{array} 重複計算了 {over} {numbers}", ""),
+    "terms_unseen": ("{array} 計入了被遮罩隱藏的 {over} {numbers}", ""),
+    "carried_over": ("{right} 仍含有 {left} 的值：請在加總前重設 {array}", ""),
+    "start_wrong": ("{array} 從 {value} 開始，應從 0 開始", ""),
+    "padding_added": ("{array} 計入了 exp(0 − m) = {value}：屬於不存在或未載入的 key", ""),
+    "maximum_wrong": ("exp 之前從分數減去了 {value}，它不是這一列分數的最大值：請檢查它的初始值", ""),
+    "operands_wrong": ("{left} 與 {right} 相乘[（載入於 {other}）]：兩者的索引並不對應", ""),
+    "other_input": ("{left} 與 {right} 相乘：應使用 {wanted} 之處用了 {found}[（載入於 {other}）]", ""),
+    "other_result": ("{found} 被存為 {array}", ""),
+    "stored_elsewhere": (
+        "第 {unit_found} 單元第 {row_found} 列第 {column_found} 行的值，被存到 {array} 第 {unit_expected} 單元"
+        "第 {row_expected} 列第 {column_expected} 行",
+        "",
+    ),
+    "result_scaled": ("{array} 是正確值的 {factor} 倍", ""),
+    "difference_wrong": ("減去了 {found}，應減去 {expected}", ""),
+    "factors_differ": ("{array} 所加總的各項之間相差 {ratio} 倍", ""),
     "keys_unused": ("第 {keys} 個 key 在任何列都沒有權重[，每 {tile} 個 key 的 tile 皆如此]", ""),
     "keys_repeated": ("第 {keys} 個 key 被使用了不只一次[，每 {tile} 個 key 的 tile 皆如此]", ""),
     "tile_not_rescaled": (

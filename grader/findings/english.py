@@ -65,17 +65,18 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "rescaled_wrongly": (
-        "{array} so far is multiplied by a wrong factor when the running maximum grows[ (it is used at {other})]: it should be "
-        "exp(m_old − m_new)",
+        "{array} so far is multiplied by a wrong factor when the running maximum grows[ (it is used at {other})]: it "
+        "should be exp(m_old − m_new)",
         "",
     ),
     "weight_of_other_maximum": (
-        "The weight is relative to another maximum than {array} so far, to which it is added[ at {other}]: subtract the new "
-        "running maximum",
+        "The weight is relative to another maximum than {array} so far, to which it is added[ at {other}]: subtract "
+        "the new running maximum",
         "",
     ),
     "terms_missing": (
-        "{array} is summed without {count} of its {over} ({numbers}[: one in every {tile}])[, seen where it is used, at {other}]",
+        "{array} is summed without {count} of its {over} ({numbers}[: one in every {tile}])[, seen where it is used, at "
+        "{other}]",
         "Look at where the loop begins and ends, and at what it skips.",
     ),
     "terms_repeated": ("{array} counts {over} {numbers} twice", ""),
@@ -87,18 +88,22 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "maximum_wrong": (
-        "{value} is subtracted from the score before exp, which is no maximum of the row's scores: look at where it starts",
+        "{value} is subtracted from the score before exp, which is no maximum of the row's scores: look at where it "
+        "starts",
         "",
     ),
-    "operands_wrong": ("{left} is multiplied by {right}[ (loaded at {other})]: their indices do not belong together", ""),
+    "operands_wrong": (
+        "{left} is multiplied by {right}[ (loaded at {other})]: their indices do not belong together",
+        "",
+    ),
     "other_input": (
         "{left} is multiplied by {right}: {found} is used where {wanted} should be[ (loaded at {other})]",
         "",
     ),
     "other_result": ("{found} is stored as {array}", ""),
     "stored_elsewhere": (
-        "The value of row {row_found}, column {column_found} of unit {unit_found} is stored as row {row_expected}, column "
-        "{column_expected} of unit {unit_expected} of {array}",
+        "The value of row {row_found}, column {column_found} of unit {unit_found} is stored as row {row_expected}, "
+        "column {column_expected} of unit {unit_expected} of {array}",
         "",
     ),
     "result_scaled": ("{array} is {factor} times what it should be", ""),

@@ -57,7 +57,9 @@ KINDS: dict[str, Kind] = {
         *_kinds("sync", "error", "fault", "endless_loop"),
         # What the computation does. Their `words` name a quantity of the operator ("scores", "O") or a tensor.
         *_kinds("watch", "error", "step", "step_wrong", leads=False),
-        *_kinds("watch", "error", "step", "not_rescaled rescaled_wrongly weight_of_other_maximum terms_missing", leads=False),
+        *_kinds(
+            "watch", "error", "step", "not_rescaled rescaled_wrongly weight_of_other_maximum terms_missing", leads=False
+        ),
         *_kinds("watch", "error", "step", "terms_repeated terms_unseen carried_over start_wrong", leads=False),
         *_kinds("watch", "error", "step", "padding_added maximum_wrong operands_wrong other_input", leads=False),
         *_kinds("watch", "error", "step", "other_result stored_elsewhere result_scaled difference_wrong", leads=False),

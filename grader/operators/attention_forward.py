@@ -17,7 +17,6 @@ from grader.operators.attention.mistakes import ALTERNATES
 from grader.operators.attention.softmax import F64, SAFE_SCORE, softmax_attention
 from grader.operators.attention.steps import softmax_steps
 from grader.operators.base import Alternate, Dimension, GpuOracle, Kernel, Operator, Rows, Shape, Tensor, Tensors, sizes
-
 from grader.operators.steps import Steps
 
 

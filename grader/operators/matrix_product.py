@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
-from grader.operators.steps import Steps, Sum
 from grader.operators.layout import Dims, Layout
+from grader.operators.steps import Steps, Sum
 
 F64 = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ class MatrixProduct(Operator):
             sums=(Sum("C", "mn", "k", (("A", "mk"), ("B", "kn")), k),),
             results={"C": ("C", 1.0)},
             words={"over C": "terms"},
-            extra={"A": k, "B": n},
+            columns={"A": k, "B": n},
         )
 
     def alternates(self) -> tuple[Alternate, ...]:

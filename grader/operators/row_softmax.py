@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
-from grader.operators.steps import Steps, Sum, Weights
 from grader.operators.layout import Dims, Layout
+from grader.operators.steps import Steps, Sum, Weights
 
 F64 = NDArray[np.float64]
 
@@ -83,7 +83,8 @@ class RowSoftmax(Operator):
             results={"Y": ("Y", 1.0)},
             weights=Weights("Y", "X", "total", 1.0, log, lambda row: (0, columns)),
             words={"total": "the sum of exp(x − m)", "over total": "columns"},
-            extra={"of": scores, "X": columns},
+            columns={"X": columns},
+            scores=scores,
         )
 
     def alternates(self) -> tuple[Alternate, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +31,8 @@ class Sum:
 
 @dataclass(frozen=True)
 class Weights:
-    """`name`[i, j] = exp(scale · `of`[i, j] − any number of row i), divided by the row's sum, which is the step `total`.
-    `log(unit)` has scale · `of` − log Σ exp for all i, j, and `seen(i)` the (first, end) of the j that count in row i."""
+    """`name`[i, j] = exp(scale · `of`[i, j] − any number of row i), divided by the row's sum, the step `total`.
+    `log(unit)` has scale · `of` − log Σ exp for all i, j, and `seen(i)` the (first, end) of the j that count."""
 
     name: str
     of: str
@@ -57,11 +56,13 @@ class Difference:
 @dataclass(frozen=True)
 class Steps:
     """All steps of an operator for one input. `results`: for each output tensor its step and the factor by which it is
-    multiplied. `inputs(unit)`: the input tensors by name."""
+    multiplied. `words`: names of steps, and of what they are summed over ("over NAME"), for people. `columns`: of each
+    input tensor. `scores(unit)`: what the weights are exponentials of, without the scale."""
 
     sums: tuple[Sum, ...]
     results: Mapping[str, tuple[str, float]]
     weights: Weights | None = None
     difference: Difference | None = None
     words: Mapping[str, str] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, int] = field(default_factory=dict)
+    scores: Callable[[int], F64] | None = None

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from grader.checking.watch.recording import CONSTANT, LEAF, Recording
 from grader.emulator.translate.watching import OPERATIONS
@@ -22,6 +23,10 @@ from grader.operators.steps import Steps, Sum
 SAME = 1e-3
 """Factors that differ by less, relatively, are equal: exp and division are approximate in a recording."""
 _LOG2 = math.log(2)
+MANY_NODES = 120_000
+"""Only in a larger recording the numbers that are kept for each row are not followed."""
+MOST_NODES = 400_000
+"""More nodes are not labelled: it would take more than some seconds."""
 _PLAIN = frozenset({0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5})
 _FAR = 80.0
 """The largest logarithm of a factor that is told apart."""
@@ -29,7 +34,7 @@ _FAR = 80.0
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A value that depends on no term by itself: a constant, a scale, a maximum, a correction, a finished sum's inverse.
+    """A value that depends on no term by itself: a constant, a scale, a maximum, a correction, a sum's inverse.
     `of`: the label of the sum or score that it was made from; `how`: the operation."""
 
     value: float
@@ -74,7 +79,9 @@ class Reader:
     """Labels the nodes of one recording. `elements`: for the bits of an input value, the places where it is: (tensor,
     unit, row, column)."""
 
-    def __init__(self, recording: Recording, steps: Steps, elements: Mapping[int, tuple[tuple[str, int, int, int], ...]]) -> None:
+    def __init__(
+        self, recording: Recording, steps: Steps, elements: Mapping[int, tuple[tuple[str, int, int, int], ...]]
+    ) -> None:
         self.recording, self.steps, self.elements = recording, steps, elements
         self.tensors = {place[0] for places in elements.values() for place in places}
         self.units = 1 + max((place[1] for places in elements.values() for place in places), default=0)
@@ -84,36 +91,80 @@ class Reader:
             self.by_factors.setdefault(tuple(sorted(name for name, _ in each.factors)), []).append(each)
         self.meanings: list[Meaning | None] = [None] * len(recording.value)
         self._log = cache(steps.weights.log) if steps.weights else None
-        self._of = cache(steps.extra["of"]) if steps.weights else None
+        self._of = cache(steps.scores) if steps.scores else None
+        self._less = cache(steps.difference.value) if steps.difference else _no_numbers
         self._offsets = self._common_offsets()
 
     def run(self) -> None:
         """Label all nodes that the roots come from."""
         r = self.recording
-        needed = np.zeros(len(r.value), bool)
-        needed[list(r.roots)] = True
-        a, b, c, site = (each.tolist() for each in (r.a, r.b, r.c, r.site))
-        for node in range(len(r.value) - 1, 0, -1):
-            if needed[node] and site[node] < LEAF:
-                needed[a[node]] = needed[b[node]] = needed[c[node]] = True
-        needed[0] = False
-        values, operations = r.value.tolist(), r.sites[:, 0].tolist()
         meanings = self.meanings
+        known = self._row_numbers() if len(r.value) > MANY_NODES else np.zeros(len(r.value), bool)
+        needed = self._reached(known)
+        self.read_nodes = len(needed)
+        if self.read_nodes > MOST_NODES:
+            return
+        a, b, c, site = r.a, r.b, r.c, r.site
+        operations = r.sites[:, 0]
         zero = Number(0.0)
-        for node in np.flatnonzero(needed).tolist():
-            if site[node] == CONSTANT:
-                meanings[node] = Number(values[node])
+        for node in needed.tolist():
+            value = float(r.value[node])
+            if known[node] or site[node] == CONSTANT:
+                meanings[node] = Number(value)
             elif site[node] == LEAF:
                 meanings[node] = self._leaf(node)
             else:
-                operands = [meanings[each] or zero for each in (a[node], b[node], c[node]) if each]
+                operands = [meanings[each] or zero for each in (int(a[node]), int(b[node]), int(c[node])) if each]
                 odd = [each for each in operands if isinstance(each, Odd)]
                 meanings[node] = (
                     min(odd, key=lambda each: each.node) if odd
-                    else self._computed(node, OPERATIONS[operations[site[node]]], operands, values[node])
+                    else self._computed(node, OPERATIONS[operations[site[node]]], operands, value)
                 )  # fmt: skip
 
-    # ---- leaves -----------------------------------------------------------------------------------------------------
+    def _reached(self, known: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """The nodes that the roots come from, in ascending order, not followed below those that are `known`."""
+        r = self.recording
+        seen = np.zeros(len(r.value), bool)
+        front = np.unique(np.array(r.roots, np.int64))
+        while len(front):
+            seen[front] = True
+            below = front[(r.site[front] < LEAF) & ~known[front]]
+            front = np.unique(np.concatenate([r.a[below], r.b[below], r.c[below]]))
+            front = front[~seen[front]]
+        seen[0] = False
+        return np.flatnonzero(seen)
+
+    def _row_numbers(self) -> NDArray[np.bool_]:
+        """The loads of numbers that a right computation keeps for each row (a maximum, a sum, D): they need not be
+        followed. A site counts only if nearly all of its loads match."""
+        r, weights = self.recording, self.steps.weights
+        known = np.zeros(len(r.value), bool)
+        if weights is None or self._log is None or self._of is None:
+            return known
+        kept: list[NDArray[np.float64]] = []
+        for unit in range(self.units):
+            scores = weights.scale * self._of(unit)
+            lse = scores[:, 0] - self._log(unit)[:, 0]
+            most = scores.max(axis=1)
+            total = np.exp(lse - most)
+            kept += [lse, most, total, 1 / total, lse / _LOG2, most / _LOG2]
+            if self.steps.difference:
+                kept.append(self.steps.difference.value(unit))
+        stored = np.sort(np.concatenate(kept))
+        loads = np.flatnonzero(r.site < LEAF)
+        loads = loads[r.sites[r.site[loads], 0] == OPERATIONS.index("load")]
+        loads = loads[r.site[r.a[loads]] < LEAF]
+        values = r.value[loads].astype(np.float64)
+        place = np.clip(np.searchsorted(stored, values), 1, len(stored) - 1)
+        off = np.minimum(np.abs(values - stored[place - 1]), np.abs(values - stored[place]))
+        matches = off <= 2e-5 * np.abs(values) + 1e-6
+        sites = r.site[loads]
+        count = np.bincount(sites, minlength=len(r.sites))
+        hits = np.bincount(sites, weights=matches, minlength=len(r.sites))
+        known[loads[matches & (hits[sites] >= 0.98 * count[sites]) & (count[sites] >= 8)]] = True
+        return known
+
+    # ---- leaves ----------------------------------------------------------------------
 
     def _places(self, node: int) -> tuple[tuple[str, int, int, int], ...]:
         return self.elements.get(int(self.recording.value[node : node + 1].view(np.uint32)[0]), ())
@@ -134,7 +185,7 @@ class Reader:
 
     def _offset(self, node: int, place: tuple[str, int, int, int]) -> tuple[str, int, int]:
         tensor, unit, row, column = place
-        return tensor, unit, self._address(node) - 4 * (row * self.steps.extra.get(tensor, 1) + column)
+        return tensor, unit, self._address(node) - 4 * (row * self.steps.columns.get(tensor, 1) + column)
 
     def _leaf(self, node: int) -> Meaning:
         found = self._places(node)
@@ -153,7 +204,7 @@ class Reader:
             return Label(tensor, (unit, row, column), made=node)
         return a
 
-    # ---- operations -----------------------------------------------------------------------------------------------------
+    # ---- operations ----------------------------------------------------------------------
 
     def _computed(self, node: int, operation: str, of: list[Meaning], value: float) -> Meaning:
         a = of[0] if of else Number(0.0)
@@ -162,7 +213,11 @@ class Reader:
         if operation == "store":
             return self._stored(node, a)
         if all(isinstance(each, Number) for each in of):
-            how = operation if operation in ("max", "min", "ex2", "lg2") else next((n.how for n in of if isinstance(n, Number) and n.how), "")
+            how = (
+                operation
+                if operation in ("max", "min", "ex2", "lg2")
+                else next((n.how for n in of if isinstance(n, Number) and n.how), "")
+            )
             kept = next((n.of for n in of if isinstance(n, Number) and n.of), None)
             return Number(value, how, kept, node)
         if operation == "mul":
@@ -191,7 +246,11 @@ class Reader:
     def _inverse(self, node: int, a: Meaning, value: float | None) -> Meaning:
         if isinstance(a, Number):
             return Number(value if value is not None else (1 / a.value if a.value else math.inf), a.how, a.of)
-        if isinstance(a, Label) and self.steps.weights and a.step in (self.steps.weights.total, self.steps.weights.name):
+        if (
+            isinstance(a, Label)
+            and self.steps.weights
+            and a.step in (self.steps.weights.total, self.steps.weights.name)
+        ):
             if value is None:
                 value = 1 / denominator if (denominator := self._value_of(a)) else math.inf
             return Number(value, "inverse", a)
@@ -227,7 +286,8 @@ class Reader:
         if weights and weights.name in (a.step, b.step):
             one, sum_ = (a, b) if a.step == weights.name else (b, a)
             if sum_.step in self.sums and sum_.step in self._of_rows() and sum_.index[:2] == one.index[:2]:
-                return replace(_scaled(sum_, self._value_of(one), node), by=one.made)  # a key that is the maximum so far: a correction
+                # a key that is the maximum so far: a correction
+                return _scaled(sum_, self._value_of(one), node, one.made)
         if (difference := self.steps.difference) and {a.step, b.step} == {difference.weights, difference.of}:
             return self._difference(node, *((a, b) if a.step == difference.weights else (b, a)))
         for each in self.by_factors.get(tuple(sorted((a.step, b.step))), ()):
@@ -248,15 +308,20 @@ class Reader:
         if number.how == "falling" and label.step not in self.sums and weights and label.step != weights.of:
             return Odd(number.node, "slope", number.of, label, {"slope": -1.0})
         same = abs(abs(number.value) * _LOG2 - 1) < 1e-6 or abs(number.value) == 1
-        scaled = _scaled(label, number.value, 0 if same else node)
-        return replace(scaled, by=number.node) if isinstance(scaled, Label) and label.source and number.how in ("ex2", "falling") else scaled
+        corrects = label.source and number.how in ("ex2", "falling")
+        return _scaled(label, number.value, 0 if same else node, number.node if corrects else 0)
 
     def _of_rows(self) -> set[str]:
         """The steps whose first index is the row of the weights, and which weights are summed up in."""
         weights = self.steps.weights
         assert weights is not None
-        return {weights.name} | {each.name for each in self.steps.sums
-                                 if any(name == weights.name and letters[0] == each.index[:1] for name, letters in each.factors)}  # fmt: skip
+        first = {
+            each.name
+            for each in self.steps.sums
+            for name, letters in each.factors
+            if name == weights.name and letters[0] == each.index[:1]
+        }
+        return {weights.name} | first
 
     def _term(self, node: int, of: Sum, a: Label, b: Label) -> Meaning:
         """The product of two factors of a sum."""
@@ -281,7 +346,7 @@ class Reader:
             return Odd(node, "index", weights, of)
         if self.missing(of):
             return Odd(node, "incomplete", of, weights)
-        less = float(difference.value(of.index[0])[of.index[1]]) * of.factor
+        less = float(self._less(of.index[0])[of.index[1]]) * of.factor
         if abs(of.shift + less) > SAME * max(1.0, abs(less)):
             return Odd(node, "difference", weights, of, {"found": -of.shift, "expected": less})
         return Label(difference.name, weights.index, weights.factor * of.factor, made=node)
@@ -311,11 +376,12 @@ class Reader:
                         return Odd(node, "rows", x, y)
                     if self.missing(y):
                         return Odd(node, "incomplete", y, x)
-                    shift = y.factor * float(difference.value(y.index[0])[y.index[1]])
+                    shift = y.factor * float(self._less(y.index[0])[y.index[1]])
                     return Label(x.step, x.index, x.factor, x.shift + shift, x.terms, x.made)
         if weights and a.step == b.step == weights.of and a.index[:2] == b.index[:2] and a.factor * b.factor < 0:
-            if not (self.missing(a) or self.missing(b)) and abs(a.factor + b.factor) < SAME * abs(a.factor):
-                one, most = (a, b) if a.factor > 0 else (b, a)  # a score that is the maximum so far
+            opposite = abs(a.factor + b.factor) < SAME * abs(a.factor)
+            one, most = (a, b) if a.factor > 0 else (b, a)  # `most` is the maximum so far
+            if opposite and not (self.missing(a) or self.missing(b)):
                 return Label(one.step, one.index, one.factor, one.shift + self._score(most), one.terms, one.made)
         if weights:
             a, b = self._as_total(a), self._as_total(b)
@@ -350,7 +416,13 @@ class Reader:
     def _element_of_one(self, label: Label, element: Label) -> Label | None:
         """The same for a term of a weighted sum: an element of V that is added without a weight."""
         weights, of = self.steps.weights, self.sums.get(label.step)
-        if weights is None or self._log is None or of is None or len(of.factors) != 2 or of.factors[0][0] != weights.name:
+        if (
+            weights is None
+            or self._log is None
+            or of is None
+            or len(of.factors) != 2
+            or of.factors[0][0] != weights.name
+        ):
             return None
         if element.step != of.factors[1][0] or element.index[0] != label.index[0] or label.step not in self._of_rows():
             return None
@@ -373,9 +445,15 @@ class Reader:
     def _negligible(self, a: Label, b: Label) -> bool:
         """Whether one side's terms hardly matter, such as weights that are 0 in float."""
         weights = self.steps.weights
-        if weights is None or self._log is None or a.step != weights.total and self.sums[a.step].factors[0][0] != weights.name:
+        if (
+            weights is None
+            or self._log is None
+            or (a.step != weights.total and self.sums[a.step].factors[0][0] != weights.name)
+        ):
             return False
-        if len(a.index) < 2 or (a.step != weights.total and self.sums[a.step].index[:1] != self.sums[a.step].factors[0][1][:1]):
+        if len(a.index) < 2 or (
+            a.step != weights.total and self.sums[a.step].index[:1] != self.sums[a.step].factors[0][1][:1]
+        ):
             return False
         log = self._log(a.index[0])[a.index[1]]
         shares = [float(np.exp(log[_numbers(each.terms)]).sum()) for each in (a, b)]
@@ -409,11 +487,11 @@ class Reader:
         """The value of a label of a score, from its factor: scale · score is log + lse; the lse is a factor that is the
         same for all, so any number of the row does."""
         weights = self.steps.weights
-        assert weights is not None and self._log is not None
+        assert weights is not None and self._of is not None
         unit, row, column = label.index
         return label.factor * float(self._of(unit)[row, column]) + label.shift
 
-    # ---- completeness -----------------------------------------------------------------------------------------------------
+    # ---- completeness ----------------------------------------------------------------------
 
     def expected_terms(self, label: Label) -> int:
         """The bits of all terms of a step."""
@@ -435,14 +513,20 @@ class Reader:
         return (1 << of.count) - 1
 
     def _sums_weights(self, of: Sum) -> bool:
-        names = {self.steps.weights.name if self.steps.weights else "", self.steps.difference.name if self.steps.difference else ""}
+        names = {
+            self.steps.weights.name if self.steps.weights else "",
+            self.steps.difference.name if self.steps.difference else "",
+        }
         return any(name in names for name, _ in of.factors)
 
     def _letter(self, of: Sum, place: int) -> str:
-        names = {self.steps.weights.name if self.steps.weights else "", self.steps.difference.name if self.steps.difference else ""}
+        names = {
+            self.steps.weights.name if self.steps.weights else "",
+            self.steps.difference.name if self.steps.difference else "",
+        }
         return next(letters[place] for name, letters in of.factors if name in names)
 
-    def weight_log(self, unit: int) -> np.ndarray:  # type: ignore[type-arg]
+    def weight_log(self, unit: int) -> NDArray[np.float64]:
         assert self._log is not None
         return self._log(unit)
 
@@ -454,18 +538,22 @@ class Reader:
         return 0 if label.terms == -1 else label.terms & ~self.expected_terms(label)
 
 
+def _no_numbers(unit: int) -> NDArray[np.float64]:
+    return np.zeros(0)
+
+
 def numbers(terms: int) -> list[int]:
     return _numbers(terms)
 
 
-def _scaled(a: Meaning, by: float, made: int = 0) -> Meaning:
+def _scaled(a: Meaning, by: float, made: int = 0, corrected: int = 0) -> Meaning:
     if isinstance(a, Odd):
         return a
     if isinstance(a, Number):
         return Number(a.value * by, a.how, a.of, a.node)
     if by == 0:
         return Number(0.0)
-    return Label(a.step, a.index, a.factor * by, a.shift * by, a.terms, made or a.made, a.source, a.by)
+    return Label(a.step, a.index, a.factor * by, a.shift * by, a.terms, made or a.made, a.source, corrected or a.by)
 
 
 def _numbers(terms: int) -> list[int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from grader.checking.watch.labels import SAME, Label, Number, Odd, Reader, numbers
 from grader.checking.watch.recording import LEAF
@@ -30,7 +32,9 @@ class _Writer:
         name = self.r.files.get(file, "")
         return Place(file=name, line=line) if name and line else None
 
-    def finding(self, kind: str, node: int, certainty: float = SURE, other: int = 0, array: str | None = None, **facts: object) -> Finding:
+    def finding(
+        self, kind: str, node: int, certainty: float = SURE, other: int = 0, array: str | None = None, **facts: Any
+    ) -> Finding:
         at, other_at = self.place(node), self.place(other) if other else None
         if at is not None and other_at == at:
             other_at = None
@@ -54,7 +58,9 @@ class _Writer:
         if odd.why == "carried" and isinstance(left, Label) and isinstance(right, Label):
             if left.step not in self.reader.sums:
                 return None
-            return self.finding("carried_over", odd.node, array=self.name(left), left=self.called(left), right=self.called(right))
+            return self.finding(
+                "carried_over", odd.node, array=self.name(left), left=self.called(left), right=self.called(right)
+            )
         if odd.why == "incomplete" and isinstance(left, Label):
             return self.missing(left, odd.node)
         if odd.why == "start" and isinstance(left, Label) and isinstance(right, Number):
@@ -63,10 +69,14 @@ class _Writer:
             return self.finding("start_wrong", odd.node, LIKELY, array=self.name(left), value=right.value)
         if odd.why == "range":
             return self.finding("maximum_wrong", odd.node, value=-odd.facts["shift"])
-        if odd.why in ("index", "unit", "rows", "product", "sum") and isinstance(left, Label) and isinstance(right, Label):
+        if (
+            odd.why in ("index", "unit", "rows", "product", "sum")
+            and isinstance(left, Label)
+            and isinstance(right, Label)
+        ):
             return self._operands(odd, left, right)
         if odd.why == "difference":
-            return self.finding("difference_wrong", odd.node, **{k: float(v) for k, v in odd.facts.items()})
+            return self.finding("difference_wrong", odd.node, **dict[str, Any](odd.facts))
         return None
 
     def _slope(self, odd: Odd, score: Label) -> Finding:
@@ -76,24 +86,30 @@ class _Writer:
         slope, size = slope if abs(slope + 1) < SAME else abs(slope), abs(slope)
         scale = weights.scale
         meaning = ""
-        for value, word in ((math.log(2), "base_two"), (1 / scale, "no_scale"), (scale, "scale_twice"), (1 / scale**2, "inverse"),
-                            (-1.0, "negative")):  # fmt: skip
-            if word and abs((slope if word == "negative" else size) - value) < 2 * SAME * abs(value):
+        known = {"base_two": math.log(2), "no_scale": 1 / scale, "scale_twice": scale, "inverse": scale**-2}
+        for word, value in (known | {"negative": -1.0}).items():
+            if abs((slope if word == "negative" else size) - value) < 2 * SAME * abs(value):
                 meaning = word
                 break
         scaled = score.made and self.place(score.made)
         node = score.made if meaning in ("no_scale", "scale_twice", "inverse", "") and scaled else odd.node
-        facts = {"meaning": meaning} if meaning else {}
+        facts: dict[str, Any] = {"meaning": meaning} if meaning else {}
         return self.finding("scale_wrong", node, slope=slope * scale, expected=scale, other=odd.node, **facts)
 
     def _factor(self, odd: Odd, left: Label, right: Label) -> Finding | None:
         """Two sums that were weighted relative to different maxima."""
         weights = self.steps.weights
         if weights is None or not (left.source or right.source):
-            return self.finding("factors_differ", odd.node, UNSURE, array=self.name(left), ratio=float(odd.facts["ratio"]))
+            return self.finding(
+                "factors_differ", odd.node, UNSURE, array=self.name(left), ratio=float(odd.facts["ratio"])
+            )
         if left.index[:2] != right.index[:2]:
             return None
-        sums, fresh = (left, right) if left.terms.bit_count() > right.terms.bit_count() or left.source < right.source else (right, left)
+        sums, fresh = (
+            (left, right)
+            if left.terms.bit_count() > right.terms.bit_count() or left.source < right.source
+            else (right, left)
+        )
         log = self.reader.weight_log(left.index[0])[left.index[1]]
         most = max(log[n] for n in numbers(left.terms | right.terms))
         apart = [abs(math.log(abs(each.factor)) + most) if each.factor else math.inf for each in (sums, fresh)]
@@ -108,13 +124,17 @@ class _Writer:
         inputs = set(self.reader.tensors)
         loads = [self._load_below(n) for n in (int(self.r.a[odd.node]), int(self.r.b[odd.node]))]
         other = next((n for n in loads if n and self.place(n) and self.place(n) != self.place(odd.node)), 0)
-        facts = {"left": self.called(left), "right": self.called(right)}
+        facts: dict[str, Any] = {"left": self.called(left), "right": self.called(right)}
         if odd.why == "product":
             wrong = next((each.step for each in (right, left) if each.step in inputs), "")
             expected = self._expected_partner(left if right.step == wrong else right, wrong)
             if wrong and expected:
                 return self.finding("other_input", odd.node, other=other, **facts, found=wrong, wanted=expected)
-            return self.finding("operands_wrong", odd.node, LIKELY, other=other, **facts) if {left.step, right.step} <= inputs else None
+            return (
+                self.finding("operands_wrong", odd.node, LIKELY, other=other, **facts)
+                if {left.step, right.step} <= inputs
+                else None
+            )
         if odd.why == "sum":
             return None
         certainty = SURE if odd.why != "rows" else LIKELY
@@ -142,10 +162,17 @@ class _Writer:
     def missing(self, label: Label, node: int) -> Finding:
         lacks = self.reader.missing(label)
         gone = numbers(lacks)
-        facts: dict[str, object] = {"count": len(gone), "numbers": _few(gone)}
+        facts: dict[str, Any] = {"count": len(gone), "numbers": _few(gone)}
         if (tile := _tile(gone, self.reader.expected_terms(label).bit_length())) is not None:
             facts["tile"] = tile
-        return self.finding("terms_missing", self._where_lost(label, lacks) or node, array=self.name(label), over=self._over(label), other=node, **facts)
+        return self.finding(
+            "terms_missing",
+            self._where_lost(label, lacks) or node,
+            array=self.name(label),
+            over=self._over(label),
+            other=node,
+            **facts,
+        )
 
     def _where_lost(self, label: Label, lacks: int) -> int:
         """The node of a sum after which its missing terms are lost: if they lie between others, that of a part."""
@@ -187,7 +214,9 @@ class _Writer:
         if self.reader.missing(label):
             return self.missing(label, root)
         if extra := self.reader.surplus(label):
-            return self.finding("terms_unseen", label.made or root, array=tensor, over=self._over(label), numbers=_few(numbers(extra)))
+            return self.finding(
+                "terms_unseen", label.made or root, array=tensor, over=self._over(label), numbers=_few(numbers(extra))
+            )
         if abs(label.factor / factor - 1) > SAME:
             return self.finding("result_scaled", root, LIKELY, array=tensor, factor=label.factor / factor)
         return None
@@ -196,7 +225,6 @@ class _Writer:
 def read(reader: Reader, wanted: Sequence[Wanted]) -> list[Finding]:
     """What is wrong with the watched values, the finding that most of them show first. Empty if nothing is certain."""
     writer = _Writer(reader)
-    found: Counter[Finding] = Counter()
     kept: dict[tuple[object, ...], Finding] = {}
     counts: Counter[tuple[object, ...]] = Counter()
     for root, (tensor, index) in zip(reader.recording.roots, wanted, strict=False):
@@ -210,7 +238,6 @@ def read(reader: Reader, wanted: Sequence[Wanted]) -> list[Finding]:
             key = (one.kind, one.file, one.line)
             kept.setdefault(key, one)
             counts[key] += 1
-    del found
     return [kept[key] for key, _ in counts.most_common(3)]
 
 
@@ -222,5 +249,5 @@ def _tile(gone: Sequence[int], count: int) -> int | None:
     """The distance between missing numbers that repeat evenly, such as the last of each tile."""
     if len(gone) < 2:
         return None
-    steps = {b - a for a, b in zip(gone, gone[1:], strict=False)}
+    steps = {b - a for a, b in itertools.pairwise(gone)}
     return steps.pop() if len(steps) == 1 and min(steps) > 1 else None

@@ -1,20 +1,22 @@
-"""Reads a recording of values (emulator/runtime/values.c): a graph in which each node is a value that a thread computed,
-with the line, the operation and the operands. The program that was recorded could have written the file, so every
+"""Reads a recording of values (emulator/runtime/values.c): a graph in which each node is a value that a thread
+computed, with the line, the operation and the operands. The program that was recorded could have written the file, so every
 number in it is checked, and a file that no recorder writes is refused."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from grader.emulator.translate.watching import OPERATIONS
 
 MAGIC = 0x48435457
 CONSTANT, LEAF = 0xFFFFFFFF, 0xFFFFFFFE
 MOST_BYTES = 256 << 20
 _HEAD, _SITE = 8, 3
-_ROW = np.dtype([("number", "<u4"), ("site", "<u4"), ("a", "<u4"), ("b", "<u4"), ("c", "<u4"), ("value", "<f4"), ("thread", "<u4")])
+_ROW = np.dtype([("site", "<u4"), ("a", "<u4"), ("b", "<u4"), ("c", "<u4"), ("value", "<f4"), ("thread", "<u4")])
 
 
 class Malformed(Exception):
@@ -54,35 +56,29 @@ def read_recording(file: IO[bytes]) -> Recording:
     roots = np.frombuffer(data, "<u4", root_count, at)
     sites = np.frombuffer(data, "<u4", _SITE * site_count, at + 4 * root_count).reshape(-1, _SITE)
     rows = np.frombuffer(data, _ROW, kept, end_of_sites)
-    numbers = rows["number"].astype(np.int64)
-    if kept and (np.any(np.diff(numbers) <= 0) or numbers[0] < 1):
-        raise Malformed("its nodes are not in order")
     leaf = rows["site"] >= LEAF
     if kept and np.any(rows["site"][~leaf] >= site_count):
         raise Malformed("a node has no site")
+    if np.any(roots > kept) or np.any(sites[:, 0] >= len(OPERATIONS)):
+        raise Malformed("a root is no node, or a site does nothing known")
+    own = np.arange(1, kept + 1)
 
-    def dense(operand: str) -> NDArray[np.int64]:
-        raw = rows[operand].astype(np.int64)
-        found = np.searchsorted(numbers, raw)
-        ok = (raw > 0) & (found < np.arange(kept)) & (numbers[np.minimum(found, max(0, kept - 1))] == raw)
-        return np.concatenate([[0], np.where(leaf, raw, np.where(ok, found + 1, 0))])
+    def operand(name: str) -> NDArray[np.int64]:
+        values = rows[name].astype(np.int64)
+        if np.any((values >= own) & ~leaf):
+            raise Malformed("a node comes from a later one")
+        return np.concatenate([np.zeros(1, np.int64), values])
 
-    def with_none(values: NDArray[np.generic], none: int) -> NDArray[np.generic]:
+    def with_none(values: NDArray[Any], none: int) -> NDArray[Any]:
         return np.concatenate([np.array([none], values.dtype), values])
 
-    index = {int(number): n + 1 for n, number in enumerate(numbers)} if kept < 4096 else None
-    place = np.searchsorted(numbers, roots)
-    dense_roots = tuple(
-        int(p) + 1 if int(r) and p < kept and int(numbers[p]) == int(r) else 0 for p, r in zip(place, roots, strict=True)
-    )
-    del index
     files = {}
     for line in data[end:].decode(errors="replace").splitlines():
         number, _, name = line.partition(" ")
         if number.isdigit() and len(number) < 12:
             files[int(number)] = name
     return Recording(
-        dense_roots, sites, files, with_none(rows["site"], CONSTANT),  # type: ignore[arg-type]
-        dense("a"), dense("b"), dense("c"),
-        with_none(rows["value"], 0), with_none(rows["thread"], 0), bool(cut_off),  # type: ignore[arg-type]
+        tuple(roots.tolist()), sites, files, with_none(rows["site"], CONSTANT),
+        operand("a"), operand("b"), operand("c"),
+        with_none(rows["value"], 0), with_none(rows["thread"], 0), bool(cut_off),
     )  # fmt: skip

@@ -303,8 +303,8 @@ static u32 root_of(u32 index, u32 bits, u64 output_words) {
     return 0;
 }
 
-/* The file: magic, words of output, results copied, whether recording was cut off; roots; sites; nodes with their old
- * numbers, in ascending order; names of files. */
+/* The file: a head (magic, words of output, results copied, whether recording was cut off, numbers of roots, sites and
+ * nodes, 0), roots, sites, nodes in the order in which they were computed, names of files. */
 void values_finish(void) {
     const char *wanted = getenv("GRADER_EMULATOR_WATCHED");
     if (!values_on || !wanted) return;
@@ -325,9 +325,16 @@ void values_finish(void) {
         if (nodes[i].site < LEAF) needed[nodes[i].a] = needed[nodes[i].b] = needed[nodes[i].c] = 1;
     }
     u32 head[8] = {0x48435457, (u32)output_words, result_count, node_count >= MOST_NODES || kept > MOST_WRITTEN, root_count, first_site[module_count], kept, 0};
-    for (u32 i = 0; i < module_count; i++)
-        for (u32 k = 0; k < modules[i]->watch_count; k++)
-            if (modules[i]->files[modules[i]->watch[k].file]) head[7] = 1;
+    struct node *rows = (struct node *)map_pages((u64)(kept + 1) * sizeof *rows);
+    u32 *const place = (u32 *)map_pages((u64)node_count * 4), n = 0; /* new numbers */
+    for (u32 i = 1; i < node_count && n < kept; i++) {
+        if (!needed[i]) continue;
+        struct node *row = &rows[n];
+        *row = nodes[i];
+        if (row->site < LEAF) row->a = place[row->a], row->b = place[row->b], row->c = place[row->c];
+        place[i] = ++n;
+    }
+    for (u32 i = 0; i < root_count; i++) roots[i] = place[roots[i]];
     put(head, sizeof head);
     put(roots, root_count * 4);
     for (u32 i = 0; i < module_count; i++)
@@ -336,10 +343,6 @@ void values_finish(void) {
             u32 row[3] = {s->operation, s->file | i << 16, s->line};
             put(row, sizeof row);
         }
-    struct { u32 number; struct node node; } *rows = (void *)map_pages((u64)kept * sizeof *rows + 8);
-    u32 n = 0;
-    for (u32 i = 1; i < node_count && n < kept; i++)
-        if (needed[i]) rows[n].number = i, rows[n++].node = nodes[i];
     put(rows, n * sizeof *rows);
     for (u32 i = 0; i < module_count; i++) {
         u32 most = 0;

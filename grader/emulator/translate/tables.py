@@ -9,8 +9,8 @@ from grader.emulator.ptx import Instr, Variable
 from grader.emulator.ptx.model import Loc
 from grader.emulator.translate.counting import Counting, may_compute_floats
 from grader.emulator.translate.facts import Facts, parameter_places
-from grader.emulator.translated import Finding, Template
 from grader.emulator.translate.watching import Watching
+from grader.emulator.translated import Finding, Template
 
 
 @dataclass

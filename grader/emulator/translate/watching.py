@@ -108,7 +108,13 @@ class _Inserter:
             memory, value, *_ = instr.operands[op == "atom" :]
             how = "atomic" if mods.operation == "add" and mods.type in _FLOATS else "other"
             yield self._record(
-                instr, "atomic", how, (), (value,), (memory, value), (mods.space, mods.type if how == "atomic" else "b32")
+                instr,
+                "atomic",
+                how,
+                (),
+                (value,),
+                (memory, value),
+                (mods.space, mods.type if how == "atomic" else "b32"),
             )
             yield from self._numbers(instr)
             return
@@ -116,7 +122,9 @@ class _Inserter:
             yield instr
             to, source, size, *rest = instr.operands
             count = size.value if isinstance(size, Imm) and not rest else 0
-            yield self._record(instr, "copy", "store", (), (), (to, source, Imm(count or 16), *rest[:1]), (mods.space, "b32"))
+            yield self._record(
+                instr, "copy", "store", (), (), (to, source, Imm(count or 16), *rest[:1]), (mods.space, "b32")
+            )
             return
         results = [name for name in written(instr) if name in self.slots]
         if not results:
@@ -126,10 +134,10 @@ class _Inserter:
         if op == "shfl":
             lane = Reg(_LANE)
             yield Instr("mov", Modifiers.of(("u32",)), (lane, Reg("%laneid")), None, instr.loc, 0)
-            source = instr.operands.index(instr.sources[0])
-            own = [Reg("%watch_from") if n == 0 else Reg("_") if n == 1 and mods.two_results else each
+            at = instr.operands.index(instr.sources[0])
+            own: list[Operand] = [Reg("%watch_from") if n == 0 else Reg("_") if n == 1 and mods.two_results else each
                    for n, each in enumerate(instr.operands)]  # fmt: skip
-            own[source] = lane
+            own[at] = lane
             yield replace(instr, operands=tuple(own))
             yield instr
             yield self._record(instr, "from", "none", (first,), (instr.sources[0],), (Reg("%watch_from"),))
@@ -138,9 +146,9 @@ class _Inserter:
         if op in _COMPUTES and mods.type in _FLOATS and len(results) == 1:
             sources = instr.operands[1:4]
             yield self._record(instr, "op", _COMPUTES[op], (first,), sources, (first, *sources), (mods.type,))
-        elif op == "cvt" and set(mods.types) <= set(_FLOATS):
-            yield self._record(instr, "move", "none", (first,), (instr.operands[1],), ())
-        elif op == "mov" and isinstance(first, Reg) and isinstance(instr.operands[1], Reg):
+        elif (op == "cvt" and set(mods.types) <= set(_FLOATS)) or (
+            op == "mov" and isinstance(first, Reg) and isinstance(instr.operands[1], Reg)
+        ):
             yield self._record(instr, "move", "none", (first,), (instr.operands[1],), ())
         elif op == "mov" and isinstance(first, Reg) and isinstance(instr.operands[1], Imm):
             yield from self._numbers(instr)

@@ -41,7 +41,8 @@ def softmax_steps(
         results={"O": ("O", 1.0)},
         weights=Weights("P", "score", "total", scale, log, seen),
         words={"score": "score", "total": "l", "over total": "keys", "over O": "keys", "over score": "columns"},
-        extra={"of": scores, "Q": d, "K": d, "V": d},
+        columns={"Q": d, "K": d, "V": d},
+        scores=scores,
     )
 
 
@@ -68,6 +69,14 @@ def gradient_steps(units: Sequence[Tensors], n: int, d: int, scale: float) -> St
         results={"O": ("O", 1.0), "dQ": ("dQ", scale), "dK": ("dK", scale), "dV": ("dV", 1.0)},
         weights=weights,
         difference=Difference("dS", "P", "dP", "D", less),
-        words={**forward.words, "over dV": "rows", "over dK": "rows", "over dQ": "keys", "over dP": "columns", "over D": "columns"},
-        extra={**forward.extra, "dO": d},
+        words={
+            **forward.words,
+            "over dV": "rows",
+            "over dK": "rows",
+            "over dQ": "keys",
+            "over dP": "columns",
+            "over D": "columns",
+        },
+        columns={**forward.columns, "dO": d},
+        scores=forward.scores,
     )

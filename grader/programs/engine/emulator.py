@@ -110,7 +110,11 @@ class EmulatorEngine:
     @property
     def _checks(self) -> frozenset[str]:
         """What the build depends on. It is the same for race and init, so that each finds alone what `all` finds."""
-        return (DEFAULT_SANITIZERS | self._watches) | ({"count"} if self.count else set()) | ({"record"} if self.record else set())
+        return (
+            (DEFAULT_SANITIZERS | self._watches)
+            | ({"count"} if self.count else set())
+            | ({"record"} if self.record else set())
+        )
 
     @property
     def _watches(self) -> frozenset[str]:
