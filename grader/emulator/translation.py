@@ -37,7 +37,7 @@ def translate(
 ) -> Translated:
     """Translate the PTX of `units`, linked to one module if there are several. `below` is the folder of the project, to
     which the names of source files are made relative. Without `assembly_lines`, .loc in inline assembly is left out.
-    For `lanes`, `watch`, `record` and `count` see `translate_module`. Raises Unreadable for PTX that it cannot parse."""
+    For the switches see `translate_module`. Raises Unreadable for PTX that cannot be parsed."""
     import gc
 
     from grader.emulator.ptx import PtxSyntaxError, link_modules, parse

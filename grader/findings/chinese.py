@@ -58,6 +58,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "執行中的最大值變大時，累加至今的 {array} 乘上了錯誤的係數[（用於 {other}）]：應為 exp(m_old − m_new)",
         "",
     ),
+    "old_sum_left_out": ("累加至今的 {array} 已除以舊的 l，加入新的項之前沒有先乘回舊的 l", ""),
     "weight_of_other_maximum": (
         "這個權重所減的最大值，與它所加入的 {array} 不同[（{other}）]：請減去新的執行中最大值",
         "",

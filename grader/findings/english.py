@@ -69,14 +69,18 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "should be exp(m_old − m_new)",
         "",
     ),
+    "old_sum_left_out": (
+        "{array} so far was divided by the old l, and more is added without being multiplied by the old l first",
+        "",
+    ),
     "weight_of_other_maximum": (
         "The weight is relative to another maximum than {array} so far, to which it is added[ at {other}]: subtract "
         "the new running maximum",
         "",
     ),
     "terms_missing": (
-        "{array} is summed without {count} of its {over} ({numbers}[: one in every {tile}])[, seen where it is used, at "
-        "{other}]",
+        "{array} is summed without {count} of its {over} ({numbers}[: one in every {tile}])[, seen where it is used, "
+        "at {other}]",
         "Look at where the loop begins and ends, and at what it skips.",
     ),
     "terms_repeated": ("{array} counts {over} {numbers} twice", ""),

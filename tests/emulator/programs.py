@@ -51,10 +51,11 @@ def build(
     flags: Sequence[str] = ("-O3", "-std=c++17"),
     watch: bool = False,
     count: bool = False,
+    record: bool = False,
     target: str = "sm_80",
 ) -> Path:
     """The executable of some .cu files."""
-    settings = repr((tuple(flags), watch, count, target))
+    settings = repr((tuple(flags), watch, count, record, target))
     content = _content(sources)
     digest = hashlib.sha256((runtime_identity() + settings + content).encode())
     output = kept_programs() / f"{sources[0].stem}-{digest.hexdigest()[:20]}"
@@ -66,6 +67,7 @@ def build(
                 made = compile_program(
                     sources, work / "program", work=work, nvcc=nvcc(), run=_keeping_what_nvcc_makes(content),
                     flags=flags, target=target, watch=watch, count=count,
+                    record=record,
                 ).path  # fmt: skip
             made.replace(output)
             shutil.rmtree(work)

@@ -15,6 +15,7 @@ from grader.checking.watch.reading import read
 from grader.checking.watch.recording import Malformed, read_recording
 from grader.findings import Finding
 from grader.operators import Operator, Shape
+from grader.operators.base import Tensors
 from grader.operators.number_types import F32_TYPE
 from grader.operators.tolerance import Tolerance, limit_of
 from grader.sandbox.quarantine import open_output
@@ -86,6 +87,15 @@ def explain(
         return []
     if found.cut_off:
         return []
+    reader = Reader(found, steps, elements_of(operator, shape, units))
+    reader.run()
+    return read(reader, [(each.tensor, each.index) for each in watched])
+
+
+def elements_of(
+    operator: Operator, shape: Shape, units: Sequence[Tensors]
+) -> dict[int, tuple[tuple[str, int, int, int], ...]]:
+    """For the bits of each input value, the places where it is: (tensor, unit, row, column)."""
     elements: dict[int, list[tuple[str, int, int, int]]] = {}
     for unit, tensors in enumerate(units):
         for tensor, values in zip(operator.inputs(shape), tensors, strict=True):
@@ -93,6 +103,4 @@ def explain(
             for row, numbers in enumerate(bits.tolist()):
                 for column, number in enumerate(numbers):
                     elements.setdefault(number, []).append((tensor.name, unit, row, column))
-    reader = Reader(found, steps, {number: tuple(places) for number, places in elements.items()})
-    reader.run()
-    return read(reader, [(each.tensor, each.index) for each in watched])
+    return {number: tuple(places) for number, places in elements.items()}

@@ -116,7 +116,13 @@ class _Writer:
         name = self.name(sums)
         if apart[1] > SAME < apart[1] - apart[0] and fresh.source:
             return self.finding("weight_of_other_maximum", fresh.source, array=name, other=odd.node)
-        if sums.by and sums.by != odd.node:
+        older = max(log[n] for n in numbers(sums.terms))
+        divided = sum(math.exp(log[n] - older) for n in numbers(sums.terms))
+        ratio = abs(sums.factor / fresh.factor) if fresh.factor else math.inf
+        if abs(ratio * divided - 1) < SAME < abs(divided - 1):
+            return self.finding("old_sum_left_out", odd.node, array=name)
+        right = self.r.value[sums.by] if sums.by else math.nan
+        if abs(right - math.exp(older - most)) > SAME * abs(right) and sums.by != odd.node:
             return self.finding("rescaled_wrongly", sums.by, array=name, other=odd.node)
         return self.finding("not_rescaled", odd.node, array=name)
 

@@ -1,6 +1,6 @@
 """Reads a recording of values (emulator/runtime/values.c): a graph in which each node is a value that a thread
-computed, with the line, the operation and the operands. The program that was recorded could have written the file, so every
-number in it is checked, and a file that no recorder writes is refused."""
+computed, with the line, the operation and the operands. The program that was recorded could have written the file, so
+every number in it is checked, and a file that no recorder writes is refused."""
 
 from __future__ import annotations
 

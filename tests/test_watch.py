@@ -1,0 +1,173 @@
+"""The watch recognises what each line of a program computes, and names the line of the first wrong value.
+
+Each program runs once as it is, and once more while it records where some values of its output come from.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from grader.checking.watch.labels import Label, Reader
+from grader.checking.watch.look import Watched, elements_of, explain, wrong_values
+from grader.checking.watch.recording import Malformed, read_recording
+from grader.course.testcase import Case, load_suite
+from grader.findings import Finding
+from grader.operators import Operator
+from grader.programs.run import ValueRecording
+from tests.emulator.programs import build
+from tests.support.course import ROOT
+
+REFERENCE, FIRST_LINES = ROOT / "reference", ROOT / "tests/fixtures/first_lines"
+
+
+def _case(assignment: str, name: str) -> Case:
+    return load_suite(ROOT / f"testcases/{assignment}.yaml").cases[name]
+
+
+def _input(case: Case, folder: Path) -> tuple[Path, Path]:
+    """An input of the case's shape, and the right output in float32."""
+    operator, shape = case.operator, case.shape
+    rng = np.random.default_rng(7)
+    source, expected = folder / "input", folder / "expected"
+    with source.open("w+b") as file, expected.open("w+b") as right:
+        file.write(operator.encode_header(shape))
+        file.truncate(operator.input_bytes(shape))
+        right.truncate(operator.expected_bytes(shape))
+        for unit in range(operator.units(shape)):
+            tensors = [rng.uniform(-2, 2, (t.rows, t.columns)).astype(np.float32) for t in operator.inputs(shape)]
+            operator.write_unit(file.fileno(), shape, unit, tensors)
+            for layout, values in zip(
+                operator.expected_layouts(shape), operator.oracle(shape, tensors, slice(None)), strict=True
+            ):
+                layout.write(right.fileno(), unit, np.asarray(values, np.float32))
+    return source, expected
+
+
+def _recorded(program: Path, source: Path, output: Path, watched: tuple[Watched, ...]) -> io.BytesIO:
+    with tempfile.TemporaryFile() as file:
+        wanted = [(each.word, each.bits) for each in watched]
+        environment = ValueRecording(file, output.stat().st_size // 4, wanted).environment
+        subprocess.run(
+            [program, source, output], check=True, env={**os.environ, **environment}, pass_fds=[file.fileno()]
+        )
+        file.seek(0)
+        return io.BytesIO(file.read())
+
+
+def _found(program: Path, case: Case, folder: Path) -> list[Finding]:
+    source, expected = _input(case, folder)
+    output = folder / "output"
+    subprocess.run([program, source, output], check=True)
+    watched = wrong_values(case.operator, case.shape, expected, output, 5e-3)
+    assert watched
+    return explain(case.operator, case.shape, source, _recorded(program, source, output, watched), watched)
+
+
+@pytest.mark.parametrize(
+    ("program", "kind", "line"),
+    [
+        ("one_key_first_key_twice", "terms_repeated", 38),
+        ("one_key_output_not_rescaled", "not_rescaled", 32),
+        ("one_key_value_of_the_query", "operands_wrong", 40),
+        ("tiled_no_scale", "scale_wrong", 35),
+        ("tiled_reduction_begins_late", "terms_missing", 20),
+        ("tiled_stride_without_padding", "operands_wrong", 37),
+        ("tiled_weights_of_the_tile", "weight_of_other_maximum", 59),
+        ("tiled_merge_without_old_sum", "old_sum_left_out", 58),
+    ],
+)
+def test_a_mistake_is_found_by_its_values_at_its_line(program: str, kind: str, line: int, tmp_path: Path) -> None:
+    executable = build(FIRST_LINES / f"{program}.cu", watch=True, record=True)
+    first = _found(executable, _case("hw4", "s01"), tmp_path)[0]
+    assert (first.kind, first.line) == (kind, line)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "program", "test"),
+    [
+        ("hw4", "tiled.cu", "s01"),
+        ("hw4", "flash2.cu", "s01"),
+        ("multihead", "tiled.cu", "s02"),
+        ("backward", "tiled.cu", "s01"),
+        ("softmax", "online.cu", "s04"),
+        ("matmul", "patches.cu", "s04"),
+    ],
+)
+def test_every_value_of_a_right_program_is_recognised(assignment: str, program: str, test: str, tmp_path: Path) -> None:
+    case = _case(assignment, test)
+    operator, shape = case.operator, case.shape
+    executable = build(REFERENCE / assignment / program, watch=True, record=True)
+    source, _ = _input(case, tmp_path)
+    output = tmp_path / "output"
+    subprocess.run([executable, source, output], check=True)
+    watched = _last_values(operator, case, output)
+    recording = read_recording(_recorded(executable, source, output, watched))
+    with source.open("rb") as file:
+        units = [operator.read_unit(file, shape, unit) for unit in range(operator.units(shape))]
+    steps = operator.steps(shape, units)
+    assert steps is not None
+    reader = Reader(recording, steps, elements_of(operator, shape, units))
+    reader.run()
+    for root, each in zip(recording.roots, watched, strict=True):
+        meaning = reader.meanings[root]
+        step, factor = steps.results[each.tensor]
+        assert isinstance(meaning, Label), meaning
+        assert (meaning.step, meaning.index) == (step, each.index)
+        assert meaning.factor == pytest.approx(factor, rel=1e-3)
+        assert not reader.missing(meaning)
+
+
+def _last_values(operator: Operator, case: Case, output: Path) -> tuple[Watched, ...]:
+    """The last value of each output tensor."""
+    values = np.fromfile(output, "<u4")
+    found = []
+    for layout in operator.output_layouts(case.shape):
+        index = operator.units(case.shape) - 1, layout.tensor.rows - 1, layout.tensor.columns - 1
+        word = layout.offset(*index[:2]) // 4 + index[2]
+        found.append(Watched(layout.tensor.name, index, word, int(values[word])))
+    return tuple(found)
+
+
+def _some_recording(folder: Path) -> bytes:
+    case = _case("softmax", "s02")
+    executable = build(REFERENCE / "softmax/online.cu", watch=True, record=True)
+    source, _ = _input(case, folder)
+    output = folder / "output"
+    subprocess.run([executable, source, output], check=True)
+    return _recorded(executable, source, output, _last_values(case.operator, case, output)).getvalue()
+
+
+def test_a_file_that_no_recorder_wrote_is_refused(tmp_path: Path) -> None:
+    good = _some_recording(tmp_path)
+    assert len(read_recording(io.BytesIO(good)).value) > 100
+    for changed in (b"", good[:31], b"\0" + good[1:], good[: len(good) // 2]):
+        with pytest.raises(Malformed):
+            read_recording(io.BytesIO(changed))
+    nodes = (
+        np.frombuffer(good, "<u4").copy()
+        if len(good) % 4 == 0
+        else np.frombuffer(good[: len(good) // 4 * 4], "<u4").copy()
+    )
+    begin = 8 + int(nodes[4]) + 3 * int(nodes[5])
+    for place, value in ((begin + 6 * 50, int(nodes[5])), (8, 1 << 30)):
+        broken = nodes.copy()
+        broken[place] = value
+        with pytest.raises(Malformed):
+            read_recording(io.BytesIO(broken.tobytes()))
+
+
+def test_nothing_is_said_of_a_recording_that_was_cut_off(tmp_path: Path) -> None:
+    case = _case("softmax", "s02")
+    good = bytearray(_some_recording(tmp_path))
+    good[12] = 1
+    source, output = tmp_path / "input", tmp_path / "output"
+    watched = tuple(replace(each, index=(0, 0, 0)) for each in _last_values(case.operator, case, output))
+    assert explain(case.operator, case.shape, source, io.BytesIO(bytes(good)), watched) == []
