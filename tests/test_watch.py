@@ -54,7 +54,7 @@ def _input(case: Case, folder: Path) -> tuple[Path, Path]:
 def _recorded(program: Path, source: Path, output: Path, watched: tuple[Watched, ...]) -> io.BytesIO:
     with tempfile.TemporaryFile() as file:
         wanted = [(each.word, each.bits) for each in watched]
-        environment = ValueRecording(file, output.stat().st_size // 4, wanted).environment
+        environment = ValueRecording(file.fileno(), output.stat().st_size // 4, wanted).environment
         subprocess.run(
             [program, source, output], check=True, env={**os.environ, **environment}, pass_fds=[file.fileno()]
         )

@@ -11,7 +11,7 @@ the beginning if the grader looks for races in any case (`grader check`).
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,6 +25,7 @@ from grader.checking.check import check_output
 from grader.checking.slips import find_slip
 from grader.checking.suspects import suspect
 from grader.checking.watch.look import Watched, explain, wrong_values
+from grader.checking.watch.recording import MOST_BYTES
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles, limits
 from grader.course.testcase import Case
@@ -38,6 +39,7 @@ from grader.programs.run import Run, ValueRecording, run_program
 from grader.programs.submission import Submission
 from grader.programs.trace import Diagnostic
 from grader.records.record import CloserLookRecord, TestRecord
+from grader.sandbox.streams import Receiver
 from grader.sanitizers import CHECKS, cause_of, race_of
 
 LOOK_LIMIT_S, ENDLESS_LOOK_LIMIT_S = 20.0, 5.0
@@ -183,7 +185,8 @@ class CloserLook:
 
     def _watched(self, program: Path, case: Case, watched: tuple[Watched, ...]) -> str:
         """The cause that a recording of these values shows; '' if none is certain enough."""
-        with tempfile.TemporaryFile(prefix="grader-values-") as file:
+        with contextlib.closing(Receiver(MOST_BYTES)) as receiver:
+            receiver.start()
             wanted = [(each.word, each.bits) for each in watched]
             with run_program(
                 self._checking,
@@ -192,11 +195,10 @@ class CloserLook:
                 output_bytes=case.output_bytes,
                 wall_s=LOOK_LIMIT_S,
                 limits=self.assignment.limits,
-                recording=ValueRecording(file, case.output_bytes // 4, wanted),
+                recording=ValueRecording(receiver.descriptor, case.output_bytes // 4, wanted),
             ):
                 pass
-            file.seek(0)
-            found = explain(case.operator, case.shape, self.files.input(case), file, watched)
+            found = explain(case.operator, case.shape, self.files.input(case), receiver.finish(), watched)
         first = claimed([found])
         return sentence(first, self.submission.line) if first is not None else ""
 

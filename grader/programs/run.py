@@ -52,8 +52,8 @@ class Run:
 
 @dataclass(frozen=True)
 class ValueRecording:
-    """An open descriptor for the record of where wrong values come from (emulator/runtime/values.c). `wanted`: (place in
-    the output file in words, bits) of these values; `words`: the size of the output file."""
+    """An open descriptor for the record of where wrong values come from (emulator/runtime/values.c). `wanted`: (place
+    in the output file in words, bits) of these values; `words`: the size of the output file."""
 
     descriptor: int
     words: int

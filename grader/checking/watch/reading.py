@@ -121,8 +121,8 @@ class _Writer:
         ratio = abs(sums.factor / fresh.factor) if fresh.factor else math.inf
         if abs(ratio * divided - 1) < SAME < abs(divided - 1):
             return self.finding("old_sum_left_out", odd.node, array=name)
-        right = self.r.value[sums.by] if sums.by else math.nan
-        if abs(right - math.exp(older - most)) > SAME * abs(right) and sums.by != odd.node:
+        correction = float(self.r.value[sums.by]) if sums.by else math.nan
+        if abs(correction - math.exp(older - most)) > SAME * abs(correction) and sums.by != odd.node:
             return self.finding("rescaled_wrongly", sums.by, array=name, other=odd.node)
         return self.finding("not_rescaled", odd.node, array=name)
 
