@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.checking.watch.recording import CONSTANT, LEAF, Recording
-from grader.emulator.translate.watching import OPERATIONS
+from grader.emulator.operations import OPERATIONS
 from grader.operators.steps import Steps, Sum
 
 SAME = 1e-3

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from grader.emulator.analysis.effects import is_special, written
+from grader.emulator.operations import OPERATIONS
 from grader.emulator.ptx import Function, Imm, Instr, Mem, Module, Operand, Reg, items_of
 from grader.emulator.ptx.model import Label, Loc
 from grader.emulator.ptx.modifiers import Modifiers
@@ -22,11 +23,6 @@ from grader.emulator.translate.addresses import SPACE_CODES, lane_addresses
 from grader.emulator.translate.rows import declare, fill, value_lanes
 from grader.emulator.translate.writer import Writer, handles
 
-OPERATIONS = (
-    "none", "add", "sub", "mul", "fma", "div", "rcp", "sqrt", "rsqrt", "ex2", "lg2", "neg", "abs", "min", "max", "cvt",
-    "load", "store", "atomic", "other",
-)  # fmt: skip
-"""What a node can be, by its number in the recording."""
 _COMPUTES = {name: name for name in OPERATIONS[1:15]} | {"mad": "fma"}
 _HIDES = ("mma", "wmma", "wgmma", "tex", "tld4", "suld", "ldmatrix")
 _KNOWN = {"f32", "f64", "b32", "b64", "u32", "s32", "u64", "s64", "u16", "s16", "u8", "s8", "pred"}
