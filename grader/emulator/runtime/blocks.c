@@ -24,7 +24,7 @@ void release_block_memory(struct worker *k) {
         munmap(b->local, (u64)k->capacity_warps * k->capacity_local * 32 + 4096);
         shadow_end(b);
         copies_end(b), mbarrier_release(b), bulk_release(b), wgmma_release(b);
-        free(b->warps), free(b->fibers), free(b->state), free(b->waits_at), free(b->wait_site), free(b->poll_site), free(b);
+        free(b->warps), free(b->fibers), free(b->state), free(b->waits_at), free(b->wait_site), free(b);
     }
 }
 
@@ -38,7 +38,7 @@ struct block *take_block(struct worker *k) {
     struct block *b = calloc(1, sizeof *b);
     b->warps = aligned_alloc(64, (sizeof(struct warp) * n + 63) & ~63ull);
     b->fibers = calloc(n, sizeof *b->fibers);
-    b->state = calloc(n, 1), b->waits_at = calloc(n, 1), b->wait_site = calloc(n, 4), b->poll_site = calloc(n, 4);
+    b->state = calloc(n, 1), b->waits_at = calloc(n, 1), b->wait_site = calloc(n, 4);
     for (u32 i = 0; i < n; i++) {
         u8 *p = map_pages(FIBER_STACK + GUARD_BYTES);
         mprotect(p, GUARD_BYTES, PROT_NONE);

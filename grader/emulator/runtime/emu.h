@@ -31,6 +31,7 @@
  *   dependents.c  kernels that begin before their predecessor has ended
  *   faults.c      the first fault, which stops its launch
  *   barriers.c    the barriers of a block
+ *   progress.c    loops that never end
  *   blocks.c      the memory of blocks: stacks, shared and local memory
  *   schedule.c    the turns of warps and blocks: polls, deadlocks
  *   workers.c     worker threads, and the launches that they run
@@ -224,6 +225,7 @@ struct launch {
     struct launch *next_under_way;
     int has_pool, is_alone; /* the pool's threads help; no other launch was under way when it began */
     volatile int gets_nowhere;
+    u32 epoch; /* progress.c: the changes that its workers have seen */
     u8 params[] __attribute__((aligned(64))); /* kernel_info.parameter_bytes */
 };
 
@@ -249,7 +251,6 @@ struct block {
     u8 *state; /* enum warp_state */
     u8 *waits_at;
     u32 *wait_site;
-    u32 *poll_site;
     u32 warp_count, done, current, threads_alive, polls, waits;
     u32 epoch_alive; /* shadow.c: threads that had not exited when this epoch began */
     u64 index;
@@ -321,7 +322,10 @@ struct worker {
     struct block *free_blocks; /* with the capacity below */
     u32 capacity_warps, capacity_shared, capacity_local;
     struct counters *counters;
+    u32 is_watching, ready, events, completed, proved; /* progress.c */
 };
+/* progress.c: threads that the runtime has created; those of the program that wait for the GPU */
+extern u32 own_threads, host_threads_waiting;
 
 const struct kernel_info *kernel_info_of(const void *host); /* NULL if the pointer is not a kernel's */
 extern int computed_floats; /* whether a kernel ran that may compute with floating-point numbers */

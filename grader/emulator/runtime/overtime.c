@@ -76,6 +76,9 @@ void overtime_start(void) {
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before); /* the new thread inherits the mask, so only the program's own threads get its signals */
     pthread_t watch;
-    if (!pthread_create(&watch, NULL, wait_for_it, &seconds)) pthread_detach(watch);
+    if (!pthread_create(&watch, NULL, wait_for_it, &seconds)) {
+        pthread_detach(watch);
+        __atomic_add_fetch(&own_threads, 1, __ATOMIC_SEQ_CST); /* it may end, but then the time is up */
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

@@ -50,16 +50,20 @@ static void note_turn(struct warp *w) {
     for (u32 i = 0; b->cluster && i < b->cluster->size; i++) b->cluster->blocks[i]->asked_in_vain = 0;
 }
 
-static void poll(struct warp *w, u32 site, u32 inside) {
+/* Returns 0 if the back edge was only noted. */
+static int poll(struct warp *w, const struct edge *e, u32 inside) {
     struct block *b = w->block;
     w->fuel = b->launch->fuel;
+    if (!progress_note(w, e)) return 0;
+    const u64 running_ns = time_limit_ns ? now_ns() - b->launch->start_ns : 0;
+    progress_poll(w, running_ns > time_limit_ns / 2);
+    const u32 site = progress_site(w, e->form->ways[e->from].site);
     note_turn(w);
     w->asked_in_vain = 0;
     if (b->launch->abort) leave_warp(w, WARP_DEAD);
-    b->poll_site[w->index] = site;
     b->polls++;
-    if (time_limit_ns && now_ns() - b->launch->start_ns > time_limit_ns) {
-        double seconds = (double)(now_ns() - b->launch->start_ns) / 1e9;
+    if (running_ns > time_limit_ns) {
+        double seconds = (double)running_ns / 1e9;
         u32 outside = w->live & ~inside;
         if (outside)
             rt_fault(w, site, lowest_lane(w->live & inside), cudaErrorLaunchTimeout,
@@ -70,6 +74,7 @@ static void poll(struct warp *w, u32 site, u32 inside) {
         rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout, "still in the loop at this line after %.1f s, which may never end", seconds);
     }
     yield_warp(w);
+    return 1;
 }
 
 /* Called when the program's time is nearly up. A launch that has used half of a kernel's limit is stopped at its next poll. */
@@ -80,15 +85,15 @@ int schedule_hurry(const struct launch *l) {
     return 1;
 }
 
-void rt_poll(struct warp *w, u32 site) { poll(w, site, ~0u); }
+void rt_poll(struct warp *w, struct edge e) { poll(w, &e, ~0u); }
 
 /* Called in a loop in which threads may wait for others; gives up the processor more often than rt_poll. `inside` are the
  * warp's lanes that can continue while others wait: those in the same call. */
-void rt_wait(struct warp *w, u32 site, u32 inside) {
+void rt_wait(struct warp *w, struct edge e, u32 inside) {
+    if (!w->fuel && (poll(w, &e, inside) || w->watched_edges % WARP_PATIENCE)) return;
     w->block->waits++;
     note_turn(w);
-    if (!w->fuel) poll(w, site, inside);
-    else if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
+    if (w->block->launch->abort) leave_warp(w, WARP_DEAD);
     else yield_warp(w);
 }
 
@@ -206,7 +211,7 @@ static int get_nowhere(const struct worker *k, const struct launch *l) {
 
 void prepare_worker(struct worker *k, struct launch *l) {
     const struct module_info *info = l->module->info;
-    k->launch = l, k->more = 1;
+    k->launch = l, k->more = 1, k->is_watching = 0, k->completed = k->proved = 0;
     if (k->site_capacity < info->site_count + 1) {
         free(k->sites);
         k->site_capacity = info->site_count + 64;
@@ -277,6 +282,7 @@ int run_blocks(struct worker *k, struct launch *l, int stay) {
         if (!l->abort && get_nowhere(k, l)) {
             if (!stay) return 0;
             if (!l->gets_nowhere) say_nowhere(l);
+            if (is_hopeless(k, l)) break;
             sched_yield();
         }
     }

@@ -26,7 +26,15 @@ void prepare_worker(struct worker *k, struct launch *l);
 /* Runs the worker's share of a launch. Returns 1 at its end, or, unless `stay`, 0 when all its blocks spin. */
 int run_blocks(struct worker *k, struct launch *l, int stay);
 
+/* progress.c */
+/* Notes a back edge of a watched warp. Returns whether it is time for a full poll. */
+int progress_note(struct warp *w, const struct edge *e);
+void progress_poll(struct warp *w, int is_late);
+u32 progress_site(const struct warp *w, u32 site); /* of the loop that the warp does not leave; `site` if that is unknown */
+int is_hopeless(struct worker *k, struct launch *l); /* after a report, if no warp of the launch can ever continue */
+
 /* workers.c */
+int workers_proved(const struct launch *l, u32 epoch); /* whether all workers of the launch have proved it hopeless */
 void say_nowhere(struct launch *l); /* tells the thread that waits for the pool that the launch may get nowhere */
 
 #endif

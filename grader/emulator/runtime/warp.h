@@ -34,6 +34,7 @@
 
 /* ---- the state of a warp --------------------------------------------------------------------------------------- */
 
+struct form;
 struct site {
     u64 lo, hi;  /* device addresses [lo, hi) of the allocation last touched here */
     i64 delta;   /* device address + delta = host address */
@@ -58,6 +59,14 @@ enum site_order {
     SITE_OBJECT = 64     /* to a barrier object */
 };
 
+/* The loop that a watched warp does not leave (progress.c). */
+struct candidate {
+    const struct form *form; /* NULL: none yet */
+    const u8 *F;
+    u64 state; /* a hash of the deciding values at an earlier pass */
+    u32 header, latch, site, passes, power, confirmed, events, in_kernel; /* events: how often it or its state has changed */
+};
+
 struct warp {
     struct site *sites;
     u8 *shared;
@@ -65,6 +74,8 @@ struct warp {
     const u8 *params;
     u32 shared_size, local_size, local_top;
     u32 fuel;      /* loop iterations until rt_poll */
+    u32 polls, watched_edges; /* full polls so far; back edges until progress.c stops watching */
+    struct candidate candidate;
     u32 live;      /* lanes of the launch; exited lanes are cleared */
     u32 linear;    /* blockDim.x is a multiple of 32 */
     u32 index;     /* warp in the block */
@@ -141,8 +152,10 @@ void rt_syncwarp_groups(struct warp *w, u32 site, u32 m, const u32 *members);
 void rt_barrier(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, int aligned);
 void rt_barrier_arrive(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes);
 u32 rt_barrier_reduce(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes, u32 predicate, int how);
-void rt_poll(struct warp *w, u32 site) COLD;
-void rt_wait(struct warp *w, u32 site, u32 inside) COLD;
+/* A back edge of a loop: the lanes m of a function's form go from the end of block `from` to block `to`. */
+struct edge { const struct form *form; u8 *F; u32 m, from, to; int in_kernel; };
+void rt_poll(struct warp *w, struct edge e) COLD;
+void rt_wait(struct warp *w, struct edge e, u32 inside) COLD;
 void rt_trap(struct warp *w, u32 site, u32 m) COLD;
 void rt_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) COLD;
 void rt_divided_barrier(struct warp *w, u32 site, u32 m) COLD;

@@ -35,13 +35,14 @@ static u32 choose_blocks(const struct form *form, const struct way *way, const s
 }
 
 /* Called at the back edge of a loop. */
-static void go_round(struct warp *w, const struct trip *t, const struct way *way, const struct way *header) {
+static void go_round(struct warp *w, u8 *F, const struct trip *t, const struct form *form, u32 from, u32 to) {
     w->fuel--;
-    if (header->waits) {
+    const struct edge e = {form, F, t->m, from, to, t->function->entry};
+    if (form->ways[to].waits) {
         if (LIKELY(w->fuel % WARP_PATIENCE)) return;
         const u32 inside = t->function->entry ? ~0u : t->pend ? t->m | pending_lanes(t) : t->m;
-        rt_wait(w, way->site, inside);
-    } else if (UNLIKELY(w->fuel == 0)) rt_poll(w, way->site);
+        rt_wait(w, e, inside);
+    } else if (UNLIKELY(w->fuel == 0)) rt_poll(w, e);
 }
 
 /* ---- the slow form: diverged lanes ---------------------------------------------------------------------------- */
@@ -147,7 +148,7 @@ static u32 leave_block(struct warp *w, u8 *F, struct trip *t, u32 at) {
     }
     if (to <= at) {
         const struct way *header = &form->ways[to];
-        go_round(w, t, way, header);
+        go_round(w, F, t, form, at, to);
         if (header->waits && UNLIKELY(--t->apart.patience == 0)) {
             t->apart.patience = PATIENCE;
             t->apart.waiting |= t->m, t->apart.waited |= t->m;
@@ -267,7 +268,7 @@ static void run_fast(struct warp *w, u8 *F, struct trip *t, const struct form *f
         }
         const u32 to = leave_together(w, F, t, form, at);
         if (!t->m) return;
-        if (to <= at) go_round(w, t, &form->ways[at], &form->ways[to]);
+        if (to <= at) go_round(w, F, t, form, at, to);
         at = to;
     }
 }

@@ -13,6 +13,7 @@ void run_rows(struct warp *w, u8 *F, u32 m, template_function *const *templates,
 
 /* ---- from block to block (ways.c) ---------------------------------------------------------------------------------- */
 
+enum { DECIDED_BY_REGISTERS = 1, DECIDED_BY_MEMORY = 2 };
 enum way_kind { WAY_GOTO, WAY_BRANCH, WAY_PART, WAY_SWITCH, WAY_CHOOSE, WAY_BARRIER, WAY_RETURN, WAY_EXIT, WAY_ABSENT };
 
 /* A block, and where lanes go at its end (way_kind, in this order): to one block; to one of two, together or separately; to
@@ -33,6 +34,8 @@ struct way {
     u8 waits;  /* header of a loop in which lanes may wait for others */
     u8 idle;   /* nothing that lanes do from here to where the warp meets is visible to other lanes */
     u8 leaves; /* 1 if the lanes that take the branch only leave, 2 if the other lanes do */
+    u8 decision, cell_count; /* of a loop's header: DECIDED_BY_…, and how many values decide whether the loop ends */
+    u32 cells;               /* the first of them in the form's cells */
 };
 
 struct trip;
@@ -40,6 +43,7 @@ struct form {
     const struct way *ways;
     const u32 *rows;
     template_function *const *templates;
+    const u32 *cells; /* places of deciding values in the frame: offset << 3 | enum cell_kind */
     const u16 *targets;                                              /* of switches */
     u32 (*code)(struct warp *w, u8 *F, struct trip *t, u32 at); /* runs C from block `at`; returns the last block that it ran */
 };

@@ -77,6 +77,7 @@ static void *run_stream(void *argument) {
     }
     s->has_runner = 0;
     pthread_mutex_unlock(&lock);
+    __atomic_sub_fetch(&own_threads, 1, __ATOMIC_SEQ_CST);
     return NULL;
 }
 
@@ -85,6 +86,7 @@ static void need_runner(struct stream *s) {
     pthread_t thread;
     if (s->has_runner) return;
     s->has_runner = 1;
+    __atomic_add_fetch(&own_threads, 1, __ATOMIC_SEQ_CST);
     if (pthread_create(&thread, NULL, run_stream, s)) {
         fprintf(stderr, "emulator: no thread for a stream\n");
         _exit(125);
@@ -194,7 +196,9 @@ void work_wait(const struct stream *s, u64 id) {
     u64 last = ids;
     for (const struct work *w = unfinished; w;)
         if (w->id <= last && awaited(w, s, id)) {
+            __atomic_add_fetch(&host_threads_waiting, 1, __ATOMIC_SEQ_CST);
             pthread_cond_wait(&changed, &lock);
+            __atomic_sub_fetch(&host_threads_waiting, 1, __ATOMIC_SEQ_CST);
             w = unfinished;
         } else
             w = w->next;

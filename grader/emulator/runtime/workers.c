@@ -32,6 +32,12 @@ void say_nowhere(struct launch *l) {
 #define WATCH(condition)                                                                                               \
     for (u64 until = now_ns() + WATCH_NS; !(condition) && now_ns() < until;) {}
 
+int workers_proved(const struct launch *l, u32 epoch) {
+    for (u32 i = 1; l->has_pool && i < worker_count; i++)
+        if (pool[i].launch == l && __atomic_load_n(&pool[i].proved, __ATOMIC_SEQ_CST) != epoch) return 0;
+    return !l->worker->launch || __atomic_load_n(&l->worker->proved, __ATOMIC_SEQ_CST) == epoch;
+}
+
 static void *worker_main(void *argument) {
     struct worker *k = argument;
     this_worker = k;
@@ -50,6 +56,7 @@ static void *worker_main(void *argument) {
         pthread_mutex_unlock(&pool_lock);
         prepare_worker(k, l);
         run_blocks(k, l, 1);
+        k->launch = NULL;
         pthread_mutex_lock(&pool_lock);
         if (--pool_running == 0) pthread_cond_signal(&pool_done);
         pthread_mutex_unlock(&pool_lock);
@@ -70,7 +77,7 @@ static void start_workers(void) {
     pool = calloc(worker_count, sizeof *pool);
     for (u32 i = 1; i < worker_count; i++) {
         pool[i].index = i;
-        pthread_create(&pool[i].thread, NULL, worker_main, &pool[i]);
+        if (!pthread_create(&pool[i].thread, NULL, worker_main, &pool[i])) __atomic_add_fetch(&own_threads, 1, __ATOMIC_SEQ_CST);
     }
 }
 

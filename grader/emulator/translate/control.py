@@ -30,6 +30,7 @@ class FormWriter(Writer):
         super().__init__(*args)
         self.compiled = compiled  # numbers of the blocks that gcc compiles, with registers in C variables
         self.targets: list[int] = []  # the targets of all switches
+        self.cells: list[int] = []  # the places of the values that decide whether loops end
 
     def write_block(self, block: Block) -> Way:
         self.block = block.number
@@ -62,8 +63,13 @@ class FormWriter(Writer):
         way = way or self._way_on(block)
         if way.kind in ("PART", "CHOOSE") and not self.slow and not way.leaves:
             way = self._apart(block, way)
-        if way.kind != "BARRIER" and any(target <= block.number for target in block.successors):
-            way = replace(way, site=self.layout.site(self._end_loc(), "LOOP", 0, 0))
+        header = min(block.successors, default=block.number + 1)
+        if way.kind != "BARRIER" and header <= block.number:
+            way = replace(way, site=self.layout.site(self._loop_loc(block, header), "LOOP", 0, 0))
+        if deciding := self.layout.deciding.get(block.number):
+            places = [self._deciding_cell(web) for web in deciding.webs]
+            way = replace(way, decision=1 + deciding.with_memory, cells=(len(self.cells), len(places)))
+            self.cells += places
         idle = self.slow and bool(self.layout.waiting or self.layout.gathers)
         return replace(
             way,
@@ -131,6 +137,17 @@ class FormWriter(Writer):
             parts = ["", "_s"]
         for part in parts:
             yield f"{self.name(web)}{part}", self._in_frame(web, place, part)
+
+    def _deciding_cell(self, web: int) -> int:
+        """A web's place in the frame, with its enum cell_kind of runtime/progress.c."""
+        stored, shape = self.stored_type(self.values.register[web]), self.web_shape(web)
+        if stored == "pred":
+            kind = 0
+        elif shape.kind is Kind.VECTOR:
+            kind = 5 if FORMS[stored].wide else 4
+        else:
+            kind = 3 if shape.is_dynamic else 2 if FORMS[stored].wide else 1
+        return self.places[web] << 3 | kind
 
     def _declare(self, web: int) -> str:
         stored, name, shape = self.stored_type(self.values.register[web]), self.name(web), self.web_shape(web)
@@ -256,11 +273,24 @@ class FormWriter(Writer):
 
     # ---- control flow ---------------------------------------------------------------------------------------------------
 
-    def _end_loc(self) -> Loc:
-        block = self.graph.blocks[self.block]
-        if isinstance(block.end, Branch | Switch):
-            return block.end.loc
-        return block.instrs[-1].loc if block.instrs else self.function.loc
+    def _loop_loc(self, latch: Block, header: int) -> Loc:
+        """The place of a loop: its condition's. If the latch has none, that of the first way out or, in a loop that
+        cannot be left, of the branch before it, since compilers move a condition that never changes out of its loop."""
+        first_line = max(1, self.function.loc.line)
+        if isinstance(latch.end, Branch | Switch) and latch.end.loc.line >= first_line:
+            return latch.end.loc
+        blocks = [self.graph.blocks[number] for number in self.graph.loops.get(header, {latch.number})]
+        inside = {block.number for block in blocks}
+        ends = [b.end.loc for b in blocks if isinstance(b.end, Branch | Switch) and not inside.issuperset(b.successors)]
+        ends = [loc for loc in ends if loc.line >= first_line]
+        own = [i.loc for block in blocks for i in block.instrs if i.loc.line >= first_line]
+        at, entries = header, [n for n in self.graph.blocks[header].predecessors if n not in inside]
+        while len(entries) == 1 and isinstance(self.graph.blocks[at := entries[0]].end, Goto):
+            entries = self.graph.blocks[at].predecessors
+        before = self.graph.blocks[at].end
+        if len(entries) == 1 and isinstance(before, Branch | Switch) and before.loc.line >= first_line:
+            own.append(before.loc)
+        return min(ends or own, key=lambda loc: loc.line, default=self.function.loc)
 
     def _end_web(self, block: Block) -> int:
         return next(iter(self.values.web_at_end[block.number].values()))
@@ -340,12 +370,13 @@ class FormWriter(Writer):
             return
         self.line(f"if ({condition}) {{")
         if target <= self.block:
-            site = self.layout.site(self._end_loc(), "LOOP", 0, 0)
+            form = f"&{self.layout.symbol}_{self.form}"
+            edge = f"(struct edge){{{form}, F, m, {self.block}, {target}, {self.function.entry:d}}}"
             if target in self.layout.waiting:
                 inside = "~0u" if self.function.entry else "m"
-                self.line(f"if (UNLIKELY(--w->fuel % WARP_PATIENCE == 0)) rt_wait(w, {site}, {inside});")
+                self.line(f"if (UNLIKELY(--w->fuel % WARP_PATIENCE == 0)) rt_wait(w, {edge}, {inside});")
             else:
-                self.line(f"if (UNLIKELY(--w->fuel == 0)) rt_poll(w, {site});")
+                self.line(f"if (UNLIKELY(--w->fuel == 0)) rt_poll(w, {edge});")
         self.line(f"goto B{target}; }}")
 
     def _slow_barrier(self, instr: Instr, block: Block) -> Way | None:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from grader.emulator.analysis.cfg import Block, Graph, build, is_barrier
 from grader.emulator.analysis.effects import CARRY, written
+from grader.emulator.analysis.progress import deciding_values
 from grader.emulator.analysis.shapes import Kind, Values, analyse
 from grader.emulator.analysis.ssa import Ssa
 from grader.emulator.analysis.waiting import meetings, waiting_loops
@@ -69,6 +70,7 @@ class _FunctionText:
         self.layout.meetings = meet
         self.layout.waiting = waiting_loops(graph, callees)
         general = analyse(ssa, general_rules)
+        self.layout.deciding = deciding_values(graph, general)
         slow = general
         if self.layout.waiting or self.layout.gathers:
             apart_rules = ShapeRules(linear=False, per_lane_params=per_lane, floats=floats, apart=True)
@@ -136,7 +138,7 @@ class _FunctionText:
         code = Code(self.templates, self.table, f"{name}_code")
         writer = FormWriter(self.layout, graph, values, form, self.frame, code, compiled=compiled)
         ways = [writer.write_block(block) if block.number in needed else ABSENT for block in graph.blocks]
-        return form_text(name, ways, code.table(), self.table, writer.targets, "\n".join(writer.lines))
+        return form_text(name, ways, code.table(), self.table, writer.targets, writer.cells, "\n".join(writer.lines))
 
     def _entry(self, graph: Graph, needed: Collection[int], forms: Collection[str]) -> str:
         symbol, layout = self.layout.symbol, self.layout

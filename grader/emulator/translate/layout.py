@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from grader.emulator.analysis.cfg import Block
+from grader.emulator.analysis.progress import Deciding
 from grader.emulator.analysis.waiting import Callees
 from grader.emulator.ptx import Function, Instr, Vec
 from grader.emulator.ptx.model import Loc
@@ -42,4 +43,5 @@ class Layout:
     waiting: frozenset[int] = frozenset()  # headers of loops in which lanes may wait for others of their warp
     meetings: frozenset[int] = frozenset()  # instructions at which lanes wait for each other
     gathers: frozenset[int] = frozenset()  # meetings at which lanes may arrive separately: warp functions (gather.c)
+    deciding: dict[int, Deciding] = field(default_factory=dict)  # by a loop's header: what decides whether it ends
     sums: tuple[Vec, ...] = ()  # registers to which wgmma adds products (in_flight.py)

@@ -42,6 +42,9 @@ class Way:
     waits: bool = False
     idle: bool = False
     leaves: int = 0
+    decision: int = 0
+    cells: tuple[int, int] = (0, 0)
+    """The first place of the values that decide whether the loop ends, and their number."""
 
     @property
     def text(self) -> str:
@@ -49,18 +52,22 @@ class Way:
         return (
             f"{{{self.rows},{self.end},{self.spilled},{self.reloaded},{self.taken},{self.otherwise},{self.stop}u,"
             f"{self.cell},{self.site},{self.expected}u,{gather},WAY_{self.kind},{self.negated:d},{self.code:d},"
-            f"{self.waits:d},{self.idle:d},{self.leaves}}}"
+            f"{self.waits:d},{self.idle:d},{self.leaves},{self.decision},{self.cells[1]},{self.cells[0]}}}"
         )
 
 
 ABSENT = Way(kind="ABSENT")
 
 
-def form_text(name: str, ways: Sequence[Way], rows: str, templates: str, targets: Sequence[int], cases: str) -> str:
+def form_text(
+    name: str, ways: Sequence[Way], rows: str, templates: str, targets: Sequence[int], cells: Sequence[int], cases: str
+) -> str:
     """C text of a struct form called `name`. `rows` defines its threaded code, NAME_code; `cases` are the blocks that
     contain C code."""
-    lines = [rows, f"static const struct way {name}_ways[] = {{{','.join(way.text for way in ways)}}};"]
+    lines = [f"extern const struct form {name};", rows]
+    lines += [f"static const struct way {name}_ways[] = {{{','.join(way.text for way in ways)}}};"]
     lines.append(f"static const u16 {name}_targets[] = {{{','.join(map(str, targets)) or '0'}}};")
+    lines.append(f"static const u32 {name}_cells[] = {{{','.join(map(str, cells)) or '0'}}};")
     if cases:
         lines += [
             f"static u32 {name}_blocks(struct warp *w, u8 *F, struct trip *t, u32 at) {{",
@@ -69,5 +76,7 @@ def form_text(name: str, ways: Sequence[Way], rows: str, templates: str, targets
             f"u32 m = t->m;\nswitch (at) {{\n{cases}\n}}\nt->m = m; return at;\n}}",
         ]
     blocks = f"{name}_blocks" if cases else "0"
-    lines.append(f"const struct form {name} = {{{name}_ways, {name}_code, {templates}, {name}_targets, {blocks}}};\n")
+    lines.append(
+        f"const struct form {name} = {{{name}_ways, {name}_code, {templates}, {name}_cells, {name}_targets, {blocks}}};\n"
+    )
     return "\n".join(lines)
