@@ -36,6 +36,7 @@ OWN_FILES = {
     "commands/judge_client": "files that their owner submits from their own machine",
     "emulator/build": "the emulator's own files",
     "emulator/isa": "the emulator's own files",
+    "emulator/kernel_library": "PTX that it wrote, which compilers may only read",
     "emulator/native": "the emulator's own files, and objects that it claimed",
     "emulator/nvcc": "objects and PTX that it claimed",
     "programs/engine/cuda": "the tracer's source",

@@ -6,7 +6,11 @@ with the exceptions that its callers expect, within seconds. Every other outcome
 code is then 1. The door gets folders of files, links and pipes made at random, and must never give out what lies
 outside.
 
-`--inputs` and `--seconds` end a run, `--seed` repeats one, `--only trace` names a target.
+The targets whose names begin with `room-` are confined functions, called as the grader calls them: their outcome is a
+value or `Unreadable`, within limits that the room enforces. With them go whole stores and records, which the commands
+and reports for them then read.
+
+`--inputs`, `--seconds` and `--minutes` end a run, `--seed` repeats one, `--only trace` names a target.
 """
 
 from __future__ import annotations
@@ -18,31 +22,42 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
+import subprocess
 import sys
+import tarfile
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import IO
 
 from grader.base.errors import UsageError
 from grader.base.names import printable_name, spelled_out
 from grader.base.yaml_text import read_yaml
+from grader.commands import classroom
 from grader.course.assignment import SourceRule
 from grader.emulator.nvcc import read_registers
 from grader.emulator.ptx import PtxSyntaxError, parse
+from grader.emulator.translation import missing_functions, read_object, translate
 from grader.profiling import ncu
 from grader.profiling.kernel_profile import short_name
 from grader.programs import compiler_calls, makefile
 from grader.programs import source_rules as rules
 from grader.programs.trace import read_received
 from grader.records.record import read_records
-from grader.sandbox import quarantine
+from grader.report import terminal
+from grader.report.explain import explain
+from grader.sandbox import archive, quarantine
+from grader.sandbox.room import Unreadable
 from grader.sanitizers.log import parse_report
 from grader.sanitizers.text import render
 from grader.site.annotate import PLACE
 from grader.timing import evidence
+from tests.support.records import made_record
 
 FIXTURES = Path(__file__).resolve().parent.parent / "tests" / "fixtures"
 MOST_BYTES = 20_000
@@ -113,6 +128,8 @@ int main() { asm("." "incbin \\"x\\""); return system("ls"); }
 _YAML = b"title: x\nlimits:\n  wall_s: [{tests: t01..t10, seconds: 2}]\n  memory: 1e9\nbase: &a {x: 1}\nmore: *a\n"
 _JSON = b'{"created": "2026", "tests": [{"name": "t01", "shape": [1, 2], "verdict": "passed"}], "x": 1e999}'
 _LOG = b"hw4.cu(12): error: x is undefined\nhw4.cu:3:5: warning: unused\nld: undefined reference to `f'\n"
+_LOG += b"ld: undefined reference to `cudaGLSetGLDevice'\n"
+_OBJECT = b"\x7fELF cudaMemcpy_ptds __cudaRegisterLinkedBinary_x cudaMemcpyAsync_ptsz"
 _WORDS = (
     *(bytes([number]) for number in b"\0\n\"'\\`#{}[]()<>,:;=\t\xff"),
     *(b"\r\n", b"\\\n", b"$(x)", b"/*", b"*/", b"//", b'R"(', b')"', b"#/*\n", b"??/\n", b"&a ", b"*a", b"- ", b"../"),
@@ -137,6 +154,9 @@ class Target:
     seeds: tuple[bytes, ...]
     read: Callable[[bytes], object]
     refuses: tuple[type[Exception], ...] = ()
+    most_bytes: int = MOST_BYTES
+    each: int = 1
+    """It is tried once in so many turns."""
 
 
 class Broken(Exception):
@@ -196,6 +216,76 @@ def _in_a_file(read: Callable[[Path], object]) -> Callable[[bytes], object]:
     return in_a_file
 
 
+def _room_ptx(text: bytes) -> None:
+    translate([_file(text)], prefix="m0", below="/nowhere", lanes=8)
+
+
+def _file(text: bytes) -> IO[bytes]:
+    file = tempfile.TemporaryFile(prefix="door-fuzz-")  # noqa: SIM115 (closed when it is collected)
+    file.write(text)
+    file.seek(0)
+    return file
+
+
+def _room_archive(text: bytes) -> None:
+    with tempfile.TemporaryDirectory(prefix="door-fuzz-") as folder:
+        (Path(folder) / "hw4.zip").write_bytes(text)
+        wanted = archive.Wanted(frozenset({".cu", ".h"}), frozenset(), 10, MOST_BYTES)
+        files = archive.unpack(Path(folder), "hw4.zip", wanted)
+    if sum(len(content) for _, content in files) > MOST_BYTES or len(files) > 10:
+        raise Broken("more was unpacked than was wanted")
+
+
+def _archives() -> tuple[bytes, ...]:
+    """Small zip and tar files."""
+    made = []
+    for mode in ("w", "w:gz", "w:xz"):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode=mode) as tar:
+            info = tarfile.TarInfo("hw4/hw4.cu")
+            info.size = len(_SOURCE)
+            tar.addfile(info, io.BytesIO(_SOURCE))
+        made.append(out.getvalue())
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("hw4/hw4.cu", _SOURCE)
+        packed.writestr("hw4/util.h", b"// nothing")
+    return (*made, out.getvalue())
+
+
+def _store(text: bytes) -> None:
+    """A changed store, read as `grader leaderboard` and `gradebook` read it."""
+    with tempfile.TemporaryDirectory(prefix="door-fuzz-") as folder:
+        path = Path(folder) / "class.sqlite"
+        path.write_bytes(text)
+        for command in ("leaderboard", "gradebook"):
+            words = [sys.executable, "-m", "grader", command, "--store", str(path), "--assignment", "hw4"]
+            done = subprocess.run(words, capture_output=True, timeout=_STUCK_S, check=False)
+            said = done.stdout + done.stderr
+            if b"Traceback" in said or b"this is a bug" in said or b"\x1b" in said or done.returncode not in (0, 1, 2):
+                raise Broken(f"{command} ended with {done.returncode}: {said[-600:]!r}")
+
+
+def _stores() -> tuple[bytes, ...]:
+    """A store with one graded submission."""
+    with tempfile.TemporaryDirectory(prefix="door-fuzz-") as folder:
+        path = Path(folder) / "class.sqlite"
+        classroom.keep([made_record()], path)
+        with sqlite3.connect(path) as raw:
+            raw.execute("PRAGMA journal_mode = DELETE")
+        return (path.read_bytes(),)
+
+
+def _record(text: bytes) -> None:
+    """A record that may be valid, through every report of a single one."""
+    with tempfile.TemporaryDirectory(prefix="door-fuzz-") as folder:
+        path = Path(folder) / "record.json"
+        path.write_bytes(text)
+        for record in read_records(path):
+            for said in (explain(record), terminal.render(record, verbose=True)):
+                spelled_out(said).encode()
+
+
 def _fixtures(folder: str) -> tuple[bytes, ...]:
     return tuple(path.read_bytes()[:MOST_BYTES] for path in sorted((FIXTURES / folder).iterdir()))
 
@@ -203,7 +293,7 @@ def _fixtures(folder: str) -> tuple[bytes, ...]:
 TARGETS = (
     Target("trace", _fixtures("trace"), _trace),
     Target("ptx", (_PTX,), lambda text: parse(text.decode(errors="replace")), (PtxSyntaxError,)),
-    Target("ptxas", (_PTXAS,), lambda text: read_registers(text.decode(errors="replace"))),
+    Target("ptxas", (_PTXAS,), lambda text: read_registers(text.decode(errors="replace")), (Unreadable,)),
     Target("ncu", _fixtures("ncu"), _ncu),
     Target("sanitizer", _fixtures("sanitizer"), _sanitizer),
     Target("makefile", (_MAKE, _CMAKE), _make),
@@ -211,10 +301,16 @@ TARGETS = (
     Target("names", (_LOG, _SOURCE), _names),
     Target("yaml", (_YAML,), _in_a_file(read_yaml), (UsageError,)),
     Target("json", (_JSON,), _in_a_file(read_records), (UsageError,)),
+    Target("record", (made_record().model_dump_json(by_alias=True).encode(),), _record, (UsageError,)),
+    Target("room-ptx", (_PTX,), _room_ptx, (Unreadable,)),
+    Target("room-archive", _archives(), _room_archive, (quarantine.Refused,)),
+    Target("room-object", (_OBJECT,), lambda text: read_object(_file(text)), (Unreadable,)),
+    Target("room-link", (_LOG,), lambda text: missing_functions(text.decode(errors="replace")), (Unreadable,)),
+    Target("store", _stores(), _store, most_bytes=1 << 20, each=100),
 )
 
 
-def changed(dice: random.Random, seeds: Sequence[bytes]) -> bytes:
+def changed(dice: random.Random, seeds: Sequence[bytes], most_bytes: int = MOST_BYTES) -> bytes:
     """A seed with some changes."""
     text = bytearray(dice.choice(seeds))
     for _ in range(dice.choice((1, 1, 2, 4, 16))):
@@ -235,7 +331,7 @@ def changed(dice: random.Random, seeds: Sequence[bytes]) -> bytes:
                 text[at:at] = other[start : start + size]
             case _:
                 text = text[: at + size]
-        del text[MOST_BYTES:]
+        del text[most_bytes:]
     return bytes(text)
 
 
@@ -329,7 +425,9 @@ def fuzz(inputs: int, seconds: float, seed: int, only: Sequence[str] = ()) -> tu
     with tempfile.TemporaryDirectory(prefix="door-fuzz-") as place:
         while done < inputs and time.monotonic() < until and len(found) < 20:
             for target in targets:
-                text = changed(dice, target.seeds)
+                if dice.randrange(target.each):
+                    continue
+                text = changed(dice, target.seeds, target.most_bytes)
                 done += 1
                 if wrong := try_one(target, text):
                     found.append(f"{target.name}: {wrong}\n  input: {text[:2000]!r}")
@@ -344,13 +442,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.door_fuzz", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--inputs", type=int, default=10_000_000)
     parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--minutes", type=float, default=None)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--only", action="append", default=[])
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}", flush=True)
     began = time.monotonic()
-    done, found = fuzz(options.inputs, options.seconds, seed, options.only)
+    done, found = fuzz(options.inputs, 60 * options.minutes if options.minutes else options.seconds, seed, options.only)
     for finding in found:
         print(finding)
     print(f"{done:,} inputs in {time.monotonic() - began:.0f} s, {len(found)} findings")

@@ -24,16 +24,18 @@ from grader.base.errors import UsageError
 from grader.base.names import spelled_out
 from grader.programs.python_main import SUFFIX
 from grader.programs.submission import CODE
-from grader.sandbox.bounded import Bounded, Exceeded
+from grader.sandbox.room import Unreadable, confined
 
 Name = TypeVar("Name", bound=Hashable)
+Slice = tuple[int, int]
 
 NOISE = 25
 """Matches of fewer tokens than this are noise (copydetect's default k)."""
 _GUARANTEED = 30
 """Matches of at least this many tokens are always found."""
-_TIME_S, _MEMORY_BYTES = 30, 4 << 30
-"""The limits on the work for each submission and for each pair."""
+_WINDOW = _GUARANTEED - NOISE + 1
+_CPU_S, _MEMORY_BYTES, _MAX_ANSWER = 10, 4 << 30, 32 << 20
+"""The limits on the work for each submission, a hundred times what an honest one takes; a pair gets twice the time."""
 _COMMON_FROM = 8
 """In a class of at least this many submissions, code that more than half of them have is ignored."""
 LANGUAGES = {"cuda": CODE, "python": frozenset({SUFFIX})}
@@ -118,22 +120,41 @@ def merged(one: Findings, other: Findings, *, top: int) -> Findings:
     return Findings(one.count + other.count, tuple(groups), tuple(pairs[:top]), one.left_out + other.left_out)
 
 
-def fingerprint(
-    name: str, text: str, known: Sequence[int], language: str, *, window: int = _GUARANTEED - NOISE + 1
-) -> Any:
-    """copydetect's fingerprint of one submission, without the hashes in `known`."""
+@dataclass(frozen=True)
+class Overlap:
+    """copydetect's comparison of two submissions: the characters of normalised code that they share, what share of each
+    that is, and the (start, end) of the shared stretches in the text of each."""
+
+    tokens: int
+    shares: tuple[float, float]
+    slices: tuple[tuple[Slice, ...], tuple[Slice, ...]]
+
+
+@confined(cpu_s=_CPU_S, memory_bytes=_MEMORY_BYTES, answer_bytes=_MAX_ANSWER)
+def fingerprint(text: str, known: Sequence[int], language: str, *, window: int = _WINDOW) -> list[int]:
+    """The hashes of one submission's fingerprint, without those in `known`."""
+    return sorted(int(mark) for mark in _fingerprint(text, known, language, window).hashes)
+
+
+@confined(cpu_s=2 * _CPU_S, memory_bytes=_MEMORY_BYTES, answer_bytes=_MAX_ANSWER)
+def compare(first: str, second: str, known: Sequence[int], language: str) -> Overlap:
+    """Compare two submissions exactly."""
+    import copydetect
+
+    prints = (_fingerprint(text, known, language, _WINDOW) for text in (first, second))
+    tokens, shares, slices = copydetect.compare_files(*prints)
+    if not tokens:
+        return Overlap(0, (0.0, 0.0), ((), ()))
+    one, other = (tuple(sorted(zip(part[0].tolist(), part[1].tolist(), strict=True))) for part in slices)
+    return Overlap(int(tokens), (float(shares[0]), float(shares[1])), (one, other))
+
+
+def _fingerprint(text: str, known: Sequence[int], language: str, window: int) -> Any:
     import copydetect
 
     return copydetect.CodeFingerprint(
-        name, NOISE, window, boilerplate=list(known), fp=io.StringIO(text), language=language
+        "x", NOISE, window, boilerplate=list(known), fp=io.StringIO(text), language=language
     )
-
-
-def compare(first: Any, second: Any) -> Any:
-    """copydetect's comparison of two fingerprints."""
-    import copydetect
-
-    return copydetect.compare_files(first, second)
 
 
 class _Prints:
@@ -142,42 +163,39 @@ class _Prints:
     def __init__(self, submissions: Mapping[str, str], template: Sequence[str], language: str) -> None:
         if importlib.util.find_spec("copydetect") is None:
             raise UsageError("`grader similarity` needs copydetect: pip install 'cuda-homework-grader[similarity]'.")
-        self._texts, self._language, self._bounded = submissions, language, Bounded(_TIME_S, _MEMORY_BYTES)
+        self._texts, self._language = submissions, language
         self.left_out: list[str] = []
-        known: set[int] = set()
+        self._known: set[int] = set()
         for text in template:  # window=1 keeps every k-gram of the template, so that all of it is ignored
-            known |= self._bounded.call(fingerprint, "t", text, [], language, window=1).hashes
-        self._all = self._prints(known)
-        if common := _common([print.hashes for print in self._all.values()]):
-            self._all = self._prints(known | common)
+            self._known |= set(fingerprint(text, [], language, window=1))
+        self.marks = self._prints()
+        """The fingerprint of every submission as a set of hashes."""
+        if common := _common(list(self.marks.values())):
+            self._known |= common
+            self.marks = self._prints()
 
-    def _prints(self, known: set[int]) -> dict[str, Any]:
+    def _prints(self) -> dict[str, set[int]]:
         """The fingerprints of all submissions for which the limits suffice: malicious text could take hours."""
         found = {}
         for name, text in self._texts.items():
             if name not in self.left_out:
                 try:
-                    found[name] = self._bounded.call(fingerprint, name, text, list(known), self._language)
-                except Exceeded:
+                    found[name] = set(fingerprint(text, list(self._known), self._language))
+                except Unreadable:
                     self.left_out.append(name)
         return found
-
-    @property
-    def marks(self) -> dict[str, set[int]]:
-        """The fingerprint of every submission as a set of hashes."""
-        return {name: print.hashes for name, print in self._all.items()}
 
     def compare(self, first: str, second: str) -> Pair | None:
         """Compare two submissions exactly; None when they share nothing."""
         try:
-            tokens, shares, slices = self._bounded.call(compare, self._all[first], self._all[second])
-        except Exceeded:
+            found = compare(self._texts[first], self._texts[second], list(self._known), self._language)
+        except Unreadable:
             self.left_out.append(f"{first} next to {second}")
             return None
-        if not tokens:
+        if not found.tokens:
             return None
-        texts = (_pieces(self._texts[name], part) for name, part in zip((first, second), slices, strict=True))
-        return Pair(first, second, float(shares[0]), float(shares[1]), int(tokens), *texts)
+        texts = (_pieces(self._texts[name], part) for name, part in zip((first, second), found.slices, strict=True))
+        return Pair(first, second, *found.shares, found.tokens, *texts)
 
 
 def _common(prints: Sequence[set[int]]) -> set[int]:
@@ -238,10 +256,10 @@ def _likeness(one: set[int], other: set[int]) -> float:
     return len(one & other) / smaller if smaller else 0.0
 
 
-def _pieces(text: str, slices: Any) -> tuple[Piece, ...]:
+def _pieces(text: str, slices: Sequence[Slice]) -> tuple[Piece, ...]:
     pieces, at = [], 0
-    for start, end in sorted(zip(slices[0].tolist(), slices[1].tolist(), strict=True)):
-        start, end = max(at, int(start)), max(at, int(end))
+    for start, end in slices:
+        start, end = max(at, start), max(at, end)
         pieces += [Piece(text[at:start], False), Piece(text[start:end], True)]
         at = end
     pieces.append(Piece(text[at:], False))

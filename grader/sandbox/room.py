@@ -295,6 +295,7 @@ class _Server:
     def __init__(self) -> None:
         search_path = [str(_PACKAGE.parent), *filter(None, sys.path)]
         environment = {"PYTHONPATH": os.pathsep.join(search_path), "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
+        environment["PYTHONHASHSEED"] = "0"  # calls may compare hashes of each other
         self.owner = os.getpid()
         self._turn = threading.Lock()
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
