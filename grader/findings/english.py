@@ -86,6 +86,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "terms_repeated": ("{array} counts {over} {numbers} twice", ""),
     "terms_unseen": ("{array} counts {over} {numbers}, which the mask hides", ""),
     "carried_over": ("{right} still contains {left}: reset {array} before it is summed", ""),
+    "sums_mixed": ("Terms of {left} and of {right} are added up, which are different sums", ""),
     "start_wrong": ("{array} starts at {value} and should start at 0", ""),
     "padding_added": (
         "{array} counts exp(0 − m) = {value}: the score of a key that does not exist, or was not loaded",

@@ -58,8 +58,13 @@ class _Writer:
         if odd.why == "carried" and isinstance(left, Label) and isinstance(right, Label):
             if left.step not in self.reader.sums:
                 return None
+            finished = not (self.reader.missing(left) and self.reader.missing(right))
             return self.finding(
-                "carried_over", odd.node, array=self.name(left), left=self.called(left), right=self.called(right)
+                "carried_over" if finished else "sums_mixed",
+                odd.node,
+                array=self.name(left),
+                left=self.called(left),
+                right=self.called(right),
             )
         if odd.why == "incomplete" and isinstance(left, Label):
             return self.missing(left, odd.node)
