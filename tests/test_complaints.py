@@ -13,7 +13,10 @@ from grader.base.paths import course_root
 from grader.classes import similarity
 from grader.commands import complaints
 from grader.commands.cli import main
+from grader.course.assignment import Assignment
+from grader.course.coherence import suite_of
 from grader.records.record import Record, write_records
+from grader.records.rescore import rescored
 from grader.store import HandIn, Store, open_store
 from grader.store.rows import Points
 from tests.support.command_line import grader
@@ -51,6 +54,35 @@ def run(*words: object, code: int = 0) -> None:
     with pytest.raises(SystemExit) as ended:
         main([str(word) for word in words])
     assert ended.value.code == code
+
+
+def test_a_difference_of_two_students_shows_their_sources(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_store(path) as store:
+        handed = HandIn("hw4", "bob", "c" * 64, "class/bob", files=(("hw4.cu", b"int main() {\n}\n\x1b[31m"),))
+        store.add_record(store.add_submission(handed), "c", made_record("bob"))
+    run("diff", "alice", "bob", "--store", path)
+    text = capsys.readouterr().out
+    assert "-int main() {}" in text and "+int main() {" in text and "\x1b" not in text.replace("\\x1b", "")
+    run("diff", "alice", "alice", "--store", path)
+    assert "int main" not in capsys.readouterr().out
+
+
+def test_a_difference_explains_points_that_were_computed_again(
+    path: Path, capsys: pytest.CaptureFixture[str], hw4: Assignment
+) -> None:
+    with open_store(path) as store:
+        number = store.find("hw4", "alice", "b" * 64)
+        assert number is not None
+        kept = store.kept(number, "c")
+        assert kept is not None
+        again = rescored(kept.record, hw4, suite_of(hw4), measures_time=True)
+        store.add_record(number, "c", again.model_copy(update={"practice": False}))
+    run("diff", "alice~1", "alice", "--store", path)
+    text = capsys.readouterr().out
+    assert "alice: points were computed again from stored measurements on" in text
+    assert "another rules: 000000000000" in text
+    run("diff", "alice~2", "alice", "--store", path, code=2)
+    assert "1 earlier result" in capsys.readouterr().err
 
 
 def test_an_explanation_has_lateness_manual_points_and_the_sum(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,4 +61,13 @@ def test_a_checkout_asks_git_and_says_that_files_were_changed(package: Path, mon
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    assert str(Identity("0+unknown", "", "ab" * 32)) == "0+unknown, files abababababab"
+    nothing = Identity("0.0", "", "ab" * 32)
+    assert (str(nothing), nothing.release) == ("0.0, files abababababab", "0.0")
+
+
+@pytest.mark.parametrize("commit", ["1a2b3c4d5e6f", "1a2b3c4d5e6f-dirty"])
+def test_a_handouts_wheel_keeps_the_commit(commit: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = Identity("0.2.dev7", commit, "").release
+    monkeypatch.setattr(module, "PACKAGE", package)
+    monkeypatch.setattr(module.metadata, "version", lambda name: release)
+    assert identity.__wrapped__().commit == commit

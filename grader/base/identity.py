@@ -17,19 +17,26 @@ from pathlib import Path
 
 DISTRIBUTION = "cuda-homework-grader"
 PACKAGE = Path(__file__).resolve().parents[1]
-UNKNOWN_VERSION = "0+unknown"
+UNKNOWN_VERSION = "0.0"
+"""The version of a grader that was installed from files without git; also `fallback_version` in pyproject.toml."""
 _GIT_S = 10
 _COMPILED = ".pyc"
 
 
 @dataclass(frozen=True)
 class Identity:
-    """`version` is without a local part. `commit` ends with "-dirty" if a checkout has changes, and is '' if it is not
-    known. `package_sha256` covers the names and contents of the package's files."""
+    """`version` is without a local part, "0.0" if not known. `commit` ends with "-dirty" if a checkout has changes, and
+    is '' if not known. `package_sha256` covers the names and contents of the package's files."""
 
     version: str
     commit: str
     package_sha256: str
+
+    @property
+    def release(self) -> str:
+        """The version with the commit in its local part, as in a wheel's name."""
+        digits, _, dirty = self.commit.partition("-")
+        return f"{self.version}+g{digits[:12]}{f'.{dirty}' if dirty else ''}" if digits else self.version
 
     def __str__(self) -> str:
         return described(self.version, self.commit, self.package_sha256)

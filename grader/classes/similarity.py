@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
@@ -22,6 +23,7 @@ from tabulate import tabulate
 
 from grader.base.errors import UsageError
 from grader.base.names import spelled_out
+from grader.base.paths import shown
 from grader.programs.python_main import SUFFIX
 from grader.programs.submission import CODE
 from grader.sandbox.room import Unreadable, confined
@@ -162,7 +164,9 @@ class _Prints:
 
     def __init__(self, submissions: Mapping[str, str], template: Sequence[str], language: str) -> None:
         if importlib.util.find_spec("copydetect") is None:
-            raise UsageError("`grader similarity` needs copydetect: pip install 'cuda-homework-grader[similarity]'.")
+            raise UsageError(
+                f"`grader similarity` needs copydetect: {shown(Path(sys.executable))} -m pip install 'copydetect>=0.5'."
+            )
         self._texts, self._language = submissions, language
         self.left_out: list[str] = []
         self._known: set[int] = set()

@@ -15,11 +15,21 @@ AssignmentOption = Annotated[
     str | None, typer.Option("--assignment", metavar="NAME", help="The assignment, if the store has several.")
 ]
 MetricOption = Annotated[
-    str, typer.Option("--metric", metavar="NAME", help="speedup, gpu_ms, wall_s, occupancy, total or a rubric part.")
+    str | None,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        help="speedup, gpu_ms, wall_s, occupancy, total or a rubric part; by default speedup or, if nobody has one, "
+        "points for correct results.",
+    ),
 ]
 BoardTestsOption = Annotated[
     str | None,
-    typer.Option("--tests", metavar="t23,t21..t30", help="Rank by these; by default all testcases in common."),
+    typer.Option(
+        "--tests",
+        metavar="t23,t21..t30",
+        help="Rank by these; by default by all that are repeated.",
+    ),
 ]
 NamesOption = Annotated[str, typer.Option("--names", metavar="nickname|anonymous|id", help="The names of students.")]
 MixOption = Annotated[
@@ -79,7 +89,7 @@ def leaderboard(
     form: Annotated[
         str, typer.Option("--format", metavar="terminal|markdown|csv|json|latex", help="The format.")
     ] = "terminal",
-    metric: MetricOption = "speedup",
+    metric: MetricOption = None,
     tests: BoardTestsOption = None,
     names: NamesOption = "nickname",
     top: Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="Only the first N students.")] = None,
@@ -98,7 +108,7 @@ def leaderboard(
 def site(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder, or an older site.", show_default=False)],
     store: StoreOption = None,
-    metric: MetricOption = "speedup",
+    metric: MetricOption = None,
     best: BestOption = False,
     mix_gpus: MixOption = False,
     assignment: AssignmentOption = None,

@@ -31,9 +31,10 @@ from grader.store import Store
 
 @dataclass(frozen=True)
 class BoardOptions:
-    """The options of a leaderboard: the metric, the tests, the names of students, the number of rows."""
+    """The options of a leaderboard: the metric (None: speedup or, if nobody has one, points for correct results), the
+    tests, the names of students, the number of rows."""
 
-    metric: str = "speedup"
+    metric: str | None = None
     tests: str | None = None
     names: str = "nickname"
     top: int | None = None
@@ -87,12 +88,17 @@ def board_of(lines: Sequence[Line], assignment: str, options: BoardOptions) -> B
         names = Names(options.names)
     except ValueError as error:
         raise UsageError(f"--names {options.names}: choose one of {', '.join(Names)}.") from error
+    if options.metric is None and not tests:
+        board, why = boards.default_board(lines, names=names, top=options.top, mix_devices=options.mix_gpus)
+        tell([f"Ranked by {board.metric}: {why}"] if why else [])
+        return board
+    metric = options.metric or "speedup"
     return boards.leaderboard(
-        lines, metric=options.metric, tests=tests, names=names, top=options.top, mix_devices=options.mix_gpus
+        lines, metric=metric, tests=tests, names=names, top=options.top, mix_devices=options.mix_gpus
     )
 
 
-def site(out: Path, store: Path | None, assignment: str | None, *, metric: str, best: bool, mix: bool) -> str:
+def site(out: Path, store: Path | None, assignment: str | None, *, metric: str | None, best: bool, mix: bool) -> str:
     """Write the pages of a class."""
     with open_chosen(store, assignment) as (opened, name):
         which = Which.BEST if best else Which.LATEST

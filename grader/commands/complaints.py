@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,19 +16,40 @@ from grader.commands.stores import open_chosen
 from grader.commands.submissions import grade_paths
 from grader.records.record import Record, read_record
 from grader.report import explain as explanation
-from grader.store import Attempt, Store
+from grader.report.source_diff import source_difference
+from grader.sandbox.room import Unreadable
+from grader.store import Attempt, Compressed, Store
 
 Grade = Callable[[Path, Record], Record]
 """A function that grades the files in a folder under the same conditions as a record."""
 
 
-def record_named(words: str, store: Callable[[], tuple[Store, str]]) -> Record:
-    """The record that `words` names: a JSON file, or `ID` or `ID#ATTEMPT` in the store. Raises UsageError."""
+@dataclass(frozen=True)
+class Named:
+    """A record, and the compressed sources that were graded; None if there are none, as for a record from a file."""
+
+    record: Record
+    sources: Compressed | None = None
+
+
+def named(words: str, store: Callable[[], tuple[Store, str]]) -> Named:
+    """What `words` name: a JSON file, or `ID` or `ID#ATTEMPT` in the store, with `~1` for the result before the one
+    that counts. Raises UsageError."""
     if (path := Path(words)).is_file():
-        return read_record(path)
+        return Named(read_record(path))
     opened, assignment = store()
-    attempt = attempt_named(opened, assignment, words)
-    return _with_entered(opened, attempt, attempt.record)
+    whose, tilde, steps = words.rpartition("~")
+    if not tilde or not steps.isdecimal():
+        attempt = attempt_named(opened, assignment, words)
+        record = attempt.record
+    else:
+        attempt = attempt_named(opened, assignment, whose)
+        earlier = opened.earlier_records(attempt)
+        if not 1 <= int(steps) <= len(earlier):
+            have = f"{len(earlier)} earlier result{'s' * (len(earlier) != 1)}"
+            raise UsageError(f"{whose} has {have} of this attempt, so there is no ~{steps}.")
+        record = earlier[int(steps) - 1]
+    return Named(_with_entered(opened, attempt, record), opened.compressed_sources(attempt.submission))
 
 
 def _with_entered(store: Store, attempt: Attempt, record: Record) -> Record:
@@ -69,20 +91,27 @@ def explain(words: str, store: Path | None, assignment: str | None) -> str:
 
 
 def difference(first: str, second: str, store: Path | None, assignment: str | None) -> str:
-    """Show two records side by side; each is a file or an id in the store."""
+    """Show two records side by side, and what differs in their sources; each is a file or an id in the store."""
     with ExitStack() as opened:
-        records = [
-            record_named(words, lambda: opened.enter_context(open_chosen(store, assignment)))
-            for words in (first, second)
-        ]
-    return explanation.compare(*records, headings=(first, second))
+        one, other = (
+            named(words, lambda: opened.enter_context(open_chosen(store, assignment))) for words in (first, second)
+        )
+    text = explanation.compare(one.record, other.record, headings=(first, second))
+    if one.sources is None or other.sources is None or one.record.submission.sha256 == other.record.submission.sha256:
+        return text
+    try:
+        lines = source_difference(one.sources, other.sources)
+    except Unreadable as error:
+        lines = f"Their sources could not be compared: {error}"
+    return f"{text}\n\n{lines}" if lines else text
 
 
 def _store_words(line: Line) -> str:
     attempt = line.attempt
     when = attempt.handed_in.isoformat(timespec="minutes") if attempt.handed_in else "at an unknown time"
     days = attempt.days_late
-    late = f"{days_words(days)}, which costs {share_words(attempt.penalty)}" if days else "on time"
+    cost = f"which costs {share_words(attempt.penalty)}" if attempt.penalty else "without a penalty"
+    late = f"{days_words(days)}, {cost}" if days else "on time"
     lines = [f"In the store: attempt {attempt.number} of {line.attempts}, handed in {when}, {late}."]
     for name, points in line.parts.items():
         comment = f" ({line.comments[name]})" if name in line.comments else ""

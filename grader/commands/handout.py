@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import distribution
@@ -22,6 +23,7 @@ from pathlib import Path
 
 import grader
 from grader.base.errors import MachineFault, UsageError
+from grader.base.identity import DISTRIBUTION, identity
 from grader.base.packing import files_below, packed
 from grader.base.paths import course_root, shown
 from grader.base.progress import shown_progress
@@ -30,8 +32,6 @@ from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
 from grader.programs import python_main
 from grader.programs.oracle import ensure
-
-_DISTRIBUTION = "cuda-homework-grader"
 
 _BEGIN = """\
 # Begin here
@@ -134,8 +134,8 @@ def _samples(rules: Assignment) -> Iterator[Path]:
 
 def _wheel() -> tuple[str, bytes]:
     """The name and content of the grader as a wheel (PEP 427)."""
-    package, installed = Path(grader.__file__).parent, distribution(_DISTRIBUTION)
-    name = f"{_DISTRIBUTION.replace('-', '_')}-{installed.version}"
+    package, installed = Path(grader.__file__).parent, distribution(DISTRIBUTION)
+    name = f"{DISTRIBUTION.replace('-', '_')}-{identity().release}"
     content = {
         f"grader/{path.relative_to(package).as_posix()}": path.read_bytes()
         for path in files_below(package)
@@ -143,6 +143,7 @@ def _wheel() -> tuple[str, bytes]:
     }
     # An installed package has METADATA. A checkout, which `python -m grader` finds first, has PKG-INFO.
     described = installed.read_text("METADATA") or installed.read_text("PKG-INFO") or ""
+    described = re.sub(r"^Version: .*$", f"Version: {identity().release}", described, count=1, flags=re.MULTILINE)
     about = {"METADATA": described, "entry_points.txt": installed.read_text("entry_points.txt") or ""}
     about["WHEEL"] = "Wheel-Version: 1.0\nGenerator: grader handout\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     content |= {f"{name}.dist-info/{file}": text.encode() for file, text in about.items()}

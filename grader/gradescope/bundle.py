@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from grader.base.errors import MachineFault, UsageError
+from grader.base.identity import DISTRIBUTION, identity
 from grader.base.packing import files_below, packed
 from grader.base.paths import course_root, replacing, shown
 from grader.course.assignment import Assignment
@@ -40,7 +41,9 @@ def build_bundle(target: Path, assignment: Assignment, *, tests: str, engine: st
         "@ENGINE@": engine,
         "@EXTRA@": "triton" if in_python else "",
     }
-    content: dict[str, bytes] = {}
+    # Without git in the container, setuptools-scm takes the version from here.
+    about = f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: {identity().release}\n"
+    content = {"PKG-INFO": about.encode()}
     for name in ("setup.sh", "run_autograder"):
         text = (files("grader.gradescope") / "templates" / name).read_text(encoding="utf-8")
         for placeholder, word in words.items():

@@ -3,7 +3,6 @@ sources, and the differences of two submissions. `budget` decides who may have h
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from datetime import UTC, datetime
@@ -13,18 +12,17 @@ import jinja2
 from markupsafe import Markup, escape
 from pydantic import Field
 
-from grader.base.names import spelled_out
 from grader.classes.batch.view import duration
 from grader.classes.final_points import Line, days_words
 from grader.records.record import Record
 from grader.report.explain import compare
+from grader.report.source_diff import changes
 from grader.sandbox.room import confined
 from grader.site.record_page import environment, report_of
 from grader.store import Compressed, Files, decompressed
 
 MOST_BYTES = 1 << 20
 _SHOWN_LINES, _SHOWN_BYTES = 4000, 300_000
-_COMPARED_BYTES = 400_000
 Drawn = Annotated[str, Field(max_length=MOST_BYTES)]
 """HTML, made by our templates, which escape everything."""
 
@@ -76,23 +74,6 @@ def _shown(sources: Files) -> Files:
 def drawn_difference(before: Compressed, after: Compressed, records: list[Record]) -> Drawn:
     """The changes between two submissions as HTML: of their sources, and of the numbers of their records if there are
     two. difflib takes hours for some texts, and the caller's limits end it."""
-    lines = _changes(decompressed(before), decompressed(after))
+    lines = changes(decompressed(before), decompressed(after))
     numbers = compare(records[0], records[1], headings=("before", "after")) if len(records) == 2 else ""
     return pages().get_template("difference.part.j2").render(lines=lines, numbers=numbers)
-
-
-_KINDS = {"+++": "file", "---": "file", "@@ ": "where"}
-
-
-def _changes(before: Files, after: Files) -> list[tuple[str, str]]:
-    """The lines of a unified diff, each with its kind: file, where, add, remove or same."""
-    if sum(len(content) for _, content in (*before, *after)) > _COMPARED_BYTES:
-        return [("where", "The files are too large to compare here.")]
-    old, new = dict(before), dict(after)
-    lines: list[tuple[str, str]] = []
-    for name in sorted(old.keys() | new.keys()):
-        was, now = (spelled_out(side.get(name, b"").decode(errors="replace")).splitlines() for side in (old, new))
-        for line in difflib.unified_diff(was, now, f"{name}, before", f"{name}, after", lineterm=""):
-            kind = _KINDS.get(line[:3]) or {"+": "add", "-": "remove"}.get(line[:1], "same")
-            lines.append((kind, line))
-    return lines[:_SHOWN_LINES]

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.classes.batch.policy import Which
 from grader.classes.final_points import Line, gradebook, students_only
-from grader.course.assignment import Assignment, FailedTests
+from grader.course.assignment import Assignment
 from grader.judge.ledger import Ledger
 from grader.judge.prepared import Prepared, prepared
 from grader.judge.rechecks import Due, next_due
 from grader.judge.store_thread import StoreThread
-from grader.report.leaderboard import Board, Names, leaderboard, render
+from grader.report.leaderboard import Board, default_board, render
 
 log = logging.getLogger(__name__)
 _AT_MOST_EVERY_S = 2.0
@@ -91,7 +91,7 @@ class Standings(threading.Thread):
             self._published()
 
     def _shown(self) -> Shown:
-        board, why_empty = _board(list(self.lines.values()), self._rules)
+        board, why_empty = _board(list(self.lines.values()))
         as_json = "null" if board is None else render(board, "json")
         html = prepared(self._draw(board, why_empty), "text/html; charset=utf-8")
         return Shown(board, html, prepared(as_json, "application/json"))
@@ -111,16 +111,12 @@ def _graded_since(ledger: Ledger, assignment: str, seen: tuple[int, int]) -> tup
     return [row[0] for row in rows], (max((row[1] for row in rows), default=newest), version)
 
 
-def _board(lines: list[Line], rules: Assignment) -> tuple[Board | None, str]:
+def _board(lines: list[Line]) -> tuple[Board | None, str]:
     """Return (board, ''), or (None, the reason why there is no board). The board ranks by speedup or, if nothing was
     timed, by the points for correct results."""
-    correctness = next((part.part for part in rules.rubric if isinstance(part, FailedTests)), None)
-    why = "Nobody has a result yet."
-    for metric in ("speedup", correctness):
-        if metric is None or not students_only(lines):
-            continue
-        try:
-            return leaderboard(lines, metric=metric, names=Names.NICKNAME), ""
-        except UsageError as error:
-            why = str(error)
-    return None, why
+    if not students_only(lines):
+        return None, "Nobody has a result yet."
+    try:
+        return default_board(lines)[0], ""
+    except UsageError as error:
+        return None, str(error)

@@ -40,6 +40,17 @@ def refused(test: TestRecord) -> bool:
     return bool(test.timing_refused or test.flags)
 
 
+def why_no_place(test: TestRecord) -> str:
+    """Why the test's GPU time gives no place in any ranking, as a phrase; '' if it may. The trace of a time comes from
+    the program's own process, so only a clock outside the program makes it more than a claim."""
+    if test.timing is None:
+        return "it ran only once"
+    if test.timing.outside is None:
+        return "no clock outside the program confirms its time"
+    share = floor_share(test)
+    return "its time is below the floor of this GPU" if share is not None and share > 1 else ""
+
+
 def wall_s(test: TestRecord) -> Measured | None:
     """Wall time of the whole process in seconds; None if the test did not pass."""
     return None if test.wall_s is None or test.verdict is not Verdict.PASSED else Measured(test.wall_s)

@@ -35,7 +35,7 @@ def total_of(parts: Sequence[PartRecord], tests: Sequence[TestRecord], *, practi
 
 def is_manual(part: PartRecord) -> bool:
     """Whether a person fills in this part of the rubric."""
-    return part.how.startswith(MANUAL)
+    return part.kind == "manual" or (not part.kind and part.how.startswith(MANUAL))
 
 
 def enter(record: Record, given: Mapping[str, float], note: str = "") -> Record:

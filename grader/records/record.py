@@ -239,9 +239,10 @@ class TestRecord(_Value):
 
 class PartRecord(_Value):
     """One line of the rubric. `points` is null if it was not measured. `how` shows where the points come from, or why
-    there are none."""
+    there are none. `kind` is the rubric's word, '' in older records."""
 
     part: str
+    kind: str = ""
     points: float | None
     max: float
     how: str

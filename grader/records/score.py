@@ -10,6 +10,7 @@ from statistics import geometric_mean
 
 from grader.base.verdict import STUDENT_VERDICTS, Fault, Verdict
 from grader.course.assignment import Assignment, FailedTests, LogSpeedup, Manual, Occupancy, ReferenceRatio, RubricPart
+from grader.records.points import MANUAL
 from grader.records.record import PartRecord, TestRecord
 
 _EXACT = ",.6g"
@@ -56,7 +57,7 @@ def score(assignment: Assignment, evidence: Evidence) -> tuple[PartRecord, ...]:
             case Occupancy():
                 parts.append(occupancy(part, evidence))
             case Manual():
-                parts.append(PartRecord(part=part.part, points=None, max=part.points, how="entered by an assistant"))
+                parts.append(_without_points(part, MANUAL))
     return tuple(parts)
 
 
@@ -69,7 +70,7 @@ def failed_tests(part: FailedTests, evidence: Evidence) -> PartRecord:
     judged = [test for test in evidence.tests if test.fault is not Fault.GRADER and test.fault is not Fault.MACHINE]
     judged = [test for test in judged if test.verdict is not Verdict.NOT_RUN]
     if not judged:
-        return PartRecord(part=part.part, points=None, max=part.points, how="no test could be judged")
+        return _without_points(part, "no test could be judged")
     failed = sum(test.verdict in STUDENT_VERDICTS for test in judged)
     if is_practice(evidence):
         scaled = failed * len(evidence.graded) / len(judged)
@@ -149,14 +150,18 @@ def _lost(values: Sequence[float | None]) -> str:
 
 
 def _not_measured(part: LogSpeedup | ReferenceRatio | Occupancy, why: str) -> PartRecord:
-    return PartRecord(part=part.part, points=None, max=part.points, how=f"not measured: {why}")
+    return _without_points(part, f"not measured: {why}")
+
+
+def _without_points(part: RubricPart, how: str) -> PartRecord:
+    return PartRecord(part=part.part, kind=part.kind, points=None, max=part.points, how=how)
 
 
 def _earned(part: RubricPart, share: float, how: str, *, digits: int) -> PartRecord:
     """The record of a part that earned this share of its points. A full share earns exactly all points: rounding never
     changes the maximum."""
     points = part.points if share >= 1 else min(part.points, round(part.points * max(0.0, share), digits))
-    return PartRecord(part=part.part, points=points, max=part.points, how=how)
+    return PartRecord(part=part.part, kind=part.kind, points=points, max=part.points, how=how)
 
 
 def occupancy(part: Occupancy, evidence: Evidence) -> PartRecord:

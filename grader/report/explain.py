@@ -25,6 +25,7 @@ def explain(record: Record) -> str:
     lines = [
         f"{record.submission.id} · {record.assignment} · {record.created} · grader {record.grader}",
         f"on {record.engine.device}, " + ", ".join(f"{k} {v}" for k, v in record.engine.facts.items()),
+        *(_wrapped(_rescoring(record), "") if record.rescored is not None else ()),
         *(_wrapped(f"the GPU before the first run: {prepared}", "") if prepared else ()),
         f"rules {record.assignment_sha256[:12]}, submission {record.submission.sha256[:12]}, "
         f"built with {' '.join(record.build.flags)} (from {record.build.flags_from})",
@@ -163,6 +164,7 @@ def differences(first: Record, second: Record) -> list[str]:
     """Sentences on what makes the numbers of two records incomparable; none if nothing does."""
     found = []
     pairs = (
+        ("grader", str(first.grader), str(second.grader), "it may measure and judge in another way"),
         ("rules", first.assignment_sha256[:12], second.assignment_sha256[:12], "the points follow different rules"),
         ("GPU", first.engine.device, second.engine.device, "GPU times cannot be compared"),
         (
@@ -220,11 +222,24 @@ def compare(first: Record, second: Record, *, headings: tuple[str, str]) -> str:
     for part in first.parts:
         other = others.get(part.part)
         lines.append(f"{part.part:12} {_points(part.points):>20} {_points(other.points if other else None):>20}")
+    for part in first.parts if first.assignment_sha256 != second.assignment_sha256 else ():
+        other = others.get(part.part)
+        if other is not None and other.how != part.how:
+            lines += [line for how in (part.how, other.how) for line in _wrapped(f"{part.part}: {how}", "  ")]
+    lines += [f"{headings[1]}: {_rescoring(second)}"] if second.rescored is not None else []
     tests = {test.name: test for test in second.tests}
     for test in first.tests:
         if test.name in tests:
             lines.append(f"{test.name:12} {_ms(test):>20} {_ms(tests[test.name]):>20}")
     return "\n".join(lines)
+
+
+def _rescoring(record: Record) -> str:
+    """A sentence on points that were computed again from stored measurements; '' for others."""
+    if (again := record.rescored) is None:
+        return ""
+    ran = f", and {', '.join(again.ran)} ran again for it" if again.ran else ""
+    return f"points were computed again from stored measurements on {again.created} by grader {again.grader}{ran}."
 
 
 def _points(points: float | None) -> str:

@@ -123,9 +123,14 @@ def _canvas(lines: Sequence[Line], absent: Sequence[Absent], title: str, partial
 
 
 def _moodle(lines: Sequence[Line], absent: Sequence[Absent], title: str, partial: bool) -> list[list[object]]:
-    header: list[object] = ["ID number", title, f"{title} feedback"]
-    rows: list[list[object]] = [[line.attempt.student.id, _grade(line, partial), _feedback(line)] for line in lines]
-    rows += [[one.student.id, one.points if partial else "", _comments(one.parts, one.comments)] for one in absent]
+    header: list[object] = ["ID number", "Full name", title, f"{title} feedback"]
+    rows: list[list[object]] = []
+    for line in lines:
+        student = line.attempt.student
+        rows.append([student.id, student.name, _grade(line, partial), _feedback(line)])
+    for one in absent:
+        points = one.points if partial else ""
+        rows.append([one.student.id, one.student.name, points, _comments(one.parts, one.comments)])
     return [header, *rows]
 
 
@@ -135,7 +140,8 @@ def _grade(line: Line, partial: bool) -> object:
 
 def _feedback(line: Line) -> str:
     days, penalty = line.attempt.days_late, line.attempt.penalty
-    return _comments(line.parts, line.comments) + (f"; {days_words(days)}, -{share_words(penalty)}" if days else "")
+    late = f"; {days_words(days)}" if days else ""
+    return _comments(line.parts, line.comments) + late + (f", -{share_words(penalty)}" if penalty else "")
 
 
 def _comments(parts: Mapping[str, float | None], comments: Mapping[str, str]) -> str:

@@ -85,12 +85,14 @@ def _summary(record: Record) -> str:
 
 
 def _leaderboard(record: Record) -> list[dict[str, Any]]:
-    """The number of passed tests and, if every test passed and was timed, the geometric-mean speedup."""
+    """The number of passed tests and, if every test passed and every repeated time may be ranked, the geometric-mean
+    speedup over the tests whose runs were repeated."""
     passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
     board: list[dict[str, Any]] = [{"name": "tests passed", "value": passed, "order": "desc"}]
-    speedups = [timing.speedup(test) for test in record.tests]
-    known = [speedup.value for speedup in speedups if speedup is not None]
-    if known and len(known) == len(speedups):
+    repeated = [test for test in record.tests if test.timing is not None]
+    known = [speedup.value for test in repeated if (speedup := timing.speedup(test)) is not None]
+    confirmed = len(known) == len(repeated) and not any(map(timing.why_no_place, repeated))
+    if known and confirmed and passed == len(record.tests):
         board.insert(0, {"name": "speedup", "value": round(geometric_mean(known), 1), "order": "desc"})
     return board
 

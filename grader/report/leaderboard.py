@@ -3,8 +3,10 @@
 Entries whose intervals overlap share a rank, and so do all entries linked by such overlaps: values that the measurement
 cannot distinguish get the same rank. A value without an interval overlaps any interval that contains it.
 
-A result with GPU times gets a place only after a recheck on a second draw (see `grader.classes.recheck`). Until then,
-it is listed by its value but has no rank; a result that did not pass its recheck is listed separately.
+A GPU time counts only if a clock outside the program confirms it (`records.measured_times.why_no_place`), so rankings
+by times use the tests whose runs were repeated. A result with GPU times gets a place only after a recheck on a second
+draw (see `grader.classes.recheck`). Until then, it is listed by its value but has no rank; a result that did not pass
+its recheck, or whose times nothing confirms, is listed separately.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from grader.base.csv_table import csv_text
 from grader.base.errors import UsageError
 from grader.base.verdict import STUDENT_VERDICTS
 from grader.classes.final_points import MODEL_PREFIX, Line
-from grader.classes.recheck import Recheck, state_of
+from grader.classes.recheck import Recheck, rests_on, state_of
 from grader.records import measured_times as timing
 from grader.records.measured_times import Measured
 from grader.records.record import Record, TestRecord
@@ -65,7 +67,7 @@ class Row:
 @dataclass(frozen=True)
 class Board:
     """A leaderboard of `metric` over `tests`, best first. `unranked` counts students without a value; `refused` has the
-    name and the reason of each student whose recheck did not pass."""
+    name and the reason of each student whose recheck did not pass or whose times nothing confirms."""
 
     assignment: str
     metric: str
@@ -74,8 +76,6 @@ class Board:
     rows: tuple[Row, ...]
     unranked: int
     refused: tuple[tuple[str, str], ...] = ()
-    unwitnessed: int = 0
-    """The number of ranked GPU times that no clock outside the program confirms."""
 
     @property
     def unchecked(self) -> int:
@@ -103,6 +103,7 @@ _PER_TEST: dict[str, tuple[Callable[[TestRecord], Measured | None], str, bool]] 
 """Metrics of single tests: the function that reads a value, the unit, and whether more is better."""
 
 _GPU_TIMES = ("speedup", "gpu_ms")
+_TIMED_PARTS = ("log_speedup", "reference_ratio")
 
 
 def _spans(names: Sequence[str]) -> list[str]:
@@ -137,8 +138,9 @@ def leaderboard(
     top: int | None = None,
     mix_devices: bool = False,
 ) -> Board:
-    """Rank `lines` by `metric`, over the named tests or, without names, over all tests that every ranked record has.
-    `top` limits the number of students' rows, including those that wait for a recheck.
+    """Rank `lines` by `metric`, over the named tests or, without names, over all tests that every ranked record has; of
+    these, GPU times use the tests whose runs are repeated. `top` limits the number of students' rows, including those
+    that wait for a recheck.
 
     Raises UsageError for an unknown metric, when no student has a value, and when values of several GPU models would
     be compared without `mix_devices`.
@@ -151,17 +153,21 @@ def leaderboard(
     per_test = metric in _PER_TEST
     more_is_better = not per_test or _PER_TEST[metric][2]
     chosen, valued = values_of(lines, metric, tests)
-    if not valued:
-        raise UsageError(
-            f"No student has a {metric}{f' on {chosen[0]}' if len(chosen) == 1 else ''}: it was not measured. Rank by "
-            f"something else, such as --metric correctness."
-        )
+    claims = {id(line): why for line, _ in valued if not line.is_model and (why := _unconfirmed(line, metric, chosen))}
+    if not valued or claims.keys() == {id(line) for line, _ in valued}:
+        on = f" on {chosen[0]}" if len(chosen) == 1 else ""
+        why = next(iter(claims.values()), "It was not measured.")
+        raise UsageError(f"No student has a {metric}{on}: {why} Rank by something else, such as --metric correctness.")
     _refuse_mixed([line.attempt.record for line, _ in valued], metric, chosen, mix_devices)
     students = [(line, value) for line, value in valued if not line.is_model]
     students.sort(key=lambda pair: (-pair[1].value if more_is_better else pair[1].value, pair[0].attempt.student.id))
     states = {id(line): state_of(line.attempt.record, chosen) for line, _ in students}
-    refused = [line for line, _ in students if states[id(line)] is Recheck.FAILED]
-    placed = [(line, value) for line, value in students if states[id(line)] in (Recheck.PASSED, Recheck.NOT_NEEDED)]
+    refused = [line for line, _ in students if states[id(line)] is Recheck.FAILED or id(line) in claims]
+    placed = [
+        (line, value)
+        for line, value in students
+        if states[id(line)] in (Recheck.PASSED, Recheck.NOT_NEEDED) and line not in refused
+    ]
     ranks = dict(zip((id(line) for line, _ in placed), _ranks([value for _, value in placed]), strict=True))
     rows = [
         replace(_row(line, value, ranks.get(id(line)), chosen, names), recheck=states[id(line)])
@@ -178,14 +184,37 @@ def leaderboard(
         tests=chosen,
         rows=tuple(rows),
         unranked=sum(not line.is_model for line in lines) - len(students),
-        refused=tuple((display_name(line, names), _why_refused(line)) for line in refused),
-        unwitnessed=sum(_unwitnessed(line.attempt.record, chosen) for line, _ in students if metric in _GPU_TIMES),
+        refused=tuple((display_name(line, names), claims.get(id(line)) or _why_refused(line)) for line in refused),
     )
 
 
-def _unwitnessed(record: Record, tests: Sequence[str]) -> int:
-    timed = [test for test in record.tests if test.name in tests and test.gpu_ms is not None]
-    return sum(test.timing is None or test.timing.outside is None for test in timed)
+def default_board(
+    lines: Sequence[Line], *, names: Names = Names.NICKNAME, top: int | None = None, mix_devices: bool = False
+) -> tuple[Board, str]:
+    """The leaderboard by speedup or, if there is none, by the points for correct results, as (board, the reason why it
+    is not by speedup). Raises UsageError as `leaderboard` does."""
+    try:
+        return leaderboard(lines, names=names, top=top, mix_devices=mix_devices), ""
+    except UsageError as error:
+        parts = [part for line in lines for part in line.attempt.record.parts]
+        points = next((part.part for part in parts if part.kind == "failed_tests"), "correctness")
+        if points not in {part.part for part in parts}:
+            raise
+        return leaderboard(lines, metric=points, names=names, top=top, mix_devices=mix_devices), str(error)
+
+
+def _unconfirmed(line: Line, metric: str, tests: Sequence[str]) -> str:
+    """A sentence on the GPU times on which the line's value rests and that nothing outside the program confirms; '' if
+    there are none."""
+    record = line.attempt.record
+    by_times = metric in (*_GPU_TIMES, "total") or any(
+        part.part == metric and part.kind in _TIMED_PARTS for part in record.parts
+    )
+    if not by_times or (metric in _PER_TEST and metric not in _GPU_TIMES):
+        return ""
+    resting = rests_on(record, tests)
+    doubted = [(test.name, why) for test in record.tests if test.name in resting and (why := timing.why_no_place(test))]
+    return f"{', '.join(name for name, _ in doubted)}: {doubted[0][1]}." if doubted else ""
 
 
 def values_of(
@@ -203,13 +232,17 @@ def _why_refused(line: Line) -> str:
 
 
 def _common_tests(lines: Sequence[Line], metric: str) -> tuple[str, ...]:
-    """The tests that all records with any value contain, in order. `_value` decides what a failed test counts as."""
+    """The tests that all records with any value contain, in order; for GPU times, only tests whose runs are repeated.
+    `_value` decides what a failed test counts as."""
     read = _PER_TEST[metric][0]
     records = [line.attempt.record for line in lines]
+    repeated = {test.name for record in records for test in record.tests if test.timing is not None}
     timed = [record for record in records if any(read(test) is not None for test in record.tests)]
     if not timed:
         return ()
     shared = set.intersection(*({test.name for test in record.tests} for record in timed))
+    if metric in _GPU_TIMES:
+        shared &= repeated
     return tuple(test.name for test in timed[0].tests if test.name in shared)
 
 
@@ -355,12 +388,6 @@ def _closing(board: Board, form: str) -> Iterator[str]:
         yield f"{board.unranked} not ranked: a test failed, was not measured or could not be judged."
     if form != "terminal":
         return
-    if board.unwitnessed:
-        times = "GPU time is" if board.unwitnessed == 1 else "GPU times are"
-        yield (
-            f"{board.unwitnessed} {times} not confirmed by a clock outside the program: the GPU has no counters that "
-            "the grader can read, or the test ran only once. Look at the leaders' code."
-        )
     if board.unchecked:
         yield (
             f"{board.unchecked} without a place, because they have not been rechecked on a second draw. Repeat the "

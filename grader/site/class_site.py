@@ -26,7 +26,7 @@ from grader.classes.attention import by_reason, needs_attention
 from grader.classes.batch.policy import Which
 from grader.classes.final_points import Absent, Line, absent, gradebook, standing, students_only
 from grader.course.assignment import title_of
-from grader.report.leaderboard import Board, Names, leaderboard
+from grader.report.leaderboard import Board, Names, default_board, leaderboard
 from grader.report.leaderboard import table as board_table
 from grader.site.record_page import asset, environment, report_of
 from grader.site.statistics import statistics
@@ -53,7 +53,7 @@ def build_site(
     out: Path,
     *,
     which: Which = Which.LATEST,
-    metric: str = "speedup",
+    metric: str | None = None,
     mix: bool = False,
     notes: Sequence[str] = (),
 ) -> Built:
@@ -88,7 +88,7 @@ def _refuse_strangers(out: Path) -> None:
 
 
 def _write(
-    store: Store, assignment: str, lines: Sequence[Line], out: Path, metric: str, mix: bool, said: Sequence[str]
+    store: Store, assignment: str, lines: Sequence[Line], out: Path, metric: str | None, mix: bool, said: Sequence[str]
 ) -> Built:
     notes = list(said)
     boards = {names: _board(lines, metric, names, mix, notes) for names in (Names.NICKNAME, Names.ID)}
@@ -133,9 +133,13 @@ def _parts(lines: Sequence[Line], others: Sequence[Absent]) -> tuple[list[str], 
     return known, [part for part in parts if part not in known]
 
 
-def _board(lines: Sequence[Line], metric: str, names: Names, mix: bool, notes: list[str]) -> Board | None:
+def _board(lines: Sequence[Line], metric: str | None, names: Names, mix: bool, notes: list[str]) -> Board | None:
     """The leaderboard. If no fair ranking is possible, return None and add the reason to `notes`."""
     try:
+        if metric is None:
+            board, why = default_board(lines, names=names, mix_devices=mix)
+            notes += [f"The leaderboard is by {board.metric}: {why}"] if why else []
+            return board
         return leaderboard(lines, metric=metric, names=names, mix_devices=mix)
     except UsageError as error:
         notes.append(f"The pages have no leaderboard: {error}")

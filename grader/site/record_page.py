@@ -114,7 +114,8 @@ def _standing(record: Record, parts: Mapping[str, float | None], line: Line | No
         said.append(f"{'Also' if said else 'Points so far;'} still missing: {', '.join(waiting)}.")
     if line and line.attempt.days_late:
         late, penalty = days_words(line.attempt.days_late), share_words(line.attempt.penalty)
-        said.append(f"Handed in {late}: {penalty} of the points are deducted.")
+        cost = f"{penalty} of the points are deducted" if line.attempt.penalty else "that costs nothing"
+        said.append(f"Handed in {late}: {cost}.")
     return " ".join(said)
 
 

@@ -13,16 +13,21 @@ from markupsafe import Markup
 
 from grader.base.verdict import Fault, Verdict
 from grader.classes.final_points import Line
+from grader.report.failures import causes
 from grader.report.leaderboard import values_of
 from grader.site import charts
 
 _BINS = 10
+_QUOTED = re.compile(r"`[^`]*`")
+_PLACE = re.compile(r"[\w./-]+\.(?:cu|cuh|h|hpp|cpp|py)(?:[:(][\d,:)]*)?:? ?")
+_SENTENCE_END = re.compile(r"(?<=[.:;]) (?=[A-Z`])")
 _NUMBERS = re.compile(r"(?<!\w)[-+]?\d[\d,.]*(?:e[-+]?\d+)?")
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A kind of failure: its sentence without numbers, and the numbers of students and tests that it affects."""
+    """A cause of failures: its first sentence without numbers, names of files and quoted code, and the numbers of
+    students and tests that it affects."""
 
     verdict: Verdict
     sentence: str
@@ -109,17 +114,21 @@ def _occupancy(lines: Sequence[Line]) -> Markup:
 
 
 def _failures(lines: Sequence[Line]) -> list[Failure]:
-    """The most common failures. Failures with the same sentence count as one kind, whatever the numbers in it."""
+    """The most common causes of failures, grouped as in each student's own report: tests that fail for one cause count
+    for that cause alone."""
     students: dict[tuple[Verdict, str], set[str]] = {}
     tests: Counter[tuple[Verdict, str]] = Counter()
     for line in lines:
-        for test in line.attempt.record.tests:
-            if test.fault is Fault.STUDENT:
-                key = (
-                    test.verdict,
-                    shorten(_NUMBERS.sub("…", (test.cause or test.reason).split("\n")[0]), 200, placeholder=" …"),
-                )
-                students.setdefault(key, set()).add(line.attempt.student.id)
-                tests[key] += 1
+        for cause in causes(test for test in line.attempt.record.tests if test.fault is Fault.STUDENT):
+            key = (cause.first.verdict, _in_general(cause.sentence))
+            students.setdefault(key, set()).add(line.attempt.student.id)
+            tests[key] += len(cause.tests)
     ordered = sorted(students, key=lambda key: (-len(students[key]), -tests[key]))
     return [Failure(*key, len(students[key]), tests[key]) for key in ordered[:20]]
+
+
+def _in_general(sentence: str) -> str:
+    """What the sentences on one cause in different programs have in common."""
+    first = _QUOTED.sub("`…`", sentence.split("\n")[0])
+    first = _SENTENCE_END.split(first, maxsplit=1)[0]
+    return shorten(_NUMBERS.sub("…", _PLACE.sub("", first)), 200, placeholder=" …")

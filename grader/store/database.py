@@ -323,6 +323,12 @@ class Store:
         text = self._first(query, submission)
         return None if text is None else self._record(submission, text)
 
+    def earlier_records(self, attempt: Attempt) -> list[Record]:
+        """The other records of an attempt than the one that counts, the newest first."""
+        query = "SELECT json FROM records WHERE submission = ? AND id <> ? ORDER BY id DESC"
+        rows = self._rows(query, attempt.submission, attempt.record_id)
+        return [self._record(attempt.submission, row[0]) for row in rows]
+
     def find(self, assignment: str, student: str, sha256: str) -> int | None:
         """The number of an attempt in this store; None if the store does not have it."""
         query = f"SELECT id FROM submissions WHERE {_SUBMISSION}"

@@ -7,6 +7,8 @@ import io
 import json
 import math
 import random
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,10 +17,10 @@ from grader.base.verdict import Verdict
 from grader.classes.final_points import Line
 from grader.records import measured_times as timing
 from grader.records.measured_times import Measured
-from grader.records.record import BaselineRecord, FloorRecord, OutsideRecord, TestRecord, TimingRecord
+from grader.records.record import BaselineRecord, FloorRecord, TestRecord
 from grader.report import leaderboard as board_module
-from grader.report.leaderboard import Names, display_name, leaderboard, render
-from tests.support.records import line_of, made_record, made_test
+from grader.report.leaderboard import Names, default_board, display_name, leaderboard, render
+from tests.support.records import line_of, made_record, made_test, repeated
 
 
 def named(*speedups: tuple[str, list[float]]) -> list[Line]:
@@ -171,17 +173,14 @@ def test_a_time_without_repetition_has_no_interval_and_a_repeated_one_its_own() 
     once = made_test("t21", gpu_ms=2.0, speedup=10.0)
     assert timing.speedup(once) == Measured(10.0)
     assert timing.gpu_ms(once) == Measured(2.0)
-    how = TimingRecord(runs=(), median_ms=2.0, low_ms=1.6, high_ms=2.5, stopped="stable", rule="")
-    repeated = made_test("t21", gpu_ms=2.0, speedup=10.0, timing=how)
-    assert timing.gpu_ms(repeated) == Measured(2.0, 1.6, 2.5)
-    assert timing.speedup(repeated) == Measured(10.0, 8.0, 12.5)
+    often = made_test("t21", gpu_ms=2.0, speedup=10.0, timing=repeated(2.0, low_ms=1.6, high_ms=2.5))
+    assert timing.gpu_ms(often) == Measured(2.0, 1.6, 2.5)
+    assert timing.speedup(often) == Measured(10.0, 8.0, 12.5)
 
 
 def test_overlapping_times_of_two_records_share_a_rank() -> None:
     def line(name: str, ms: float) -> Line:
-        how = TimingRecord(runs=(), median_ms=ms, low_ms=ms * 0.99, high_ms=ms * 1.01, stopped="stable", rule="")
-        test = made_test("t21", gpu_ms=ms, speedup=1000 / ms, timing=how)
-        return line_of(made_record(name, tests=[test]), name)
+        return line_of(made_record(name, tests=[timed("t21", ms, 0.01)]), name)
 
     assert ranking([line("a", 10.0), line("b", 10.1), line("c", 11.0)]) == [(1, "a"), (1, "b"), (3, "c")]
 
@@ -208,12 +207,11 @@ def test_a_nickname_is_no_formula_in_a_spreadsheet() -> None:
 
 
 def timed(name: str, ms: float, noise: float | None = None, verdict: Verdict = Verdict.PASSED) -> TestRecord:
-    """One test of `ms`, repeated with an interval of `noise` on both sides, or run once."""
-    repeated = noise is not None and verdict is Verdict.PASSED
-    low_ms, high_ms = ms * (1 - (noise or 0)), ms * (1 + (noise or 0))
-    how = TimingRecord(runs=(), median_ms=ms, low_ms=low_ms, high_ms=high_ms, stopped="stable", rule="")
-    speedup = 1000 / ms if verdict is Verdict.PASSED else None
-    return made_test(name, verdict, gpu_ms=ms, speedup=speedup, timing=how if repeated else None)
+    """One test of `ms`, with an interval of `noise` on both sides, or without one."""
+    interval: dict[str, Any] = {} if noise is None else {"low_ms": ms * (1 - noise), "high_ms": ms * (1 + noise)}
+    passed = verdict is Verdict.PASSED
+    how = repeated(ms, **interval) if passed else None
+    return made_test(name, verdict, gpu_ms=ms, speedup=1000 / ms if passed else None, timing=how)
 
 
 def test_how_long_a_wrong_answer_took_has_no_place_by_time() -> None:
@@ -299,13 +297,49 @@ def test_a_mean_is_the_root_of_the_product() -> None:
         assert row.measured.value == pytest.approx(math.prod(speedups) ** (1 / len(speedups)))
 
 
-def test_times_without_a_witness_outside_the_program_are_counted_below_the_table() -> None:
-    def line(name: str, outside: OutsideRecord | None) -> Line:
-        how = TimingRecord(runs=(), median_ms=1.0, stopped="stable", rule="", outside=outside)
-        return line_of(made_record(name, tests=[made_test("t21", gpu_ms=1.0, speedup=9.0, timing=how)]), name)
+def claimed(name: str, gpu_ms: float, **changes: Any) -> TestRecord:
+    """A test whose time only its own trace claims."""
+    return made_test(name, gpu_ms=gpu_ms, speedup=1000 / gpu_ms, **({"timing": None} | changes))
 
-    seen = OutsideRecord(source="GPM", interval_s=3.0, busy_ms=16.0, traced_ms=7.0, allowed_ms=40.0)
-    assert "witness" not in render(leaderboard([line("a", seen)]))
-    assert "1 GPU time is not confirmed by a clock outside the program" in render(
-        leaderboard([line("a", seen), line("b", None)])
-    )
+
+@pytest.mark.parametrize("metric", ["speedup", "gpu_ms", "total"])
+def test_a_time_that_nothing_outside_the_program_confirms_gives_no_place(metric: str) -> None:
+    floor = FloorRecord(ms=1.0, refuse_below_ms=0.01, limit="memory", terms=(), share=7.0)
+    honest = made_test("t21", gpu_ms=2.0, speedup=500.0)
+    doubtful = {
+        "once": claimed("t21", 0.1),
+        "unseen": claimed("t21", 0.1, timing=repeated(0.1, seen=False)),
+        "too fast": claimed("t21", 0.1, timing=repeated(0.1), floor=floor),
+    }
+    lines = [line_of(made_record(name, tests=[test], total=99), name, report=9) for name, test in doubtful.items()]
+    lines += [line_of(made_record("honest", tests=[honest], total=80), "honest", report=5)]
+    lines = [replace(line, total=line.attempt.record.scores.total) for line in lines]
+    board = leaderboard(lines, metric=metric)
+    assert [(row.rank, row.name) for row in board.rows] == [(1, "honest")]
+    assert dict(board.refused) == {
+        "once": "t21: it ran only once.",
+        "unseen": "t21: no clock outside the program confirms its time.",
+        "too fast": "t21: its time is below the floor of this GPU.",
+    }
+    assert "once has no place: t21: it ran only once." in render(board)
+
+
+def test_a_forged_time_of_a_test_that_runs_once_changes_no_ranking() -> None:
+    """On an H100, a forged trace on t20 gave 97,641 x, and a mean over all tests put it first."""
+    forger = made_record("forger", tests=[claimed("t20", 1e-5), made_test("t21", gpu_ms=10.0, speedup=100.0)])
+    honest = made_record("honest", tests=[claimed("t20", 5.0), made_test("t21", gpu_ms=5.0, speedup=200.0)])
+    board = leaderboard([line_of(forger, "forger"), line_of(honest, "honest")])
+    assert board.tests == ("t21",)
+    assert [(row.rank, row.name) for row in board.rows] == [(1, "honest"), (2, "forger")]
+    board = leaderboard([line_of(forger, "forger"), line_of(honest, "honest")], tests=["t21"], metric="gpu_ms")
+    assert [row.name for row in board.rows] == ["honest", "forger"]
+    with pytest.raises(UsageError, match="t20: it ran only once"):
+        leaderboard([line_of(forger, "forger"), line_of(honest, "honest")], tests=["t20"])
+
+
+def test_without_a_time_to_rank_by_the_board_is_by_correct_results() -> None:
+    board, why = default_board([line_of(made_record("a", tests=[claimed("t20", 1.0)]), "a")])
+    assert (board.metric, [row.name for row in board.rows]) == ("correctness", ["a"])
+    assert why.startswith("No student has a speedup")
+    board, why = default_board(named(("a", [2.0])))
+    assert (board.metric, why) == ("speedup", "")

@@ -263,7 +263,7 @@ def test_points_for_who_handed_in_nothing_stand_with_the_others() -> None:
         canvas = gradebook.render(lines, "canvas", title="t", absent=[bob], partial=partial)
         assert canvas.splitlines()[-1] == f"Bob,,,bob,,{grade}"
         _, moodle = read(gradebook.render(lines, "moodle", title="t", absent=[bob], partial=partial))
-        assert moodle == {"ID number": "bob", "t": grade, "t feedback": "report: 7.5 (on paper)"}
+        assert moodle == {"ID number": "bob", "Full name": "Bob", "t": grade, "t feedback": "report: 7.5 (on paper)"}
 
 
 def test_a_hand_in_that_is_not_graded_yet_is_no_missing_one() -> None:
@@ -302,6 +302,7 @@ def test_moodle_gets_an_id_number_a_grade_and_feedback() -> None:
     (row,) = read(gradebook.render([line_of(made_record("a"), report=8)], "moodle", title="HW4", partial=True))
     assert row == {
         "ID number": "a",
+        "Full name": "",
         "HW4": "68.0",
         "HW4 feedback": "correctness: 60; speedup: not measured; occupancy: not measured; report: 8",
     }
@@ -312,6 +313,8 @@ def test_the_penalty_that_is_told_is_the_one_that_was_taken() -> None:
     late = replace(line, attempt=replace(line.attempt, days_late=1))
     (row,) = read(gradebook.render([late], "moodle", title="t"))
     assert (row["t"], row["t feedback"]) == ("49.88", "correctness: 57; 1 day late, -12.5%")
+    (row,) = read(gradebook.render([replace(late, attempt=replace(late.attempt, penalty=0.0))], "moodle", title="t"))
+    assert row["t feedback"] == "correctness: 57; 1 day late"
 
 
 def test_a_name_that_a_spreadsheet_would_run_stays_text() -> None:

@@ -15,7 +15,7 @@ from grader.records.record import BaselineRecord, KernelRecord, ProfileRecord, R
 from grader.store import HandIn, Store
 from grader.store.rows import Points
 from grader.timing.floors import least_time
-from tests.support.records import made_record, made_test
+from tests.support.records import made_record, made_test, repeated
 
 SOURCE = "\n".join(["#include <cstdio>", "__global__ void attend(float *o) { o[0] = 1; }", "int main() { return 0 }"])
 LOG = "hw4.cu(3): error: expected a ';' </script><b>bold</b>\nhw4.cu(2): warning #177-D: variable was never used"
@@ -52,8 +52,7 @@ def timed_test(name: str, shape: tuple[int, int, int], *, slowness: float) -> Te
     baseline = BaselineRecord(
         seconds=floor.flops / BASELINE_FLOPS, description="two seconds of it", source_sha256="0", cpu="a CPU"
     )
-    timing = {"runs": (), "median_ms": gpu_ms, "low_ms": gpu_ms * 0.98, "high_ms": gpu_ms * 1.02, "stopped": "stable",
-              "rule": "made", "confidence": 0.95}  # fmt: skip
+    timing = repeated(gpu_ms, low_ms=gpu_ms * 0.98, high_ms=gpu_ms * 1.02, rule="made", confidence=0.95)
     return made_test(
         name, shape=shape, gpu_ms=gpu_ms, speedup=baseline.seconds * 1e3 / gpu_ms, baseline=baseline, timing=timing,
         floor=floor_record(floor, gpu_ms), reference_ms=floor.ms * 9 if name == "t23" else None,

@@ -54,3 +54,18 @@ def test_speedup_beside_occupancy_is_the_leaderboards_and_failing_does_not_raise
     ]
     chart = str(statistics(lines).occupancy_chart)
     assert re.findall(r"<title>(.+?)</title>", chart) == ["50% occupancy, 100.0x", "25% occupancy, 31.6x"]
+
+
+def test_what_goes_wrong_most_has_a_row_for_each_cause_and_not_for_each_sentence() -> None:
+    def failing(name: str, line: int, code: str) -> object:
+        cause = f"The maximum is not taken off the scores. Look at hw4.cu:{line}: `{code}`."
+        wrong = f"{line} of 4,096 values differ"
+        tests = [
+            made_test("t01", Verdict.WRONG_ANSWER, cause=cause, reason=f"{cause} {wrong}."),
+            made_test("t02", Verdict.WRONG_ANSWER, reason=f"{wrong} by more than 0.005."),
+        ]
+        return line_of(made_record(name, tests=tests))
+
+    found = statistics([failing("a", 41, "p = exp(s);"), failing("b", 77, "w = expf(x)")])  # type: ignore[list-item]
+    (failure,) = found.failures
+    assert (failure.sentence, failure.students, failure.tests) == ("The maximum is not taken off the scores.", 2, 4)

@@ -23,9 +23,9 @@ from grader.grading.setup import Setup
 from grader.judge.lanes import Lane
 from grader.judge.ledger import Stage, Upload
 from grader.judge.stage_task import Judged
-from grader.records.record import RecheckRecord, Record, SubmissionRecord, TimingRecord
+from grader.records.record import RecheckRecord, Record, SubmissionRecord
 from grader.store import Compressed, decompressed
-from tests.support.records import made_recheck, made_record, made_test
+from tests.support.records import made_recheck, made_record, made_test, repeated
 
 TESTS = ("s01", "s02", "s03")
 
@@ -59,8 +59,9 @@ def _record(upload: Upload, sha256: str, names: tuple[str, ...], said: dict[str,
     if timed:
         speedup = float(said.get("speedup", 10))
         tests = [test.model_copy(update={"gpu_ms": 1000 / speedup, "speedup": speedup}) for test in tests]
-        repeated = TimingRecord(runs=(), median_ms=1000 / speedup, stopped="stable", rule="")
-        tests[0] = tests[0].model_copy(update={"timing": repeated})  # as in a real record, not every time was repeated
+        tests[0] = tests[0].model_copy(
+            update={"timing": repeated(1000 / speedup)}
+        )  # as in a real record, not every time was repeated
     record = made_record(upload.student, tests=tests, practice=not timed, total=60.0 if timed else None)
     submission = SubmissionRecord(id=upload.student, path=names[0], sha256=sha256, files=names)
     return record.model_copy(update={"submission": submission, "recheck": None})

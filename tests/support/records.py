@@ -13,6 +13,7 @@ from grader.records.record import (
     EngineRecord,
     GraderRecord,
     MachineRecord,
+    OutsideRecord,
     PartRecord,
     RecheckedTest,
     RecheckRecord,
@@ -20,6 +21,7 @@ from grader.records.record import (
     Scores,
     SubmissionRecord,
     TestRecord,
+    TimingRecord,
 )
 from grader.store import Attempt
 from grader.store.rows import Points, Student
@@ -37,7 +39,16 @@ def made_test(name: str, verdict: Verdict = Verdict.PASSED, **changes: object) -
         "reason": f"It failed: {verdict}." if failed else "",
         "wall_s": 0.5,
     }
+    if changes.get("gpu_ms") is not None and not failed:
+        values["timing"] = repeated(changes["gpu_ms"])
     return TestRecord.model_validate(values | changes)
+
+
+def repeated(median_ms: object, *, seen: bool = True, **changes: object) -> TimingRecord:
+    """The timing of repeated runs that a clock outside the program has `seen`."""
+    outside = OutsideRecord(source="GPM", interval_s=3.0, busy_ms=16.0, traced_ms=7.0, allowed_ms=40.0)
+    values = {"runs": (), "median_ms": median_ms, "stopped": "stable", "rule": "", "outside": outside if seen else None}
+    return TimingRecord.model_validate(values | changes)
 
 
 def made_recheck(tests: Sequence[str], reason: str = "") -> RecheckRecord:
