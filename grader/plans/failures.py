@@ -21,6 +21,7 @@ _ADVICE = (
     ("ndarray", "kernels take tensors: make one of a numpy table with torch.from_numpy"),
 )
 """Parts of Python's and Triton's error messages, each with advice on the program."""
+_TORCH = "submissions get a stand-in of torch with tensors and without operators, so compute in a kernel"
 _MOST = 8000
 
 
@@ -34,6 +35,8 @@ def described(error: BaseException, file: Path) -> str:
         return f"{file.name}:1: error: {error}\n"
     if isinstance(error, Refused) and str(error).startswith(f"{file.name}:"):
         return f"{error}\n"
+    if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "torch":
+        return f"{at}: error: {str(error).partition(' (')[0]}: {_TORCH}\n"
     said = str(error).strip()
     first = ""
     if isinstance(error, CompilationError):

@@ -69,10 +69,19 @@ class Recorder:
 
     A `replayer` loads the kernels at once. It does what is recorded only from `go_live` on, since most host code never
     asks what a device would answer. With `gives_values`, for `grader run`, it does all, and host code may read memory.
+    With `is_before`, while the file itself runs, there is no memory.
     """
 
-    def __init__(self, architecture: str, replayer: Replayer | None = None, *, gives_values: bool = False) -> None:
+    def __init__(
+        self,
+        architecture: str,
+        replayer: Replayer | None = None,
+        *,
+        gives_values: bool = False,
+        is_before: bool = False,
+    ) -> None:
         self.architecture, self.replayer, self.gives_values = architecture, replayer, gives_values
+        self._is_before = is_before
         self.configurations: list[Configuration] = []
         self.samples: dict[int, bytes] = {}
         """Values for the input buffers, by number, which are repeated until a buffer is full."""
@@ -146,6 +155,11 @@ class Recorder:
     # ---- memory ---------------------------------------------------------------------------------------------------
 
     def allocate(self, size_bytes: int) -> int:
+        if self._is_before:
+            raise NoValues(
+                "tensors are made in solve, which runs for each shape: move this line there, or under "
+                '`if __name__ == "__main__":`, which only `grader run` runs'
+            )
         self._buffers.append(size_bytes)
         if self.replayer is not None and self._live:
             self.replayer.allocate(size_bytes, program_line())

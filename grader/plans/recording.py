@@ -17,7 +17,7 @@ from grader.plans import driver, recorder
 from grader.plans.contract import Arguments
 from grader.plans.failures import described
 from grader.plans.host import open_file, record_shape
-from grader.plans.recorder import Recorder
+from grader.plans.recorder import Recorder, use
 from grader.plans.replayer import Replayer
 
 
@@ -26,15 +26,17 @@ def main() -> None:
     file, out = Path(request["file"]), Path(request["out"])
     (out / "blobs").mkdir()
     driver.install(request["target"])
+    replayer = _replayer(request["replay"])
+    architecture = request["target"].replace("cuda:", "sm_")
+    use(Recorder(architecture, replayer, is_before=True))
     try:
         names = open_file(file)
     except BaseException as error:
         (out / "error").write_text(described(error, file))
         return
     written = set[str]()
-    replayer = _replayer(request["replay"])
     for number, shape in enumerate(request["shapes"]):
-        made = Recorder(request["target"].replace("cuda:", "sm_"), replayer)
+        made = Recorder(architecture, replayer)
         try:
             arguments = Arguments.from_json(shape)
             made.samples = {
