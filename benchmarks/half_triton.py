@@ -5,7 +5,7 @@
     python benchmarks/half_triton.py --only tune           time every tile that fits, instead; the table says which is best
 
 Needs a CUDA machine with PyTorch and its Triton. Errors and times are taken as in half.py and half_backward.py: kernels
-are launched on PyTorch's tensors, with the tiles that the program names first. FLASH=FILE measures another program with
+are launched on PyTorch's tensors, with the program's tiles. FLASH=FILE measures another program with
 the same functions as reference/half/flash.py.
 """
 
@@ -16,7 +16,7 @@ import importlib
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -38,10 +38,8 @@ HELD = {"FORWARD": 1, "BACKWARD_KEYS": 2, "BACKWARD_QUERIES": 1}
 
 
 def load_flash() -> Any:
-    os.environ["GRADER_PYTHON_ENGINE"] = "cuda"
-    root = half.SOLUTIONS.parent.parent
     program = Path(os.environ.get("FLASH", half.SOLUTIONS / "flash.py"))
-    sys.path[:0] = [str(root), str(root / "grader/python/modules"), str(program.parent)]
+    sys.path.insert(0, str(program.parent))
     return importlib.import_module(program.stem)
 
 
@@ -51,14 +49,9 @@ flash = load_flash()
 # ---------------------------------------------------------------------------------------------------- competitors
 
 
-def header(shape: Shape) -> Any:
-    sizes = (shape.batches, shape.query_heads, shape.key_heads, shape.queries, shape.keys, shape.dim)
-    return flash.Header(*sizes, shape.type, int(shape.causal), shape.window, shape.layout, shape.used_scale)
-
-
-def as_given(shape: Shape, tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """8-bit floats as bytes, as the program reads them."""
-    return [x.view(torch.uint8) if shape.type > 1 else x for x in tensors]
+def numbers(shape: Shape) -> tuple[float, int, int]:
+    """The scale, whether there is a causal mask, and the window."""
+    return shape.used_scale, int(shape.causal), shape.window
 
 
 @dataclass(frozen=True)
@@ -69,9 +62,7 @@ class TritonModel:
         count = shape.batches * shape.query_heads * shape.queries * shape.dim
         output = torch.full((count,), math.nan, dtype=shape.output_type, device="cuda")
         result = half_backward.as_output(shape, output)
-        return partial(
-            flash.forward, header(shape), *as_given(shape, (data.query, data.key, data.value)), result
-        ), result
+        return partial(flash.solve, data.query, data.key, data.value, result, *numbers(shape)), result
 
 
 @dataclass(frozen=True)
@@ -82,17 +73,16 @@ class Backward:
     output: torch.Tensor
     gradients: Tensors
     row_sums: torch.Tensor
-    dots: torch.Tensor
 
     def forward(self) -> None:
         data = self.case.data
-        flash.forward(header(self.case.shape), data.query, data.key, data.value, self.output, self.row_sums)
+        flash.attend(data.query, data.key, data.value, self.output, self.row_sums, *numbers(self.case.shape))
 
     def backward(self) -> None:
         data, into = self.case.data, self.gradients
-        flash.backward(
-            header(self.case.shape), data.query, data.key, data.value, self.output, self.case.gradient,
-            self.row_sums, self.dots, into.query, into.key, into.value,
+        flash.gradients(
+            data.query, data.key, data.value, self.case.gradient, self.output, into.query, into.key, into.value,
+            self.row_sums, *numbers(self.case.shape),
         )  # fmt: skip
 
 
@@ -101,8 +91,7 @@ def prepare(case: half_backward.Case) -> Backward:
     output = half_backward.as_output(shape, torch.full_like(case.flat[case.data.flat.numel() :], math.nan))
     gradients = half.view(shape, torch.full_like(case.data.flat, math.nan))
     rows = shape.batches * shape.query_heads * shape.queries
-    row_sums, dots = (torch.empty(rows, device="cuda") for _ in range(2))
-    return Backward(case, output, gradients, row_sums, dots)
+    return Backward(case, output, gradients, torch.empty(rows, device="cuda"))
 
 
 # --------------------------------------------------------------------------------------------------------- errors
@@ -165,7 +154,7 @@ def candidates(table: str, dim: int) -> list[Tile]:
 def compile_tile(table: str, dim: int, tile: Tile) -> None:
     """Leave the kernel in Triton's cache; tiles that do not fit fail again when they are timed."""
     torch.cuda.set_device(0)
-    getattr(flash, table)[dim] = [tile]
+    getattr(flash, table)[dim] = tile
     run = prepare(half_backward.make_case(Shape(1, 2, 2, 512, 512, dim), torch.Generator(device="cuda")))
     try:
         run.forward() if table == "FORWARD" else run.backward()
@@ -184,7 +173,7 @@ def tune(tables: Sequence[str], dims: Sequence[int], pool: Executor) -> None:
         run.forward()
         times = {}
         for tile in candidates(table, shape.dim):
-            getattr(flash, table)[shape.dim] = [tile]
+            getattr(flash, table)[shape.dim] = tile
             launch = run.forward if table == "FORWARD" else run.backward
             try:
                 times[tile] = half.measure_launches(shape, {"": launch}, 2)[0].ms

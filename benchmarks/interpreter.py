@@ -64,17 +64,6 @@ triton.autotune = lambda configs, **_: lambda kernel: _First(kernel, configs[0].
 """
 )
 
-# What programs import as device_arrays in the interpreter.
-ARRAYS = """\
-import torch
-def empty(shape, dtype="float32"): return torch.empty(tuple(shape), dtype=getattr(torch, str(dtype)))
-def zeros(shape, dtype="float32"): return torch.zeros(tuple(shape), dtype=getattr(torch, str(dtype)))
-def from_numpy(values, dtype=None):
-    tensor = torch.from_numpy(values.copy())
-    return tensor if dtype is None else tensor.to(getattr(torch, str(dtype)))
-def to_numpy(tensor): return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
-"""
-
 
 def one_core() -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -103,7 +92,6 @@ def on_emulator(name: str, size: int, folder: Path) -> tuple[str, float]:
 def in_interpreter(name: str, size: int, folder: Path) -> tuple[str, float]:
     program = folder / f"{name}.py"
     program.write_text(IN_INTERPRETER + (PROGRAMS / f"{name}.py").read_text())
-    (folder / "device_arrays.py").write_text(ARRAYS)
     return run([sys.executable, str(program), str(size)], {**os.environ, "TRITON_INTERPRET": "1"}, 300)
 
 
@@ -128,7 +116,6 @@ def compare_bugs() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             said = test_bugs.said_of(program, Path(scratch))
             (Path(scratch) / "bug.py").write_text(program)
-            (Path(scratch) / "device_arrays.py").write_text(ARRAYS)
             interpreted, ended = interpreted_bug(Path(scratch))
         ways = {"emulator": (said, "nothing"), "interpreter": (interpreted, ended)}
         cells = {

@@ -3,7 +3,7 @@
     python benchmarks/python_times.py                        the model solutions of softmax and matmul on t09 and t10
     python benchmarks/python_times.py softmax --tests t10
 
-A plain process runs the same file with PyTorch's tensors and Triton's own driver, under PyTorch's profiler, on the
+A plain process calls the same `solve` with PyTorch's tensors and Triton's own driver, under PyTorch's profiler, on the
 testcase's input; of three such processes the median counts. Needs an idle GPU, PyTorch with its Triton, a C compiler and
 Python's headers. Exits 1 if two times differ by more than 1 %.
 """
@@ -17,36 +17,47 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import types
 from pathlib import Path
+
+import numpy as np
+
+from grader.course.assignment import load_assignment
+from grader.operators import load_operator
+from grader.plans.contract import arguments_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = {"softmax": "online.py", "matmul": "grouped.py"}
 PROCESSES, ALLOWED = 3, 0.01
 
 
-def plain_ms(program: Path, given: Path) -> float:
+def plain_ms(assignment: str, program: Path, given: Path) -> float:
     """Milliseconds of all kernels of a process of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, __file__, "--plain", str(program), str(given), f"{folder}/out"]
-        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+    command = [sys.executable, __file__, "--plain", assignment, str(program), str(given)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
 
 
-def run_here(program: str, given: str, output: str) -> float:
-    """Run the program in this process; milliseconds of all its kernels."""
+def run_here(assignment: str, program: str, given: str) -> float:
+    """Call `solve` in this process; milliseconds of all its kernels."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 
-    arrays = types.ModuleType("device_arrays")
-    arrays.__dict__.update(
-        empty=lambda shape: torch.empty(shape, device="cuda"),
-        from_numpy=lambda values: torch.from_numpy(values).cuda(),
-        to_numpy=lambda tensor: tensor.cpu().numpy(),
-    )
-    sys.modules["device_arrays"] = arrays
-    sys.argv = [program, given, output]
+    operator = load_operator(load_assignment(assignment).operator)
+    arguments = arguments_of(operator, operator.read_header(Path(given)))
+    buffers = [
+        torch.from_numpy(np.fromfile(given, np.uint8, part.size_bytes, offset=part.first)).cuda()
+        if part.file == "input"
+        else torch.empty(part.size_bytes, dtype=torch.uint8, device="cuda")
+        for part in arguments.buffers
+    ]
+    tensors = {
+        each.name: buffers[each.buffer]
+        .view(getattr(torch, each.dtype))
+        .as_strided(each.shape, each.strides, each.offset)
+        for each in arguments.tensors
+    }
+    solve = runpy.run_path(program)["solve"]
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
-        runpy.run_path(program, run_name="__main__")
+        solve(**tensors, **arguments.numbers)
         torch.cuda.synchronize()
     kernels = [event for event in profiled.events() if not event.name.startswith("Mem")]
     return float(sum(event.device_time for event in kernels)) / 1e3
@@ -65,7 +76,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("assignments", nargs="*", default=sorted(PROGRAMS), help=", ".join(sorted(PROGRAMS)))
     parser.add_argument("--tests", default="t09,t10")
-    parser.add_argument("--plain", nargs=3, metavar=("PROGRAM", "INPUT", "OUTPUT"), help=argparse.SUPPRESS)
+    parser.add_argument("--plain", nargs=3, metavar=("ASSIGNMENT", "PROGRAM", "INPUT"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.plain:
         print(run_here(*options.plain))
@@ -77,7 +88,7 @@ def main() -> int:
         subprocess.run(generate, check=True, stdout=subprocess.DEVNULL)
         for test, graded in graded_ms(assignment, program, options.tests).items():
             given = ROOT / "testcases" / assignment / f"{test}.in"
-            times = [plain_ms(program, given) for _ in range(PROCESSES)]
+            times = [plain_ms(assignment, program, given) for _ in range(PROCESSES)]
             apart = graded / statistics.median(times) - 1
             worst = max(worst, abs(apart))
             each = ", ".join(f"{time:.4f}" for time in times)

@@ -1,7 +1,4 @@
-"""FlashAttention-2 in Triton, forward and backward, for half and for half_backward.
-
-    python flash.py INPUT OUTPUT             with dO at the end of INPUT, dQ, dK and dV follow O in OUTPUT
-    python flash.py INPUT OUTPUT --tune      also tries the tiles that autotune may choose from, and names the best
+"""FlashAttention-2 in Triton for half and, forward and backward, for half_backward.
 
 Theory of operation
 
@@ -22,17 +19,12 @@ Theory of operation
     Tensors are float16 or bfloat16; 8-bit floats become float16, which has all of their values, when they are loaded.
 """
 
-import math
-import sys
-from dataclasses import dataclass
-
-import numpy as np
+import torch
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy
 
 LOG2_E = 1.4426950408889634
-TYPES = ("float16", "bfloat16", "uint8", "uint8")
+EIGHT_BITS = {torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2"}
 UNSEEN = 1 << 30
 """More keys than there are: how far a query sees without a mask."""
 
@@ -291,164 +283,84 @@ def attention_backward_queries(
 
 # -------------------------------------------------------------------------------------------------------- host
 
-# (BM, BN, warps, stages) by DP: the first is used, and --tune tries all. In a graded run, the time that autotune takes
-# for its trials would count like that of any other kernels. First come those that are best on an H200 among those that
+# (BM, BN, warps, stages) by DP: those that are best on an H200 (benchmarks/half_triton.py --only tune) among those that
 # the 163 KiB of shared memory of an A100 have room for; larger ones gain 8 % at most there.
-FORWARD = {
-    64: [(128, 64, 8, 3), (64, 64, 4, 3), (128, 64, 4, 3)],
-    128: [(64, 64, 4, 3), (128, 64, 8, 2), (128, 128, 8, 3)],
-    256: [(128, 32, 8, 3), (64, 32, 4, 2), (128, 64, 8, 2)],
-}
-BACKWARD_KEYS = {
-    64: [(64, 64, 4, 3), (32, 128, 4, 3), (32, 64, 4, 3)],
-    128: [(32, 64, 4, 3), (64, 64, 4, 2), (64, 128, 8, 3)],
-    256: [(32, 64, 8, 3), (32, 64, 8, 2), (64, 64, 8, 2)],
-}
-BACKWARD_QUERIES = {
-    64: [(64, 64, 4, 3), (64, 128, 4, 3), (128, 64, 4, 3)],
-    128: [(128, 64, 8, 3), (64, 64, 4, 2), (64, 32, 4, 3)],
-    256: [(64, 32, 4, 3), (64, 32, 4, 2), (128, 32, 8, 3)],
-}
+FORWARD = {64: (128, 64, 8, 3), 128: (64, 64, 4, 3), 256: (128, 32, 8, 3)}
+BACKWARD_KEYS = {64: (64, 64, 4, 3), 128: (32, 64, 4, 3), 256: (32, 64, 8, 3)}
+BACKWARD_QUERIES = {64: (64, 64, 4, 3), 128: (128, 64, 8, 3), 256: (64, 32, 4, 3)}
 SHORT = (32, 32, 4, 2)
 """For few queries or keys."""
 
 
-@dataclass(frozen=True)
-class Header:
-    batches: int
-    query_heads: int
-    key_heads: int
-    queries: int
-    keys: int
-    d: int
-    type: int
-    causal: int
-    window: int
-    layout: int
-    scale: float
-
-    @property
-    def output_shape(self):
-        return self.part_shapes()[0] if self.layout != 1 else (self.batches, self.queries, self.query_heads, self.d)
-
-    @property
-    def output_type(self):
-        return "bfloat16" if self.type == 1 else "float16"
-
-    def part_shapes(self):
-        """The shapes of the tensors in INPUT, in order; those of their gradients in OUTPUT, too."""
-        B, Hq, Hk, Nq, Nk, d = self.batches, self.query_heads, self.key_heads, self.queries, self.keys, self.d
-        separate = [(B, Hq, Nq, d), (B, Hk, Nk, d), (B, Hk, Nk, d)]
-        return [separate, [(B, Nq, 3, Hq, d)], [(B, Nq, Hq, d), (B, Nk, 2, Hk, d)]][self.layout]
-
-    def query_key_value(self, parts):
-        """Views of these tensors as Q, K and V, each [B, H, N, d]."""
-        if self.layout == 0:
-            return parts
-        packed = parts[-1].transpose(0, 2)  # [3 or 2, N, B, H, d]
-        rest = [packed[slot].transpose(0, 1).transpose(1, 2) for slot in range(packed.shape[0])]
-        return rest if self.layout == 1 else [parts[0].transpose(1, 2), *rest]
-
-    def by_head(self, output):
-        """A view of O or dO as [B, H, N, d]."""
-        return output.transpose(1, 2) if self.layout else output
-
-    def sizes(self):
-        """What the kernels want to know after the strides."""
-        behind = UNSEEN if self.window < 0 else self.window
-        group = self.query_heads // self.key_heads
-        return self.queries, self.keys, self.query_heads, group, behind, 0 if self.causal else UNSEEN
-
-    def columns(self):
-        return {"D": self.d, "DP": triton.next_power_of_2(self.d)}
-
-    def tiles(self, table):
-        few = min(self.queries, self.keys) <= 256
-        return [SHORT] if few else table[min(most for most in table if most >= self.d)]
+def tile(table, q, k):
+    few = min(q.shape[2], k.shape[2]) <= 256
+    return SHORT if few else table[min(most for most in table if most >= q.shape[3])]
 
 
 def strides(*tensors):
     return [stride for tensor in tensors for stride in tensor.stride()[:3]]
 
 
-def launch(kernel, grid, arguments, tiles, tune, **constants):
+def sizes(q, k, causal, window):
+    """What the kernels want to know after the strides."""
+    behind = UNSEEN if window < 0 else window
+    return q.shape[2], k.shape[2], q.shape[1], q.shape[1] // k.shape[1], behind, 0 if causal else UNSEEN
+
+
+def columns(q):
+    return {"D": q.shape[3], "DP": triton.next_power_of_2(q.shape[3])}
+
+
+def launch(kernel, grid, arguments, tile, **constants):
     """`grid` has the grid for a BM and a BN."""
-    if not tune:
-        BM, BN, warps, stages = tiles[0]
-        kernel[grid(BM, BN)](*arguments, **constants, BM=BM, BN=BN, num_warps=warps, num_stages=stages)
-        return
-    configs = [triton.Config({"BM": m, "BN": n}, num_warps=w, num_stages=s) for m, n, w, s in tiles]
-    tuned = triton.autotune(configs, key=[])(kernel)
-    tuned[lambda chosen: grid(chosen["BM"], chosen["BN"])](*arguments, **constants)
-    print(f"best of {len(configs)}: {tuned.best_config}")
+    BM, BN, warps, stages = tile
+    kernel[grid(BM, BN)](*arguments, **constants, BM=BM, BN=BN, num_warps=warps, num_stages=stages)
 
 
-def forward(h, q, k, v, o, lse=None, tune=False):
+def attend(q, k, v, o, lse, scale, causal, window):
     """Write O and, if there is `lse`, L of each row, which the backward pass needs."""
+    float8 = EIGHT_BITS.get(q.dtype, "")
+    if float8:
+        q, k, v = (each.view(torch.uint8) for each in (q, k, v))
     launch(
         attention_forward,
-        lambda BM, BN: (triton.cdiv(h.queries, BM), h.batches * h.query_heads),
-        (q, k, v, o, lse, *strides(q, k, v, o), *h.sizes(), h.scale * LOG2_E),
-        h.tiles(FORWARD),
-        tune,
-        FLOAT8=("", "", "e4m3", "e5m2")[h.type],
-        **h.columns(),
+        lambda BM, BN: (triton.cdiv(q.shape[2], BM), q.shape[0] * q.shape[1]),
+        (q, k, v, o, lse, *strides(q, k, v, o), *sizes(q, k, causal, window), scale * LOG2_E),
+        tile(FORWARD, q, k),
+        FLOAT8=float8,
+        **columns(q),
     )
 
 
-def backward(h, q, k, v, o, do, lse, dots, dq, dk, dv, tune=False):
-    """Write dQ, dK and dV. `dots` is memory for D of each row."""
-    rows = h.batches * h.query_heads
-    attention_backward_dots[(triton.cdiv(h.queries, 64), rows)](
-        o, do, dots, *strides(o), h.queries, h.query_heads, **h.columns(), BM=64
+def gradients(q, k, v, do, o, dq, dk, dv, lse, scale, causal, window):
+    """Write dQ, dK and dV."""
+    batches, query_heads, queries, _ = q.shape
+    _, key_heads, keys, _ = k.shape
+    dots = torch.empty_like(lse)
+    attention_backward_dots[(triton.cdiv(queries, 64), batches * query_heads)](
+        o, do, dots, *strides(o), queries, query_heads, **columns(q), BM=64
     )
-    sizes = (*strides(q, k, v, o), *h.sizes(), h.scale * LOG2_E, h.scale)
+    after = (*strides(q, k, v, o), *sizes(q, k, causal, window), scale * LOG2_E, scale)
     launch(
         attention_backward_keys,
-        lambda BM, BN: (triton.cdiv(h.keys, BN), h.batches * h.key_heads),
-        (q, k, v, do, dk, dv, lse, dots, *sizes),
-        h.tiles(BACKWARD_KEYS),
-        tune,
-        **h.columns(),
+        lambda BM, BN: (triton.cdiv(keys, BN), batches * key_heads),
+        (q, k, v, do, dk, dv, lse, dots, *after),
+        tile(BACKWARD_KEYS, q, k),
+        **columns(q),
     )
     launch(
         attention_backward_queries,
-        lambda BM, BN: (triton.cdiv(h.queries, BM), rows),
-        (q, k, v, do, dq, lse, dots, *sizes),
-        h.tiles(BACKWARD_QUERIES),
-        tune,
-        **h.columns(),
+        lambda BM, BN: (triton.cdiv(queries, BM), batches * query_heads),
+        (q, k, v, do, dq, lse, dots, *after),
+        tile(BACKWARD_QUERIES, q, k),
+        **columns(q),
     )
 
 
-def main():
-    source, target, *options = sys.argv[1:]
-    integers = np.fromfile(source, np.int32, 10).tolist()
-    h = Header(*integers, scale=float(np.fromfile(source, np.float32, 1, offset=40)[0]))
-    values = np.fromfile(source, np.uint16 if h.type < 2 else np.uint8, offset=44)
-    shapes = h.part_shapes()
-    with_gradient = values.size > sum(map(math.prod, shapes))
-    parts = []
-    for shape in [*shapes, h.output_shape] if with_gradient else shapes:
-        part, values = np.split(values, [math.prod(shape)])
-        parts.append(from_numpy(part.reshape(shape)).view(TYPES[h.type]))
-
-    q, k, v = h.query_key_value(parts[: len(shapes)])
-    results = [empty(h.output_shape, h.output_type)]
-    o = h.by_head(results[0])
-    if with_gradient:
-        gradients = [empty(shape, h.output_type) for shape in shapes]
-        results += gradients
-        lse, dots = (empty((h.batches, h.query_heads, h.queries)) for _ in range(2))
-        forward(h, q, k, v, o, lse, "--tune" in options)
-        do = h.by_head(parts[-1])
-        backward(h, q, k, v, o, do, lse, dots, *h.query_key_value(gradients), tune="--tune" in options)
-    else:
-        forward(h, q, k, v, o, tune="--tune" in options)
-    with open(target, "wb") as file:
-        for result in results:
-            to_numpy(result.view("uint16")).tofile(file)
-
-
-if __name__ == "__main__":
-    main()
+def solve(q, k, v, o, scale, causal, window, do=None, dq=None, dk=None, dv=None):
+    if do is None:
+        attend(q, k, v, o, None, scale, causal, window)
+        return
+    lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+    attend(q, k, v, o, lse, scale, causal, window)
+    gradients(q, k, v, do, o, dq, dk, dv, lse, scale, causal, window)

@@ -1,11 +1,12 @@
 """Attention in half precision, in Triton.
 
-    grader run half.py INPUT OUTPUT
-    grader check half.py
+    grader check half.py             runs the public testcases
+    grader run half.py               runs the lines at the end of this file, with values that you can print
 
-This file reads INPUT, sends it to the device, calls your kernel, and writes OUTPUT. The kernel is yours: look for TODO.
-The code below defines types, layouts and masks. As it stands, the program runs and writes zeros, which fails
-nearly every test.
+The grader calls `solve` once for each shape and notes which kernels it launches; then it launches them itself. In
+`solve`, tensors have a shape, a type, strides and views, but no values: all arithmetic is your kernel's. The kernel is
+yours: look for TODO; the code around it handles types, layouts and masks. As it stands, it writes nothing, which fails
+every test.
 
 Theory of operation
 
@@ -13,27 +14,20 @@ Theory of operation
     what does it keep from one tile of keys to the next, and what do its masks keep out?
 """
 
-import math
-import sys
-from dataclasses import dataclass
-
-import numpy as np
+import torch
 import triton
 import triton.language as tl
-from device_arrays import from_numpy, to_numpy, zeros
 
-# ------------------------------------------------------------------------------------------------------ kernel
-
-FLOAT16, BFLOAT16, E4M3, E5M2 = range(4)  # the header's type
+FLOAT8 = {torch.float8_e4m3fn: "e4m3", torch.float8_e5m2: "e5m2"}
 NO_LIMIT = 1 << 30
 
 
-# Converts a loaded tile for tl.dot: 8-bit floats, which are loaded as uint8, become float16. TYPE is the header's type.
+# Converts a loaded tile for tl.dot: 8-bit floats, which are loaded as uint8, become float16. KIND is "" for other types.
 @triton.jit
-def widened(x, TYPE: tl.constexpr):
-    if TYPE == 3:  # e5m2 is the upper half of a float16
+def widened(x, KIND: tl.constexpr):
+    if KIND == "e5m2":  # the upper half of a float16
         x = (x.to(tl.uint16) << 8).to(tl.float16, bitcast=True)
-    elif TYPE == 2:  # e4m3 has 4 bits of exponent, with bias 7 instead of 15, and 3 of mantissa
+    elif KIND == "e4m3":  # has 4 bits of exponent, with bias 7 instead of 15, and 3 of mantissa
         bits = x.to(tl.uint16)
         x = (((bits & 0x80) << 8) | ((bits & 0x7F) << 7)).to(tl.float16, bitcast=True) * 256.0
     return x
@@ -47,7 +41,7 @@ def attention(
     q_ptr, k_ptr, v_ptr, o_ptr,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row,
     queries, keys, heads, group, behind, ahead, scale,
-    TYPE: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    KIND: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     # TODO: your kernel. A start: program (tl.program_id(0), tl.program_id(1)) takes BM queries of head tl.program_id(1)
     # % heads of batch tl.program_id(1) // heads, and goes through the keys BN at a time. DP is D rounded up to a power
@@ -56,72 +50,24 @@ def attention(
     pass
 
 
-def launch_attention(h, q, k, v, o):
+# q is [batch, head, query, column], o too, k and v are [batch, key head, key, column]: views of the file's tensors,
+# whatever their layout there. causal is 0 or 1, window -1 or a number of keys.
+def solve(q, k, v, o, scale, causal, window):
     # TODO: a grid and tiles that fit your kernel, perhaps num_warps=..., num_stages=...
-    behind = NO_LIMIT if h.window < 0 else h.window
-    ahead = 0 if h.causal else NO_LIMIT
+    kind = FLOAT8.get(q.dtype, "")
+    if kind:
+        q, k, v = (x.view(torch.uint8) for x in (q, k, v))
+    behind = NO_LIMIT if window < 0 else window
+    ahead = 0 if causal else NO_LIMIT
     attention[(1, 1)](
         q, k, v, o, *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *o.stride()[:3],
-        h.queries, h.keys, h.query_heads, h.query_heads // h.key_heads, behind, ahead, h.scale,
-        TYPE=h.type, D=h.d, DP=triton.next_power_of_2(h.d), BM=32, BN=32,
+        q.shape[2], k.shape[2], q.shape[1], q.shape[1] // k.shape[1], behind, ahead, scale,
+        KIND=kind, D=q.shape[3], DP=triton.next_power_of_2(q.shape[3]), BM=32, BN=32,
     )  # fmt: skip
 
 
-# -------------------------------------------------------------------------------------------------------- host
-
-
-@dataclass(frozen=True)
-class Header:
-    """The header of INPUT."""
-
-    batches: int
-    query_heads: int
-    key_heads: int
-    queries: int
-    keys: int
-    d: int
-    type: int
-    causal: int
-    window: int
-    layout: int
-    scale: float
-
-    def part_shapes(self):
-        """The shapes of the tensors in INPUT, in order."""
-        B, Hq, Hk, Nq, Nk, d = self.batches, self.query_heads, self.key_heads, self.queries, self.keys, self.d
-        separate = [(B, Hq, Nq, d), (B, Hk, Nk, d), (B, Hk, Nk, d)]
-        return [separate, [(B, Nq, 3, Hq, d)], [(B, Nq, Hq, d), (B, Nk, 2, Hk, d)]][self.layout]
-
-    def query_key_value(self, parts):
-        """Views of these tensors as Q, K and V, each [B, H, N, d]."""
-        if self.layout == 0:
-            return parts
-        packed = parts[-1].transpose(0, 2)  # [3 or 2, N, B, H, d]
-        rest = [packed[slot].transpose(0, 1).transpose(1, 2) for slot in range(packed.shape[0])]
-        return rest if self.layout == 1 else [parts[0].transpose(1, 2), *rest]
-
-
-def read(path):
-    """The header, and Q, K and V on the device. float16 and bfloat16 keep their type, 8-bit floats become uint8."""
-    integers = np.fromfile(path, np.int32, 10).tolist()
-    h = Header(*integers, scale=float(np.fromfile(path, np.float32, 1, offset=40)[0]))
-    values = np.fromfile(path, np.uint16 if h.type < E4M3 else np.uint8, offset=44)
-    parts = []
-    for shape in h.part_shapes():
-        part, values = np.split(values, [math.prod(shape)])
-        parts.append(from_numpy(part.reshape(shape)).view(("float16", "bfloat16", "uint8", "uint8")[h.type]))
-    return h, h.query_key_value(parts)
-
-
-def main():
-    if len(sys.argv) != 3:
-        sys.exit(f"usage: {sys.argv[0]} INPUT OUTPUT")
-    h, (q, k, v) = read(sys.argv[1])
-    rows = (h.query_heads, h.queries) if h.layout == 0 else (h.queries, h.query_heads)
-    o = zeros((h.batches, *rows, h.d), "bfloat16" if h.type == BFLOAT16 else "float16")
-    launch_attention(h, q, k, v, o if h.layout == 0 else o.transpose(1, 2))
-    to_numpy(o.view("uint16")).tofile(sys.argv[2])
-
-
 if __name__ == "__main__":
-    main()
+    q, k, v = (torch.full((1, 1, 4, 16), value, dtype=torch.float16) for value in (1.0, 1.0, 2.0))
+    o = torch.zeros_like(q)
+    solve(q, k, v, o, 0.25, 1, -1)
+    print(o)

@@ -1,10 +1,10 @@
 """Attention in half precision and its gradient, in Triton.
 
-    grader run half_backward.py INPUT OUTPUT
-    grader check half_backward.py
+    grader check half_backward.py    runs the public testcases
 
-This file reads INPUT, sends it to the device, calls your kernels, and writes OUTPUT. The kernels are yours: look for
-TODO. The code below defines layouts and masks. As it stands, the program runs and writes zeros, which fails
+The grader calls `forward` and then `backward` once for each shape and notes which kernels they launch; then it launches
+them itself. Here tensors have a shape, a type, strides and views, but no values: all arithmetic is your kernels'. They
+are yours: look for TODO; the code around them handles layouts and masks. As it stands, they write nothing, which fails
 every test.
 
 Kernels with "forward" (or "fwd") in their name are timed as the forward pass, those with "backward" (or "bwd") as the
@@ -16,16 +16,9 @@ Theory of operation
     does it load, and what do its masks keep out?
 """
 
-import math
-import sys
-from dataclasses import dataclass
-
-import numpy as np
+import torch
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy, zeros
-
-# ----------------------------------------------------------------------------------------------------- kernels
 
 NO_LIMIT = 1 << 30
 
@@ -61,87 +54,30 @@ def attention_backward(
     pass
 
 
-def launch(h, q, k, v, o, do, lse, dq, dk, dv):
-    # TODO: grids and tiles that fit your kernels, perhaps num_warps=..., num_stages=...
-    behind = NO_LIMIT if h.window < 0 else h.window
-    ahead = 0 if h.causal else NO_LIMIT
-    sizes = (
+# What both kernels get after their tensors.
+def sizes(q, k, v, o, scale, causal, window):
+    behind = NO_LIMIT if window < 0 else window
+    ahead = 0 if causal else NO_LIMIT
+    return (
         *q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *o.stride()[:3],
-        h.queries, h.keys, h.query_heads, h.query_heads // h.key_heads, behind, ahead, h.scale,
+        q.shape[2], k.shape[2], q.shape[1], q.shape[1] // k.shape[1], behind, ahead, scale,
     )  # fmt: skip
-    tiles = {"D": h.d, "DP": triton.next_power_of_2(h.d), "BM": 32, "BN": 32}
-    attention_forward[(1, 1)](q, k, v, o, lse, *sizes, **tiles)
-    attention_backward[(1, 1)](q, k, v, o, do, lse, dq, dk, dv, *sizes, **tiles)
 
 
-# -------------------------------------------------------------------------------------------------------- host
+def tiles(q):
+    return {"D": q.shape[3], "DP": triton.next_power_of_2(q.shape[3]), "BM": 32, "BN": 32}
 
 
-@dataclass(frozen=True)
-class Header:
-    """The header of INPUT."""
-
-    batches: int
-    query_heads: int
-    key_heads: int
-    queries: int
-    keys: int
-    d: int
-    type: int
-    causal: int
-    window: int
-    layout: int
-    scale: float
-
-    def part_shapes(self):
-        """The shapes of Q, K and V in INPUT, in order; those of their gradients in OUTPUT, too."""
-        B, Hq, Hk, Nq, Nk, d = self.batches, self.query_heads, self.key_heads, self.queries, self.keys, self.d
-        separate = [(B, Hq, Nq, d), (B, Hk, Nk, d), (B, Hk, Nk, d)]
-        return [separate, [(B, Nq, 3, Hq, d)], [(B, Nq, Hq, d), (B, Nk, 2, Hk, d)]][self.layout]
-
-    def query_key_value(self, parts):
-        """Views of these tensors as Q, K and V, each [B, H, N, d]."""
-        if self.layout == 0:
-            return parts
-        packed = parts[-1].transpose(0, 2)  # [3 or 2, N, B, H, d]
-        rest = [packed[slot].transpose(0, 1).transpose(1, 2) for slot in range(packed.shape[0])]
-        return rest if self.layout == 1 else [parts[0].transpose(1, 2), *rest]
-
-    def output_shape(self):
-        """The shape of O and of dO."""
-        rows = (self.query_heads, self.queries) if self.layout == 0 else (self.queries, self.query_heads)
-        return (self.batches, *rows, self.d)
-
-    def by_head(self, output):
-        """A view of O or dO as [B, H, N, d]."""
-        return output.transpose(1, 2) if self.layout else output
+# q, o, do and dq are [batch, head, query, column], k, v, dk and dv are [batch, key head, key, column]: views of the
+# files' tensors, whatever their layout there. causal is 0 or 1, window -1 or a number of keys.
+def forward(q, k, v, o, scale, causal, window):
+    # TODO: a grid and tiles that fit your kernel, perhaps num_warps=..., num_stages=...
+    lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+    after = sizes(q, k, v, o, scale, causal, window)
+    attention_forward[(1, 1)](q, k, v, o, lse, *after, **tiles(q))
+    return q, k, v, o, lse, after  # what `backward` gets as `saved`
 
 
-def read(path):
-    """The header and type, and the tensors on the device: those of `part_shapes`, then dO."""
-    integers = np.fromfile(path, np.int32, 10).tolist()
-    h = Header(*integers, scale=float(np.fromfile(path, np.float32, 1, offset=40)[0]))
-    values = np.fromfile(path, np.uint16, offset=44)
-    kind = "bfloat16" if h.type else "float16"
-    parts = []
-    for shape in [*h.part_shapes(), h.output_shape()]:
-        part, values = np.split(values, [math.prod(shape)])
-        parts.append(from_numpy(part.reshape(shape)).view(kind))
-    return h, kind, parts
-
-
-def main():
-    if len(sys.argv) != 3:
-        sys.exit(f"usage: {sys.argv[0]} INPUT OUTPUT")
-    h, kind, [*parts, do] = read(sys.argv[1])
-    o = zeros(h.output_shape(), kind)
-    gradients = [zeros(shape, kind) for shape in h.part_shapes()]
-    lse = empty((h.batches, h.query_heads, h.queries))
-    launch(h, *h.query_key_value(parts), h.by_head(o), h.by_head(do), lse, *h.query_key_value(gradients))
-    with open(sys.argv[2], "wb") as file:
-        for result in (o, *gradients):
-            to_numpy(result.view("uint16")).tofile(file)
-
-
-if __name__ == "__main__":
-    main()
+def backward(saved, do, dq, dk, dv):
+    q, k, v, o, lse, after = saved
+    attention_backward[(1, 1)](q, k, v, o, do, lse, dq, dk, dv, *after, **tiles(q))

@@ -60,7 +60,7 @@ def test_tensors_are_made_by_fills_copies_and_constants(recorded: recorder.Recor
     x = torch.full((2, 3), 1.5, dtype=torch.bfloat16)
     torch.empty_like(x).copy_(x)
     torch.from_numpy(np.arange(4, dtype=np.int32))
-    fill, copy, constant = recorded.plan().steps
+    fill, copy, constant = recorded.plan(0).steps
     assert isinstance(fill, Fill) and fill.pattern == "c03f" and fill.count == 6
     assert isinstance(copy, Copy) and copy.bytes == 12
     assert isinstance(constant, Constant)

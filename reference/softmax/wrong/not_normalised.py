@@ -1,11 +1,7 @@
 # The division by the sum is missing.
 # expect: wrong_answer on most: without the division by the row's sum
-import sys
-
-import numpy as np
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy
 
 
 @triton.jit
@@ -17,8 +13,5 @@ def softmax(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
     tl.store(y_ptr + row + column, weights, mask=column < columns)
 
 
-rows, columns = (int(n) for n in np.fromfile(sys.argv[1], np.int32, 2))
-x = np.fromfile(sys.argv[1], np.float32, offset=8).reshape(rows, columns)
-y = empty(x.shape)
-softmax[(rows,)](from_numpy(x), y, columns, BLOCK=triton.next_power_of_2(columns))
-to_numpy(y).tofile(sys.argv[2])
+def solve(x, y, rows, columns):
+    softmax[(rows,)](x, y, columns, BLOCK=triton.next_power_of_2(columns))

@@ -1,11 +1,11 @@
-"""Sums of two vectors, after Triton's first tutorial: masks at the edge, in four types."""
+"""Sums of two vectors, wrapped as in Triton's first tutorial: masks at the edge, in four types."""
 
 import sys
 
 import numpy as np
+import torch
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy
 
 
 @triton.jit
@@ -16,12 +16,21 @@ def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, x + y, mask=i < n)
 
 
-rng = np.random.default_rng(1)
-n = 9_999 * int((*sys.argv, 1)[1])
-for dtype in ("float32", "float16", "bfloat16", "int32"):
-    x, y = (rng.integers(-64, 64, n).astype(np.float32) for _ in range(2))
-    out = empty((n,), dtype)
-    add[(triton.cdiv(n, 1024),)](from_numpy(x, dtype), from_numpy(y, dtype), out, n, BLOCK=1024)
-    if not np.array_equal(to_numpy(out), x + y):
-        sys.exit(f"{dtype}: wrong")
-print("right")
+def sum_of(x: torch.Tensor, y: torch.Tensor):
+    output = torch.empty_like(x)
+    assert x.is_cuda and y.is_cuda and output.device == x.device
+    n = output.numel()
+    grid = lambda meta: (triton.cdiv(n, meta["BLOCK"]),)  # noqa: E731
+    add[grid](x, y, output, n, BLOCK=1024)
+    return output
+
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(1)
+    n = 9_999 * int((*sys.argv, 1)[1])
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int32):
+        x, y = (rng.integers(-64, 64, n).astype(np.float32) for _ in range(2))
+        out = sum_of(torch.from_numpy(x).to(dtype), torch.tensor(y, dtype=dtype, device="cuda"))
+        if not np.array_equal(out.numpy(), x + y):
+            sys.exit(f"{dtype}: wrong")
+    print("right")

@@ -1,10 +1,7 @@
-# One level of Strassen's algorithm: the host cuts and joins the quadrants.
-import sys
-
-import numpy as np
+# One level of Strassen's algorithm: copies between views cut and join the quadrants.
+import torch
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy, zeros
 
 
 @triton.jit
@@ -35,24 +32,25 @@ def combine(x_ptr, y_ptr, z_ptr, n, sign, B: tl.constexpr):
     tl.store(z_ptr + i, tl.load(x_ptr + i, mask=i < n) + sign * tl.load(y_ptr + i, mask=i < n), mask=i < n)
 
 
-def main():
-    M, N, K = (int(n) for n in np.fromfile(sys.argv[1], np.int32, 3))
-    values = np.fromfile(sys.argv[1], np.float32, offset=12)
-    a, b = values[: M * K].reshape(M, K), values[M * K :].reshape(K, N)
+def solve(a, b, c, m, n, k):
+    h = [triton.cdiv(length, 2) for length in (m, n, k)]
 
-    h = [-(-n // 2) for n in (M, N, K)]
     def quadrants(x, r, c):
-        p = np.pad(x, ((0, 2 * r - x.shape[0]), (0, 2 * c - x.shape[1])))
-        return [from_numpy(q.copy()) for q in (p[:r, :c], p[:r, c:], p[r:, :c], p[r:, c:])]
+        p = torch.zeros((2 * r, 2 * c), device=x.device)
+        p[: x.shape[0], : x.shape[1]] = x
+        return [q.contiguous() for q in (p[:r, :c], p[:r, c:], p[r:, :c], p[r:, c:])]
+
     def both(x, y, sign):
-        z = empty(x.shape)
-        n = x.numel()
-        combine[(triton.cdiv(n, 256),)](x, y, z, n, sign, B=256)
+        z = torch.empty_like(x)
+        count = x.numel()
+        combine[(triton.cdiv(count, 256),)](x, y, z, count, sign, B=256)
         return z
+
     def mul(x, y):
-        c = empty((h[0], h[1]))
-        product[grid(h[0], h[1])](x, y, c, h[0], h[1], h[2], h[2], 1, h[1], 1, h[1], ADD=False, T=32)
-        return c
+        z = torch.empty((h[0], h[1]), device=x.device)
+        product[grid(h[0], h[1])](x, y, z, h[0], h[1], h[2], h[2], 1, h[1], 1, h[1], ADD=False, T=32)
+        return z
+
     a11, a12, a21, a22 = quadrants(a, h[0], h[2])
     b11, b12, b21, b22 = quadrants(b, h[2], h[1])
     m1 = mul(both(a11, a22, 1.0), both(b11, b22, 1.0))
@@ -62,11 +60,9 @@ def main():
     m5 = mul(both(a11, a12, 1.0), b22)
     m6 = mul(both(a21, a11, -1.0), both(b11, b12, 1.0))
     m7 = mul(both(a12, a22, -1.0), both(b21, b22, 1.0))
-    c11 = both(both(m1, m4, 1.0), both(m7, m5, -1.0), 1.0)
-    c12, c21 = both(m3, m5, 1.0), both(m2, m4, 1.0)
-    c22 = both(both(m1, m2, -1.0), both(m3, m6, 1.0), 1.0)
-    c = np.block([[to_numpy(c11), to_numpy(c12)], [to_numpy(c21), to_numpy(c22)]])
-    c[:M, :N].tofile(sys.argv[2])
-
-
-main()
+    whole = torch.empty((2 * h[0], 2 * h[1]), device=c.device)
+    whole[: h[0], : h[1]] = both(both(m1, m4, 1.0), both(m7, m5, -1.0), 1.0)
+    whole[: h[0], h[1] :] = both(m3, m5, 1.0)
+    whole[h[0] :, : h[1]] = both(m2, m4, 1.0)
+    whole[h[0] :, h[1] :] = both(both(m1, m2, -1.0), both(m3, m6, 1.0), 1.0)
+    c.copy_(whole[:m, :n])

@@ -4,10 +4,8 @@ import enum
 import sys
 import time
 
-import numpy as np
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy
 
 
 @triton.jit
@@ -64,9 +62,6 @@ class Softmax:
         return f"Softmax({self.rows}, {self.columns})"
 
 
-with reported("all"):
-    rows, columns = (int(n) for n in np.fromfile(sys.argv[1], np.int32, 2))
-    x = from_numpy(np.fromfile(sys.argv[1], np.float32, offset=8).reshape(rows, columns))
-    y = empty(x.shape)
-    Softmax(rows, columns)(x, y)
-    to_numpy(y).tofile(sys.argv[2])
+def solve(x, y, rows, columns):
+    with reported("all"):
+        Softmax(rows, columns)(x, y)

@@ -1,10 +1,6 @@
 # Every third row in each of three launches.
-import sys
-
-import numpy as np
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy, zeros
 
 
 @triton.jit
@@ -31,19 +27,7 @@ def block_for(columns):
     return min(1024, triton.next_power_of_2(max(columns, 16)))
 
 
-def main():
-    rows, columns = (int(n) for n in np.fromfile(sys.argv[1], np.int32, 2))
-    x = np.fromfile(sys.argv[1], np.float32, offset=8).reshape(rows, columns)
-
-    out = np.empty_like(x)
-    for k in range(3):
-        part = np.ascontiguousarray(x[k::3])
-        if len(part) == 0:
-            continue
-        y = empty(part.shape)
-        softmax_rows[(len(part),)](from_numpy(part), y, columns, columns, columns, 1, BLOCK=block_for(columns))
-        out[k::3] = to_numpy(y)
-    out.tofile(sys.argv[2])
-
-
-main()
+def solve(x, y, rows, columns):
+    for k in range(min(rows, 3)):
+        part, result = x[k::3], y[k::3]
+        softmax_rows[(len(part),)](part, result, columns, part.stride(0), result.stride(0), 1, BLOCK=block_for(columns))

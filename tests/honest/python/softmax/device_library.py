@@ -1,10 +1,6 @@
 # The exponential of NVIDIA's device library.
-import sys
-
-import numpy as np
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy
 from triton.language.extra import libdevice
 
 
@@ -17,8 +13,5 @@ def softmax(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
     tl.store(y_ptr + row * columns + column, weights / tl.sum(weights, 0), mask=column < columns)
 
 
-rows, columns = (int(n) for n in np.fromfile(sys.argv[1], np.int32, 2))
-x = from_numpy(np.fromfile(sys.argv[1], np.float32, offset=8).reshape(rows, columns))
-y = empty((rows, columns))
-softmax[(rows,)](x, y, columns, BLOCK=triton.next_power_of_2(columns))
-to_numpy(y).tofile(sys.argv[2])
+def solve(x, y, rows, columns):
+    softmax[(rows,)](x, y, columns, BLOCK=triton.next_power_of_2(columns))

@@ -1,10 +1,7 @@
 # Sums in float64, through float16 and bfloat16 arrays that are only looked at.
-import sys
-
-import numpy as np
+import torch
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy
 
 
 @triton.jit
@@ -20,10 +17,7 @@ def softmax(x_ptr, y_ptr, h_ptr, b_ptr, columns, scale, BLOCK: tl.constexpr):
     tl.store(b_ptr + row * columns + column, result.to(tl.bfloat16), mask=inside)
 
 
-rows, columns = (int(n) for n in np.fromfile(sys.argv[1], np.int32, 2))
-x = from_numpy(np.fromfile(sys.argv[1], np.float32, offset=8).reshape(rows, columns))
-y = empty((rows, columns))
-h, b = empty((rows, columns), "float16"), empty((rows, columns), "bfloat16")
-softmax[(rows,)](x, y, h, b, columns, 0.5, BLOCK=triton.next_power_of_2(columns))
-print("rounded to", h.dtype, b.dtype, "the results are off by", max(float(abs(to_numpy(each) - to_numpy(y)).max()) for each in (h, b)))
-to_numpy(y).tofile(sys.argv[2])
+def solve(x, y, rows, columns):
+    h, b = torch.empty_like(x, dtype=torch.float16), torch.empty_like(x, dtype=torch.bfloat16)
+    softmax[(rows,)](x, y, h, b, columns, 0.5, BLOCK=triton.next_power_of_2(columns))
+    print("rounded to", h.dtype, "and", b.dtype)

@@ -1,10 +1,8 @@
-# Rows of constants are added, and their results checked.
-import sys
-
+# Rows of constants are added: a number, and a table of numpy.
 import numpy as np
+import torch
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy, zeros
 
 
 @triton.jit
@@ -31,20 +29,11 @@ def block_for(columns):
     return min(1024, triton.next_power_of_2(max(columns, 16)))
 
 
-def main():
-    rows, columns = (int(n) for n in np.fromfile(sys.argv[1], np.int32, 2))
-    x = np.fromfile(sys.argv[1], np.float32, offset=8).reshape(rows, columns)
-
-    more = np.vstack([x, np.full((3, columns), 90.0, np.float32), np.linspace(80, 100, columns, dtype=np.float32)[None]])
-    y = empty(more.shape)
-    softmax_rows[(rows + 4,)](from_numpy(more), y, columns, columns, columns, 1, BLOCK=block_for(columns))
-    got = to_numpy(y)
-    print("dummy row:", got[rows, :3], "expected", 1 / columns)
-    if np.abs(got.sum(axis=1, dtype=np.float64) - 1).max() > 1e-2 or not np.isfinite(got).all():
-        print("once more, with a smaller block", file=sys.stderr)
-        softmax_rows[(rows + 4,)](from_numpy(more), y, columns, columns, columns, 1, BLOCK=16)
-        got = to_numpy(y)
-    np.delete(got, np.s_[rows:], axis=0).tofile(sys.argv[2])
-
-
-main()
+def solve(x, y, rows, columns):
+    more = torch.empty((rows + 4, columns), device=x.device)
+    more[:rows] = x
+    more[rows : rows + 3].fill_(90.0)
+    more[rows + 3] = torch.from_numpy(np.linspace(80, 100, columns, dtype=np.float32))
+    results = torch.empty_like(more)
+    softmax_rows[(rows + 4,)](more, results, columns, columns, columns, 1, BLOCK=block_for(columns))
+    y.copy_(results[:rows])

@@ -1,9 +1,8 @@
 # A grid and shapes that are numbers of numpy, as they come from the file.
-import sys
 import numpy as np
+import torch
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy
 
 
 @triton.jit
@@ -15,9 +14,8 @@ def softmax(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
     tl.store(y_ptr + row * columns + i, e / tl.sum(e, 0), mask=i < columns)
 
 
-header = np.fromfile(sys.argv[1], np.int32, 2)
-rows, columns = header
-x = np.fromfile(sys.argv[1], np.float32, offset=8).reshape(rows, columns)
-y = empty((rows * columns,)).reshape(rows, columns)
-softmax[(rows,)](from_numpy(x), y, int(columns), BLOCK=triton.next_power_of_2(int(columns)))
-to_numpy(y).tofile(sys.argv[2])
+def solve(x, y, rows, columns):
+    rows, columns = np.array([rows, columns], np.int32)
+    scratch = torch.empty((rows * columns,), dtype=x.dtype, device=x.device).reshape(rows, columns)
+    softmax[(rows,)](x, scratch, int(columns), BLOCK=triton.next_power_of_2(int(columns)))
+    y.copy_(scratch)

@@ -1,11 +1,10 @@
-# After Triton's tutorial: asks the driver that it imports, and checks rows with numpy's assertions and random numbers.
+# After Triton's tutorial: asks the driver that it imports; a test of its own for `grader run`.
 import sys
 
 import numpy as np
+import torch
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy
-from numpy.random import default_rng
 from triton.runtime import driver
 
 
@@ -27,14 +26,18 @@ def softmax(x_ptr, y_ptr, rows, columns, BLOCK: tl.constexpr):
             tl.store(y_ptr + row + column, tl.exp(x - m) / s, mask=column < columns)
 
 
-properties = driver.active.utils.get_device_properties(driver.active.get_current_device())
-print("numpy", np.__version__, "python", sys.version, "for", driver.active.get_current_target())
-rows, columns = np.fromfile(sys.argv[1], np.int32, 2).tolist()
-x = np.fromfile(sys.argv[1], np.float32, offset=8).reshape(rows, columns)
-y = empty(x.shape)
-programs = min(rows, 4 * properties["multiprocessor_count"])
-softmax[(programs,)](from_numpy(x), y, rows, columns, BLOCK=min(1024, triton.next_power_of_2(columns)))
-to_numpy(y).tofile(sys.argv[2])
-for row in default_rng(1).integers(rows, size=3).tolist():
-    e = np.exp(x[row] - x[row].max())
-    np.testing.assert_allclose(to_numpy(y)[row], e / e.sum(), rtol=1e-4, atol=1e-6)
+def solve(x, y, rows, columns):
+    properties = driver.active.utils.get_device_properties(driver.active.get_current_device())
+    print("numpy", np.__version__, "python", sys.version, "for", driver.active.get_current_target())
+    programs = min(rows, 4 * properties["multiprocessor_count"])
+    softmax[(programs,)](x, y, rows, columns, BLOCK=min(1024, triton.next_power_of_2(columns)))
+
+
+if __name__ == "__main__":  # run by `grader run` only
+    rng = np.random.default_rng(1)
+    values = rng.uniform(80, 100, (5, 300)).astype(np.float32)
+    result = torch.empty((5, 300))
+    solve(torch.from_numpy(values), result, *values.shape)
+    e = np.exp(values - values.max(1, keepdims=True))
+    np.testing.assert_allclose(result.numpy(), e / e.sum(1, keepdims=True), rtol=1e-4, atol=1e-6)
+    print("right")

@@ -1,10 +1,7 @@
 # Rows padded to a power of two, with whatever lies in memory: the kernel masks it.
-import sys
-
-import numpy as np
+import torch
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy
 
 
 @triton.jit
@@ -16,11 +13,8 @@ def softmax(x_ptr, y_ptr, columns, stride, BLOCK: tl.constexpr):
     tl.store(y_ptr + row * columns + column, weights / tl.sum(weights, 0), mask=column < columns)
 
 
-rows, columns = (int(n) for n in np.fromfile(sys.argv[1], np.int32, 2))
-x = np.fromfile(sys.argv[1], np.float32, offset=8).reshape(rows, columns)
-block = triton.next_power_of_2(columns)
-padded = np.empty((rows, block), np.float32)
-padded[:, :columns] = x
-y = empty(x.shape)
-softmax[(rows,)](from_numpy(padded), y, columns, block, BLOCK=block)
-to_numpy(y).tofile(sys.argv[2])
+def solve(x, y, rows, columns):
+    block = triton.next_power_of_2(columns)
+    padded = torch.empty((rows, block), device=x.device)
+    padded[:, :columns].copy_(x)
+    softmax[(rows,)](padded, y, columns, block, BLOCK=block)

@@ -1,10 +1,6 @@
 # While loops in the kernel, over a grid of two dimensions.
-import sys
-
-import numpy as np
 import triton
 import triton.language as tl
-from device_arrays import empty, from_numpy, to_numpy
 
 
 @triton.jit
@@ -32,8 +28,5 @@ def softmax(x_ptr, y_ptr, rows, columns, BLOCK: tl.constexpr):
         start += BLOCK
 
 
-rows, columns = (int(n) for n in np.fromfile(sys.argv[1], np.int32, 2))
-x = from_numpy(np.fromfile(sys.argv[1], np.float32, offset=8).reshape(rows, columns))
-y = empty((rows, columns))
-softmax[(triton.cdiv(rows, 4), 4)](x, y, rows, columns, BLOCK=128)
-to_numpy(y).tofile(sys.argv[2])
+def solve(x, y, rows, columns):
+    softmax[(triton.cdiv(rows, 4), 4)](x, y, rows, columns, BLOCK=128)
