@@ -13,6 +13,7 @@ from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.emulator import DEFAULT_SANITIZERS
 from grader.programs.build import Build, build
+from grader.programs.compile_errors import failure_sentence
 from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.engine.emulator import EmulatorEngine
@@ -135,3 +136,16 @@ def test_a_header_of_a_forbidden_library_is_named_with_its_library(tmp_path: Pat
         "It includes cudnn.h, which is neither in the submission nor in the CUDA toolkit here, and this assignment "
         "forbids cuDNN: write that computation yourself."
     )
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        ("int main() { cuInit(0); cuModuleLoad(&m, name); }", ("host.cpp", "cuInit", "driver API")),
+        ("int main(void) { run(); }", ("host.cpp", "Makefile")),
+    ],
+)
+def test_a_main_that_is_not_compiled_is_told_from_none(host: str, words: tuple[str, ...], rules: Assignment) -> None:
+    log = "(.text+0x17): undefined reference to `main'"
+    said = failure_sentence(log, rules, uncompiled=[("notes.txt", b"main"), ("host.cpp", host.encode())])
+    assert all(word in said for word in words)

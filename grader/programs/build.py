@@ -133,8 +133,9 @@ def _compile(
                 "curand_kernel.h: install it with `pip install nvidia-curand`, or use a full toolkit "
                 "(NVCC=…/bin/nvcc)."
             )
+        others = [(name, content) for name, content in submission.files if name not in submission.sources]
         fault = Fault.MACHINE if machine else Fault.STUDENT  # not without a witness: see `control`
-        reason = machine or failure_sentence(log, assignment, lacking=made.lacking)
+        reason = machine or failure_sentence(log, assignment, lacking=made.lacking, uncompiled=others)
         return Build(None, fault, reason, log, seconds, cached=False, key=key)
     kept = Path(tempfile.mkdtemp(dir=scratch))  # compilers could not write to this new folder
     kept.chmod(0o755)

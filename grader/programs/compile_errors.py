@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from grader.course.assignment import Assignment
 
@@ -41,8 +42,15 @@ _REFUSALS = (
 """Compiler messages, each with a sentence for the student on the cause and the remedy."""
 
 
-def failure_sentence(log: str, assignment: Assignment, *, lacking: bool = False) -> str:
-    """One sentence on why compiling failed. `lacking`: the emulator lacks what the program uses, as `log` says."""
+_MAIN = re.compile(rb"\bint\s+main\s*\(")
+_DRIVER_API = re.compile(rb"\b(cu(?:Init|Module\w+|Library\w+|Launch\w+|CtxCreate)\w*)\s*\(")
+
+
+def failure_sentence(
+    log: str, assignment: Assignment, *, lacking: bool = False, uncompiled: Iterable[tuple[str, bytes]] = ()
+) -> str:
+    """One sentence on why compiling failed. `lacking`: the emulator lacks what the program uses, as `log` says;
+    `uncompiled`: files that were handed in and not compiled."""
     if lacking:
         return f"The emulator cannot run this program: {first_line(log)}"
     if "__cudaCDP" in log:
@@ -66,6 +74,14 @@ def failure_sentence(log: str, assignment: Assignment, *, lacking: bool = False)
                 f"It calls {function} from {library}, which this assignment forbids: write that computation yourself."
             )
     if undefined == ["main"]:
+        for name, content in uncompiled:
+            if _MAIN.search(content) and (call := _DRIVER_API.search(content)):
+                return (
+                    f"Its function main is in {name}, which calls {call[1].decode()} of the driver API; only programs of "
+                    "the runtime API are run: compile the kernels into the program and launch them with <<<…>>>."
+                )
+            if _MAIN.search(content):
+                return f"Its function main is in {name}, which is not compiled: hand in a Makefile that compiles it."
         return "It has no function main, in which every program begins: write one."
     if undefined:
         return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."

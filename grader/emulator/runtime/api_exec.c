@@ -27,6 +27,18 @@ cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *out, cudaGraph_t g, 
 
 static cudaError_t launch_nodes(struct graph *g, cudaStream_t stream);
 
+struct again_work { struct work work; void *p; };
+static int run_again(struct work *w) {
+    memory_again((u64)((struct again_work *)w)->p);
+    return 1;
+}
+/* Memory of a graph may have been freed outside of it since its last launch. */
+static cudaError_t allocate_again(void *p, cudaStream_t stream) {
+    struct again_work w = {.work = {.stream = stream_of(stream), .run = run_again}, .p = p};
+    work_submit(&w.work, sizeof w);
+    return cudaSuccess;
+}
+
 static cudaError_t launch_node(struct node *n, cudaStream_t stream) {
     switch (n->type) {
     case cudaGraphNodeTypeKernel:
@@ -37,7 +49,8 @@ static cudaError_t launch_node(struct node *n, cudaStream_t stream) {
     case cudaGraphNodeTypeGraph: return launch_nodes(n->child, stream);
     case cudaGraphNodeTypeEventRecord: return cudaEventRecord(n->event, stream);
     case cudaGraphNodeTypeWaitEvent: return cudaStreamWaitEvent(stream, n->event, 0);
-    default: return cudaSuccess; /* an empty node, or a memory node: its memory was allocated with the node and exists as long as the graph */
+    case cudaGraphNodeTypeMemAlloc: return allocate_again(n->memory.p, stream);
+    default: return cudaSuccess; /* an empty node, or one that frees memory: that was allocated with its node and exists as long as the graph */
     }
 }
 static cudaError_t launch_nodes(struct graph *g, cudaStream_t stream) {

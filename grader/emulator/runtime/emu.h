@@ -104,6 +104,7 @@ void memory_start(void);
 struct allocation *memory_allocate(u64 bytes, u64 align, enum memory_kind kind, const char *label);
 void memory_adopt(void *host, u64 bytes, enum memory_kind kind, const char *label); /* host memory that kernels may use */
 int memory_free(u64 address, enum memory_kind kind, const char *function); /* an error code */
+void memory_again(u64 address); /* allocates freed device memory again, at the same address */
 /* The live allocation that holds the address; NULL when none. */
 struct allocation *memory_find(u64 address);
 /* The nearest allocation, live or freed, for reports. */

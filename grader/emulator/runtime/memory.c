@@ -186,6 +186,14 @@ int memory_free(u64 address, enum memory_kind kind, const char *function) {
     return cudaSuccess;
 }
 
+void memory_again(u64 address) {
+    pthread_mutex_lock(&lock);
+    const i64 at = position(address);
+    struct allocation *a = at >= 0 ? table[at] : NULL;
+    if (a && a->start == address && a->freed && a->kind == MEMORY_DEVICE) a->freed = 0, used += a->size, watch_start(a);
+    pthread_mutex_unlock(&lock);
+}
+
 void memory_reset(void) {
     memory_report_leaks();
     pthread_mutex_lock(&lock);

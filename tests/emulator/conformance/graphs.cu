@@ -263,3 +263,32 @@ TEST(nodes_of_any_type_by_one_function) {
     EXPECT(how.result_out == cudaGraphInstantiateSuccess && run(exec));
     return equal(x.down(), [](size_t i) { return i < 32 ? 0x01020103 : 4; });
 }
+TEST(memory_of_a_graph_is_freed_outside_and_allocated_again) {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream));
+    cudaGraph_t graph;
+    CHECK(cudaGraphCreate(&graph, 0));
+    cudaMemAllocNodeParams memory = {};
+    memory.poolProps.allocType = cudaMemAllocationTypePinned;
+    memory.poolProps.location.type = cudaMemLocationTypeDevice;
+    memory.bytesize = 256;
+    cudaGraphNode_t allocated, set, kernel;
+    CHECK(cudaGraphAddMemAllocNode(&allocated, graph, nullptr, 0, &memory));
+    int *p = (int *)memory.dptr;
+    cudaMemsetParams zero = {};
+    zero.dst = p, zero.elementSize = 4, zero.width = 64, zero.height = 1;
+    CHECK(cudaGraphAddMemsetNode(&set, graph, &allocated, 1, &zero));
+    Call a(add, p, 7, 64);
+    CHECK(cudaGraphAddKernelNode(&kernel, graph, &set, 1, &a.params));
+    cudaGraphExec_t exec;
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int round = 0; round < 3; round++) {
+        std::vector<int> host(64);
+        CHECK(cudaGraphLaunch(exec, stream));
+        CHECK(cudaMemcpyAsync(host.data(), p, 256, cudaMemcpyDeviceToHost, stream));
+        CHECK(round == 1 ? cudaFree(p) : cudaFreeAsync(p, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        EXPECT(equal(host, [](size_t) { return 7; }));
+    }
+    return true;
+}
