@@ -43,7 +43,7 @@ _REFUSALS = (
 
 
 _MAIN = re.compile(rb"\bint\s+main\s*\(")
-_DRIVER_API = re.compile(rb"\b(cu(?:Init|Module\w+|Library\w+|Launch\w+|CtxCreate)\w*)\s*\(")
+_DRIVER_API = re.compile(rb"\b(cu(?:Init|Module|Library|Launch|CtxCreate)\w{0,40})\s*\(")
 
 
 def failure_sentence(
@@ -77,8 +77,8 @@ def failure_sentence(
         for name, content in uncompiled:
             if _MAIN.search(content) and (call := _DRIVER_API.search(content)):
                 return (
-                    f"Its function main is in {name}, which calls {call[1].decode()} of the driver API; only programs of "
-                    "the runtime API are run: compile the kernels into the program and launch them with <<<…>>>."
+                    f"Its function main is in {name}, which calls {call[1].decode()} of the driver API; only programs "
+                    "of the runtime API are run: compile the kernels into the program and launch them with <<<…>>>."
                 )
             if _MAIN.search(content):
                 return f"Its function main is in {name}, which is not compiled: hand in a Makefile that compiles it."
