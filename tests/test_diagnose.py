@@ -240,7 +240,7 @@ KERNELS = {
         "goes to the place of batch 0",
     ),
     "V returned": (lambda q, k, v, o: v, "equals V"),
-    "all zero": (lambda q, k, v, o: 0 * o, "exactly 0: this part of the output was never written"),
+    "all zero": (lambda q, k, v, o: 0 * o, "exactly 0: either this part of the output is never written"),
     "values for bytes": (lambda q, k, v, o: patched(o, np.s_[:, N // 4 :], 0), "1/4 of the output of each batch"),
     "sum of one lane": (lambda q, k, v, o: patched(o, np.s_[..., 1:], np.inf), "a sum that only the first thread"),
     "right sum in one lane": (

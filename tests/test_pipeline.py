@@ -37,7 +37,7 @@ def test_the_template_compiles_fails_every_test_and_scores_nothing(tmp_path: Pat
     assert record["build"]["ok"] is True
     assert {test["verdict"] for test in record["tests"]} == {"wrong_answer"}
     assert record["scores"]["correctness"] == 0
-    assert "never written" in record["tests"][0]["reason"]
+    assert "Kernel attention is empty" in record["tests"][0]["reason"]
 
 
 @pytest.mark.parametrize(

@@ -137,8 +137,8 @@ def _cause(
         return Diagnosis(cause=copied, steps=("copy_back",))
     if errors.zeros == errors.wrong:
         cause = (
-            "Every wrong value is exactly 0: this part of the output was never written. Look at the launch "
-            "(cudaGetLastError after it), the grid size, and the copy back to the host."
+            "Every wrong value is exactly 0: either this part of the output is never written (the grid, the guard, the "
+            "copy back), or zeros are written there."
         )
         some_columns, some_rows = (not (each > 0).all() for each in (errors.by_column, errors.by_row))
         if some_columns and not (some_rows and _only_last(errors.by_row > 0)):

@@ -1,63 +1,176 @@
 """Finds slips: places where a source contradicts itself, which are mistakes no matter what the values are.
 
-A sum of products in an int, a maximum that starts above every score, or results that are copied back before the launch
-are wrong in every program. Slips are looked for only after a program has failed. The less certain ones explain an
-output only if it equals that of no known mistake. The search is in the text, without a parser of C++.
+A sum of products in an int, a maximum that starts above every score, results that are copied back before the launch
+are wrong in every program. Each rule follows from declarations and calls that the reader of C++ sees; where it does not
+see one, as with a size that comes from a function, nothing is said. Slips are looked for only after a program has
+failed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Literal
 
-from grader.checking.host_slips import HostSlips
-from grader.checking.index_slips import IndexSlips
-from grader.checking.kernel_slips import KernelSlips
-from grader.checking.suspects import Slip
-from grader.sandbox.bounded import Bounded, Exceeded
+from grader.cpp.reading import read_source
+from grader.cpp.source import Call, Item, Source
+from grader.findings import Finding
 
-_examiner = Bounded(wall_s=15, memory_bytes=1 << 30)
+Which = Literal["host", "all"]
+"""`host`: slips of the host, which can cause bad accesses and unwritten memory."""
 
-Which = Literal["host", "sure", "all"]
-"""`host`: slips of the host, which can cause bad accesses and unwritten memory. `sure`: these, and others that are
-mistakes in every program. `all`: also suspicious places, which explain an output that nothing else explains."""
-
-
-def find_slip(files: Sequence[tuple[str, bytes]], which: Which) -> Slip | None:
-    """The first slip in a submission's files; None if there is none."""
-    return _first_slip(tuple(files), which)
-
-
-@lru_cache(maxsize=64)  # every failed test of a submission asks, and hostile text takes the whole time limit
-def _first_slip(files: tuple[tuple[str, bytes], ...], which: Which) -> Slip | None:
-    try:
-        return _examiner.call(_find_slip, files, which)
-    except Exceeded:
-        return None
-
-
-def _find_slip(files: tuple[tuple[str, bytes], ...], which: Which) -> Slip | None:
-    return next(Slips(files).slips(which), None)
+_SURE = 0.95
+_LIKELY = 0.7
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_BYTES = {"float": 4, "int": 4, "double": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2, "char": 1, "float4": 16}
+_SIZE_ARGUMENT = {"cudaMalloc": 1, "cudaMallocManaged": 1, "malloc": 0}
+_SIZE_ARGUMENT |= dict.fromkeys(("cudaMemcpy", "cudaMemcpyAsync", "cudaMemset", "cudaMemsetAsync"), 2)
+_SIZES_SAID = re.compile(r"sizeof|byte|size|stride|pitch", re.IGNORECASE)
+_WHOLE = frozenset({"int", "long", "short", "unsigned", "size_t", "unsigned int", "int64_t", "int32_t", "uint32_t"})
+_REAL = frozenset({"float", "double", "half", "__half", "float2", "float4", "__nv_bfloat16"})
+_LARGE = re.compile(
+    r"\+?(?:std::)?(?:INFINITY|FLT_MAX|HUGE_VALF?|CUDART_INF_F|numeric_limits<float>::(?:max|infinity)\(\))"
+)
+_MAXIMA = frozenset({"fmaxf", "fmax", "max", "__hmax"})
+_GUARD = re.compile(r"\s*(\w+)\s*>=\s*(\w+)\s*")
+_PART = re.compile(r"\(?([A-Za-z_][\w.]*)\)?\s*/\s*(\d+)")
+_HALVED = re.compile(r"(\w+)\s*(?:>>=\s*1|/=\s*2|=\s*\1\s*(?:/\s*2|>>\s*1))")
 
 
-class Slips(HostSlips, IndexSlips, KernelSlips):
-    """Finds the slips in a submission, the surest first."""
+def find_slip(files: Sequence[tuple[str, bytes]], which: Which) -> Finding | None:
+    """The surest slip in a submission's files; None if there is none."""
+    return max(slips(read_source(files), which), key=lambda slip: slip.certainty, default=None)
 
-    def slips(self, which: Which) -> Iterator[Slip]:
-        yield from self._header_order()
-        yield from self._early_copies()
-        yield from self._sizes_in_values()
-        if which != "host":
-            yield from self._whole_numbers()
-            yield from self._high_maxima()
-            yield from self._low_maxima()
-            yield from self._whole_quotients()
-            yield from self._narrow_guards()
-            yield from self._mixed_axes()
-        if which == "all":
-            yield from self._exponents()
-            yield from self._short_trees()
-            yield from self._late_trees()
-            yield from self._exchanged_indices()
-            yield from self._short_loops()
+
+def slips(source: Source, which: Which = "all") -> Iterator[Finding]:
+    yield from _early_copies(source)
+    yield from _sizes_in_values(source)
+    if which == "all":
+        yield from _high_maxima(source)
+        yield from _whole_sums(source)
+        yield from _whole_quotients(source)
+        yield from _narrow_guards(source)
+        yield from _late_trees(source)
+
+
+def _slip(kind: str, at: Item, certainty: float = _SURE, values: dict[str, int] | None = None, **words: str) -> Finding:
+    return Finding(kind=kind, certainty=certainty, file=at.file, line=at.line, words=words, values=values or {})
+
+
+def _early_copies(source: Source) -> Iterator[Finding]:
+    """Functions in which all copies to the host come before the first launch."""
+    launching = {launch.function for launch in source.launches} - {"main"}
+    for function in source.functions:
+        inside = [call for call in source.calls if function.holds(call.file, call.line)]
+        copies = [c for c in inside if c.name.startswith("cudaMemcpy") and "cudaMemcpyDeviceToHost" in c.arguments]
+        launches = [x.line for x in source.launches if function.holds(x.file, x.line)]
+        launches += [call.line for call in inside if call.name in launching]
+        if copies and launches and max(copy.line for copy in copies) < min(launches):
+            yield _slip("copied_before_launch", copies[0], values={"launch": min(launches)})
+
+
+def _sizes_in_values(source: Source) -> Iterator[Finding]:
+    """Numbers of values where a size in bytes belongs: a product of known whole numbers, none of them a size, for an
+    array whose elements have more than one byte."""
+    for call in source.calls_of(*_SIZE_ARGUMENT):
+        place = _SIZE_ARGUMENT[call.name]
+        element = _element(source, call)
+        if place >= len(call.arguments) or _BYTES.get(element, 1) == 1:
+            continue
+        size, at = _resolved(source, call.arguments[place], call)
+        counts = "*" in size and _WORD.search(size) and not _SIZES_SAID.search(size)
+        if counts and not re.search(rf"\b0*{_BYTES[element]}[uUlL]*\b", size):
+            yield _slip(
+                "bytes_without_sizeof",
+                at if at is not call and "byte" in _set_name(at) else call,
+                call=call.name,
+                element=element,
+            )
+
+
+def _set_name(item: Item) -> str:
+    return str(getattr(item, "name", "")).lower()
+
+
+def _element(source: Source, call: Call) -> str:
+    """The type of the elements of the array that a call is about; '' if unknown."""
+    named = [call.given] if call.name == "malloc" else call.arguments[:2]
+    for text in named:
+        plain = re.sub(r"^(?:\([^()]*\)|[&*\s])+", "", text)
+        if name := _WORD.match(plain):
+            kind, pointers = source.type_of(name[0], call.file, call.line)
+            if kind and pointers:
+                return kind.replace("const", "").strip()
+    return ""
+
+
+def _resolved(source: Source, size: str, at: Item, depth: int = 3) -> tuple[str, Item]:
+    """`size` with the values of its variables, and where the last of them is set. A variable whose value is not seen,
+    such as a parameter of unknown meaning, counts as a size in bytes."""
+    place = at
+    for name in dict.fromkeys(_WORD.findall(size)):
+        set_at = [v for v in source.variables if v.name == name and v.file == at.file and v.line <= at.line and v.value]
+        if set_at and depth:
+            value, place = _resolved(source, set_at[-1].value, set_at[-1], depth - 1)
+            size, place = f"{size} {value}", set_at[-1]
+        elif source.type_of(name, at.file, at.line)[0] not in ("int", "int32_t") and name not in _BYTES:
+            size += " size" if len(name) > 2 and name not in ("size_t", "int64_t") else ""
+    return size, place
+
+
+def _high_maxima(source: Source) -> Iterator[Finding]:
+    """Variables that start above every value and of which the larger one is taken."""
+    raised = {(c.file, c.function, name) for c in source.calls if c.name in _MAXIMA for name in c.arguments}
+    for variable in source.variables:
+        if (variable.file, variable.function, variable.name) in raised and _LARGE.fullmatch(variable.value):
+            yield _slip("maximum_starts_high", variable, name=variable.name, start=variable.value)
+
+
+def _whole_sums(source: Source) -> Iterator[Finding]:
+    """Integers to which products of an array's real numbers are added."""
+    for sum in source.assignments:
+        kind, pointers = source.type_of(sum.name, sum.file, sum.line)
+        if sum.operator != "+=" or kind not in _WHOLE or pointers or "*" not in sum.value:
+            continue
+        arrays = re.findall(r"\b(\w+)\s*\[", sum.value)
+        types = [source.type_of(name, sum.file, sum.line)[0].replace("const", "").strip() for name in arrays]
+        if types and set(types) <= _REAL:
+            made = [v for v in source.variables if v.name == sum.name and v.function == sum.function]
+            yield _slip("integer_sum", made[-1] if made else sum, name=sum.name)
+
+
+def _whole_quotients(source: Source) -> Iterator[Finding]:
+    """Quotients of whole numbers that become real numbers, and leave a rest; and 1 over a whole variable."""
+    for found in source.quotients:
+        left, right = found.left.lstrip("+-"), found.right
+        whole = source.type_of(right, found.file, found.line) in {(word, 0) for word in _WHOLE}
+        if found.real and left.isdigit() and right.isdigit() and int(right) and int(left) % int(right):
+            yield _slip("integer_division", found, values={"result": int(left) // int(right)}, left=left, right=right)
+        elif found.real and left == "1" and whole:
+            yield _slip("integer_division", found, values={"result": 0}, left=left, right=right)
+
+
+def _narrow_guards(source: Source) -> Iterator[Finding]:
+    """Guards `if (i >= n) return;` before `i / n`, which can only be 0 after them."""
+    for branch in source.branches:
+        guard = _GUARD.fullmatch(branch.condition)
+        function = source.function_at(branch.file, branch.line)
+        if guard is None or not branch.leaves or function is None:
+            continue
+        for found in source.quotients:
+            later = function.holds(found.file, found.line) and found.line >= branch.line
+            if later and (found.left, found.right) == guard.groups():
+                yield _slip("guard_makes_zero", branch, index=guard[1], limit=guard[2])
+                break
+
+
+def _late_trees(source: Source) -> Iterator[Finding]:
+    """Reductions that begin at `width / 4` where another begins at `width / 2`."""
+    trees = [loop for loop in source.loops if len(loop.steps) == 2 and _HALVED.fullmatch(loop.steps[1])]
+    starts = [
+        (loop, found) for loop in trees if (found := _PART.fullmatch(loop.steps[0].rpartition("=")[2].strip(" ;")))
+    ]
+    halves = {found[1]: found[0] for _, found in starts if found[2] == "2"}
+    for loop, found in starts:
+        if found[1] in halves and found[2] != "2":
+            yield _slip("reduction_begins_late", loop, _LIKELY, start=found[0], largest=halves[found[1]])

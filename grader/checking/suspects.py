@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from grader.checking.host_text import BATCH, READ, WORDS, HostText
@@ -65,17 +64,6 @@ _FALLBACKS: dict[Step, tuple[Step, ...]] = {
     "copy_back": ("write",),
     "read": ("launch",),
 }
-
-
-@dataclass(frozen=True)
-class Slip:
-    """A mistake that the source alone shows, and its line."""
-
-    sentence: str
-    line: Line
-
-    def __str__(self) -> str:
-        return f"{self.sentence} Look at {self.line.quoted}."
 
 
 def suspect(files: Sequence[tuple[str, bytes]], steps: Sequence[Step]) -> Line | None:

@@ -32,9 +32,21 @@ _WORDS = {
 
 _SENTENCES: dict[str, tuple[str, str]] = {
     "no_launch": ("程式沒有啟動任何 kernel", "請在複製到裝置之後、複製回主機之前啟動 kernel。"),
+    "kernel_not_launched": ("kernel {launched} 從未啟動，所以什麼都沒有計算：請啟動它", ""),
+    "kernel_empty": ("kernel {launched} 是空的，所以什麼都沒有計算：請寫出它的內容", ""),
+    "launch_not_reached": ("沒有 kernel 執行過：程式在到達啟動之前就結束了", ""),
     "not_copied_back": (
-        "`{array}` 從未複製回主機",
-        "請在寫出結果前以 cudaMemcpy(…, cudaMemcpyDeviceToHost) 複製。",
+        "沒有任何結果複製回主機：請在最後一次啟動之後以 cudaMemcpy(…, cudaMemcpyDeviceToHost) 複製",
+        "",
+    ),
+    "copied_the_wrong_way": (
+        "沒有任何結果複製回主機：最後一次啟動之後，這裡卻複製到裝置（cudaMemcpyHostToDevice）；"
+        "應為 cudaMemcpyDeviceToHost，並把主機的陣列放在前面",
+        "",
+    ),
+    "input_copied_back": (
+        "複製回主機的是 `{copied}`，但沒有 kernel 寫入它；kernel 寫入的 `{written}` 卻沒有複製回來",
+        "",
     ),
     "launch_refused": ("kernel {launched} 的啟動被拒絕：{why}", ""),
     "launch_failed": ("kernel {launched} 啟動失敗：{error}", "請用 cudaGetLastError() 檢查結果。"),
@@ -48,6 +60,20 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "uninitialised": ("讀取了從未寫入的 `{array}`", "請在讀取之前先寫入這塊記憶體。"),
     "never_written": ("複製到主機的 {bytes} 位元組中有 {count} 位元組從未寫入", ""),
     "endless_loop": ("{seconds} 秒後仍在這一行的迴圈中，可能永遠不會結束", ""),
+    "copied_before_launch": ("結果在 kernel 啟動（第 {launch} 行）之前就複製回主機：請在啟動之後再複製", ""),
+    "bytes_without_sizeof": ("{call} 的大小以位元組計，這裡卻是值的個數：請乘上 sizeof({element})", ""),
+    "maximum_starts_high": (
+        "最大值 `{name}` 從 {start} 開始，比所有值都大，所以每個指數都是 0、結果是 0/0：請從 −INFINITY 開始",
+        "",
+    ),
+    "integer_sum": ("`{name}` 是整數，小數部分都會遺失：請宣告為 float", ""),
+    "integer_division": ("{left} / {right} 是整數除法，結果為 {result}：請寫 {left}.0f / {right}", ""),
+    "guard_makes_zero": (
+        "`{index}` ≥ `{limit}` 的 thread 在這裡就返回，所以 `{index} / {limit}` 永遠是 0："
+        "請把 `{index}` 和有工作的 thread 數比較",
+        "",
+    ),
+    "reduction_begins_late": ("這個歸約從 {start} 開始，另一個從 {largest} 開始：有些部分沒有被加進來", ""),
     "step_wrong": ("到這一行為止的值都正確；這一行計算 `{array}`，應為 {expected}[，實際為 {found}]", ""),
     "scale_wrong": ("指數隨 Q Kᵀ 增長的倍率是 {slope}，應為 {expected}[（{meaning}）]", ""),
     "not_rescaled": (

@@ -35,9 +35,23 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "The program launches no kernel",
         "Launch the kernel between the copy to the device and the copy back.",
     ),
+    "kernel_not_launched": ("Kernel {launched} is never launched, so nothing is computed: launch it", ""),
+    "kernel_empty": ("Kernel {launched} is empty, so nothing is computed: write it", ""),
+    "launch_not_reached": ("No kernel ran: the program ended without reaching its launch", ""),
     "not_copied_back": (
-        "`{array}` is never copied back to the host",
-        "Copy it with cudaMemcpy(…, cudaMemcpyDeviceToHost) before the output is written.",
+        "No result is copied back to the host: after the last launch, copy it with "
+        "cudaMemcpy(…, cudaMemcpyDeviceToHost)",
+        "",
+    ),
+    "copied_the_wrong_way": (
+        "No result is copied back to the host: after the last launch, this copies to the device "
+        "(cudaMemcpyHostToDevice); it must be cudaMemcpyDeviceToHost, with the host's array first",
+        "",
+    ),
+    "input_copied_back": (
+        "`{copied}` is copied back to the host, but no kernel writes it, and `{written}`, which a kernel writes, is "
+        "not copied back",
+        "",
     ),
     "launch_refused": ("the launch of kernel {launched} was refused: {why}", ""),
     "launch_failed": ("the launch of kernel {launched} failed: {error}", "Check the result with cudaGetLastError()."),
@@ -51,6 +65,30 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "uninitialised": ("read `{array}`, which nothing has written", "Write the memory before it is read."),
     "never_written": ("{count} of the {bytes} bytes copied to the host were never written", ""),
     "endless_loop": ("still in the loop at this line after {seconds} s, which may never end", ""),
+    "copied_before_launch": (
+        "The results are copied to the host before the kernel is launched (line {launch}): copy them after the launch",
+        "",
+    ),
+    "bytes_without_sizeof": (
+        "{call} takes a size in bytes, but this one counts values: multiply by sizeof({element})",
+        "",
+    ),
+    "maximum_starts_high": (
+        "The maximum `{name}` starts at {start}, above every value, so every exponential is 0 and the result 0/0: "
+        "start it at −INFINITY",
+        "",
+    ),
+    "integer_sum": ("`{name}` is an integer, so it loses every fraction: declare it as float", ""),
+    "integer_division": ("{left} / {right} divides integers and is {result}: write {left}.0f / {right}", ""),
+    "guard_makes_zero": (
+        "Threads with `{index}` ≥ `{limit}` return here, so `{index} / {limit}` is always 0: compare `{index}` with "
+        "the number of threads that have work",
+        "",
+    ),
+    "reduction_begins_late": (
+        "This reduction begins with steps of {start} and another one with {largest}: some of the parts are left out",
+        "",
+    ),
     "step_wrong": (
         "The values are right up to this line, which computes `{array}`: it should be {expected}[, and is {found}]",
         "",

@@ -47,7 +47,16 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         # The program as a whole.
-        *_kinds("api", "error", "contradiction", "no_launch not_copied_back launch_refused launch_failed"),
+        *_kinds("api", "error", "contradiction", "launch_refused launch_failed"),
+        *_kinds(
+            "api",
+            "error",
+            "contradiction",
+            "no_launch kernel_not_launched kernel_empty launch_not_reached",
+            leads=False,
+        ),
+        *_kinds("api", "error", "contradiction", "not_copied_back copied_the_wrong_way", leads=False),
+        *_kinds("api", "error", "contradiction", "input_copied_back", leads=False),
         *_kinds("output", "error", "contradiction", "wrong_size", leads=False),
         # Rules of CUDA.
         *_kinds("memory", "error", "fault", "past_the_end"),
@@ -55,6 +64,12 @@ KINDS: dict[str, Kind] = {
         *_kinds("race", "warning", "luck", "race_in_warp"),
         *_kinds("init", "warning", "weak fault", "uninitialised never_written"),
         *_kinds("sync", "error", "fault", "endless_loop"),
+        # Mistakes that the source shows by itself.
+        *_kinds(
+            "source", "error", "slip", "copied_before_launch bytes_without_sizeof maximum_starts_high", leads=False
+        ),
+        *_kinds("source", "error", "slip", "integer_sum integer_division guard_makes_zero", leads=False),
+        *_kinds("source", "error", "slip", "reduction_begins_late", leads=False),
         # What the computation does. Their `words` name a quantity of the operator ("scores", "O") or a tensor.
         *_kinds("watch", "error", "step", "step_wrong", leads=False),
         *_kinds(

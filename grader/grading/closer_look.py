@@ -22,6 +22,7 @@ from types import TracebackType
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import check_output
+from grader.checking.contradictions import contradictions
 from grader.checking.slips import find_slip
 from grader.checking.suspects import suspect
 from grader.checking.watch.look import Watched, explain, wrong_values
@@ -160,9 +161,12 @@ class CloserLook:
             found = run.trace.diagnostics if run.trace is not None else ()
             if verdict is Verdict.PASSED:
                 found = in_a_right_program(found)
+            broken = contradictions(self.submission.files, run.trace) if verdict is Verdict.WRONG_ANSWER else ()
+            if broken:
+                return sentence(broken[0], self.submission.line), ""
             cause = name_it(found, self.submission.line)
             if cause and (slip := find_slip(self.submission.files, "host")):
-                cause = str(slip)
+                cause = sentence(slip, self.submission.line)
             elif cause and cause == name_it([each for each in found if each.tool == "init"], self.submission.line):
                 cause = self._unwritten(cause)
             if cause:
@@ -205,7 +209,7 @@ class CloserLook:
     def _unwritten(self, cause: str) -> str:
         """The `cause`, which speaks of memory that was never written, with the line of the mistake if it is found."""
         if slip := find_slip(self.submission.files, "all"):
-            return str(slip)
+            return sentence(slip, self.submission.line)
         return f"{cause}{self._where_results_are_written()}" if _NEVER_WRITTEN in cause else cause
 
     def _where_results_are_written(self) -> str:

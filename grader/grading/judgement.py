@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
+from grader.checking.contradictions import contradictions
 from grader.checking.diagnose import Diagnosis
 from grader.checking.slips import find_slip
 from grader.checking.suspects import suspect
+from grader.findings import sentence as finding_sentence
 from grader.profiling.kernel_profile import short_name
 from grader.programs.run import Run
 from grader.programs.submission import Submission
@@ -84,9 +86,19 @@ def judge(
         if control_fails():
             return Judgement(Verdict.GRADER_ERROR, Fault.GRADER, failure)
         return _failed(Verdict.RUNTIME_ERROR, failure, "The emulator runs the grader's own program: this is a crash.")
-    explained = _explained(diagnosis, submission)
+    contradiction = _contradiction(run, check, submission)
+    explained = contradiction or _explained(diagnosis, submission)
     where = diagnosis.where if diagnosis is not None else ""
-    return _failed(*_failure(run, check, explained, where, _seen(trace, source_line)))
+    seen = "" if contradiction else _seen(trace, source_line)
+    return _failed(*_failure(run, check, explained, where, seen))
+
+
+def _contradiction(run: Run, check: Check, submission: Submission | None) -> str:
+    """A sentence on what leaves no result that could be right, such as a missing copy back."""
+    if submission is None or submission.is_python or run.outcome.signal or check.kind not in ("values", "precision"):
+        return ""
+    found = contradictions(submission.files, run.trace)
+    return finding_sentence(found[0], submission.line) if found else ""
 
 
 def _failed(verdict: Verdict, cause: str, consequence: str = "") -> Judgement:
@@ -111,8 +123,8 @@ def _explained(diagnosis: Diagnosis | None, submission: Submission | None) -> st
     shows comes before a cause that no known mistake matches."""
     if submission is None:
         return diagnosis.cause if diagnosis is not None else ""
-    if slip := find_slip(submission.files, "sure" if diagnosis is not None and diagnosis.matched else "all"):
-        return str(slip)
+    if slip := find_slip(submission.files, "all"):
+        return finding_sentence(slip, submission.line)
     if diagnosis is None or not diagnosis.cause:
         return ""
     cause = in_triton(diagnosis.cause) if submission.is_python else diagnosis.cause

@@ -18,12 +18,10 @@ _NEARBY_LINES = 200
 _RETURNED = "threads had returned before"
 _TOO_SMALL = "past the end of the dynamic shared memory"
 _OUTSIDE = "past the end of"
-_JUST_PAST = "just past the end"
 _MOST_NAMES = 3
 NO_SIZEOF = "but cudaMalloc takes bytes: sizeof is missing"
 _ALLOCATED = re.compile(r"allocated at ([^\s:)]+):(\d+)")
 _MALLOC = re.compile(r"\bcudaMalloc\w*\s*\([^,]*,(.*)\)")
-_GRID = re.compile(r"<<<\s*([A-Za-z_]\w*)")
 _ELEMENT = re.compile(r"\b([A-Za-z_]\w*)\s*\[([^\[\]]*)\]")
 _STORES = re.compile(r"line (\d+) stores the words? before\b")
 _HEAD = re.compile(r"\b__(global|device)__\b[^()]*?\b(\w+)\s*\(")
@@ -49,10 +47,6 @@ def with_origin(found: Diagnostic, message: str, source_line: Callable[[str, int
     if _TOO_SMALL not in message and _OUTSIDE in message:
         if count := _without_sizeof(message, source_line):
             return f"{message}; {count} asks for a number of values, {NO_SIZEOF}"
-        if _JUST_PAST in message and found.thread == (0, 0, 0) and any(found.block or ()):
-            return (
-                f"{message}; this is the first thread of its block, so the grid may be too large{_grid(lines, begin)}"
-            )
         return f"{message}{origin_of_index(found, source_line)}"
     if _RETURNED in message:
         early = next((n for n, line in enumerate(lines[kernel:place], kernel) if _RETURN.search(line.code)), None)
@@ -124,14 +118,6 @@ def _without_sizeof(message: str, source_line: Callable[[str, int], str]) -> str
     call = _MALLOC.search(source_line(made[1], int(made[2]))) if made else None
     counts = call is not None and "*" in call[1] and not re.search(r"sizeof|byte|size|\b[48]\b", call[1], re.IGNORECASE)
     return f"line {made[2]}" if made and counts else ""
-
-
-def _grid(lines: tuple[Line, ...], begin: int) -> str:
-    """ " (line 164)": the line that sets the grid of the first launch; '' if it is not found."""
-    launch = next((each for line in lines if (each := _GRID.search(line.code))), None)
-    sets = re.compile(rf"\b{launch[1]}\s*[=({{]") if launch else None
-    set_at = next((n for n, line in enumerate(lines, begin) if sets and sets.search(line.code)), None)
-    return f" (line {set_at})" if set_at is not None else ""
 
 
 def _set_at(lines: tuple[Line, ...], begin: int) -> str:

@@ -1,0 +1,108 @@
+"""Finds what leaves no result that could be right: no launch at all, results that are never copied back.
+
+What happened comes from the trace, the lines from the reader of C++. Everything else that is wrong with such a run is a
+consequence, so these findings come first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from grader.cpp.reading import read_source
+from grader.cpp.source import Call, Launch, Source
+from grader.findings import Finding
+from grader.programs.trace import Trace
+
+_SHARED_WITH_HOST = ("Managed", "HostAlloc", "MallocHost", "HostRegister", "MemMap", "GraphAdd")
+"""Parts of the names of calls after which results may reach the host without a copy that the trace shows."""
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_CERTAIN, _LIKELY = 1.0, 0.9
+
+
+def contradictions(files: Sequence[tuple[str, bytes]], trace: Trace | None) -> tuple[Finding, ...]:
+    """The contradictions of a run that ended by itself with a wrong output."""
+    if trace is None or not trace.starts or trace.starts != trace.ends or trace.truncated or trace.api_errors:
+        return ()
+    source = read_source(files)
+    if not source.functions:
+        return ()
+    if not trace.kernels:
+        return (_nothing_launched(source),)
+    if empty := _empty_kernel(source):
+        return (empty,)
+    if any(part in call.name for call in source.calls for part in _SHARED_WITH_HOST) or _uses_managed(source):
+        return ()
+    if not any(copy.direction == "DtoH" for copy in trace.memcpys):
+        return (_nothing_copied(source),)
+    return tuple(_inputs_copied(source))[:1]
+
+
+def _uses_managed(source: Source) -> bool:
+    return any("__managed__" in variable.type for variable in source.variables)
+
+
+def _nothing_launched(source: Source) -> Finding:
+    kernel = next((f for f in source.functions if f.space == "global"), None)
+    launch = next(iter(source.launches), None)
+    if launch is not None:
+        return Finding(kind="launch_not_reached", certainty=_CERTAIN, file=launch.file, line=launch.line)
+    if kernel is not None:
+        name = {"launched": kernel.name}
+        return Finding(kind="kernel_not_launched", certainty=_CERTAIN, file=kernel.file, line=kernel.line, words=name)
+    return Finding(kind="no_launch", certainty=_CERTAIN)
+
+
+def _empty_kernel(source: Source) -> Finding | None:
+    """The kernel, if the program launches only one and that does nothing."""
+    launched = {launch.name for launch in source.launches}
+    kernels = [f for f in source.functions if f.space == "global" and f.name in launched]
+    for kernel in kernels if len(launched) == len(kernels) == 1 else ():
+        items = (*source.assignments, *source.calls, *source.variables)
+        if not any(kernel.holds(item.file, item.line) for item in items):
+            name = {"launched": kernel.name}
+            return Finding(kind="kernel_empty", certainty=_CERTAIN, file=kernel.file, line=kernel.line, words=name)
+    return None
+
+
+def _nothing_copied(source: Source) -> Finding:
+    last = max(source.launches, key=lambda launch: (launch.file, launch.line), default=None)
+    wrong_way = [c for c in _copies(source) if last and c.file == last.file and c.line > last.line and _to_device(c)]
+    if wrong_way:
+        copy = wrong_way[0]
+        return Finding(kind="copied_the_wrong_way", certainty=_CERTAIN, file=copy.file, line=copy.line)
+    place = {"file": last.file, "line": last.line} if last else {}
+    return Finding.model_validate({"kind": "not_copied_back", "certainty": _LIKELY, **place})
+
+
+def _inputs_copied(source: Source) -> Iterator[Finding]:
+    """Copies to the host, all of arrays that kernels only read."""
+    back = [copy for copy in _copies(source) if "cudaMemcpyDeviceToHost" in copy.arguments and len(copy.arguments) > 1]
+    written, read = _used(source, writes=True), _used(source, writes=False)
+    taken = [_WORD.match(copy.arguments[1]) for copy in back]
+    names = {found[0] for found in taken if found}
+    if back and all(taken) and written and names <= read - written:
+        words = {"copied": sorted(names)[0], "written": sorted(written)[0]}
+        yield Finding(kind="input_copied_back", certainty=_LIKELY, file=back[0].file, line=back[0].line, words=words)
+
+
+def _used(source: Source, *, writes: bool) -> set[str]:
+    """The arrays that launches give to kernels as pointers to constants or, with `writes`, to other values."""
+    names = set()
+    for launch in source.launches:
+        for (kind, _), argument in zip(_parameters(source, launch), launch.arguments, strict=False):
+            if "*" in kind and (found := _WORD.match(argument)) and ("const" not in kind) == writes:
+                names.add(found[0])
+    return names
+
+
+def _parameters(source: Source, launch: Launch) -> tuple[tuple[str, str], ...]:
+    return next((f.parameters for f in source.functions if f.name == launch.name and f.space == "global"), ())
+
+
+def _copies(source: Source) -> list[Call]:
+    return [call for call in source.calls if call.name.startswith("cudaMemcpy")]
+
+
+def _to_device(copy: Call) -> bool:
+    return "cudaMemcpyHostToDevice" in copy.arguments
