@@ -125,11 +125,17 @@ class CloserLook:
         assert isinstance(self.engine, EmulatorEngine)
         return replace(self.engine, sanitize=frozenset(CHECKS), record=True)
 
-    def prepare(self) -> Future[Build]:
-        """Start compiling the program with checks, unless that has already started."""
-        if self._building is None:
+    def prepare(self) -> None:
+        """Start compiling the program with checks, unless that has already started. A Python submission's build is for
+        one test, which is not known yet."""
+        if self._building is None and not self.submission.is_python:
             self._building = self._background.submit(build, self.submission, self.assignment, self._checking)
-        return self._building
+
+    def _built(self, case: Case) -> Build:
+        self.prepare()
+        if self._building is not None:
+            return self._building.result()
+        return build(self.submission, self.assignment, self._checking, (case,))
 
     def at(self, case: Case, verdict: Verdict) -> CloserLookRecord:
         """The findings of a run of `case` with checks. If the test hit its time limit, only races count: the plain run
@@ -147,7 +153,7 @@ class CloserLook:
         """Return (the cause, the reason why the look failed); either may be ''."""
         limit_s = ENDLESS_LOOK_LIMIT_S if verdict is Verdict.TIME_LIMIT else LOOK_LIMIT_S
         name_it = race_of if verdict is Verdict.TIME_LIMIT else cause_of
-        built = self.prepare().result()
+        built = self._built(case)
         if built.program is None:
             return "", f"it was not built with checks: {built.reason}"
         with run_program(

@@ -8,10 +8,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from grader.base.workers import cores
 from grader.plans.contract import Arguments
 from grader.plans.plan import MAX_PLAN_BYTES, Configuration, Constant, Plan, problem_of
 from grader.plans.script import kernel_line, place_line, step_line
@@ -78,10 +80,9 @@ def with_kernels(
     scripts: Sequence[Script], blobs: Mapping[str, bytes], loadable: Callable[[bytes], bytes]
 ) -> dict[str, bytes]:
     """The blobs, with what the replayer loads in the place of each kernel that Triton compiled."""
-    made = dict(blobs)
-    for name in dict.fromkeys(name for script in scripts for name in script.kernels):
-        made[name] = loadable(blobs[name])
-    return made
+    names = dict.fromkeys(name for script in scripts for name in script.kernels)
+    with ThreadPoolExecutor(cores()) as pool:
+        return {**blobs, **dict(zip(names, pool.map(lambda name: loadable(blobs[name]), names), strict=True))}
 
 
 def is_blob(name: str, content: bytes) -> bool:
