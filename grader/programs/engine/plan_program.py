@@ -35,6 +35,7 @@ _START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.
 _MEMORY_BYTES = 8 << 30
 _MAX_BLOBS, _MAX_BLOBS_BYTES = 10_000, 256 << 20
 _MAX_QUOTED = 200
+_MAX_TRIED = 1000
 
 
 def is_package(program: Path) -> bool:
@@ -109,7 +110,14 @@ def record(
     }
     header_bytes = len(shapes[0].header) if shapes else 0
     configurations = tuple(dict.fromkeys(each for script in scripts for each in script.configurations))
-    return Recorded(Compiled(None, told[0] if told else ""), package(texts, header_bytes, loaded), configurations)
+    log = "\n".join((*told[:1], *map(_tuned, configurations)))
+    return Recorded(Compiled(None, log), package(texts, header_bytes, loaded), configurations)
+
+
+def _tuned(chosen: Configuration) -> str:
+    """A line of the build's log on what autotune did."""
+    others = "; ".join(tried for tried in chosen.tried if tried != chosen.chosen)[:_MAX_TRIED]
+    return f"autotune: {chosen.kernel} runs with {chosen.chosen}; also tried: {others or 'none'}"
 
 
 def _run_recorder(
