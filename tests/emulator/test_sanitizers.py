@@ -133,3 +133,8 @@ def test_a_leak_is_told_only_when_asked_and_only_as_a_note(tmp_path: Path) -> No
     (note,) = run(source, "leak", tmp_path, leaks=True).diagnostics("memory")
     assert note["severity"] == "note" and "leak: the 4000 bytes of cudaMalloc at lifetime.cu:" in note["message"]
     assert run(source, "leak", tmp_path).diagnostics() == []
+
+
+def test_an_array_of_one_letter_keeps_its_name(tmp_path: Path) -> None:
+    (found,) = run(HERE / "seeded" / "bounds.cu", "dynamic_shared_not_asked_for", tmp_path).diagnostics("memory")
+    assert "past the end of the dynamic shared memory s (64 bytes)" in found["message"]  # "s" is also a mangled short

@@ -65,7 +65,7 @@ const char *demangle(const char *name) {
         if (known[i].name == name) return known[i].text;
         if (!known[i].name) {
             int status = -1;
-            char *text = __cxa_demangle ? __cxa_demangle(name, NULL, NULL, &status) : NULL;
+            char *text = __cxa_demangle && strncmp(name, "_Z", 2) == 0 ? __cxa_demangle(name, NULL, NULL, &status) : NULL; /* "s" would be the type short */
             known[i].text = status == 0 ? text : (char *)name;
             known[i].name = name;
             return known[i].text;

@@ -57,8 +57,8 @@ __global__ void tile_too_small(int *out) {
 PROGRAM(shared_past_the_end) { tile_too_small<<<1, 96>>>(filled<int>(96)); }
 
 __global__ void dynamic_tile(float *out) {
-    extern __shared__ float pool[];
-    pool[threadIdx.x] = threadIdx.x; // BUG dynamic_shared_not_asked_for: memory
+    extern __shared__ float s[];
+    s[threadIdx.x] = threadIdx.x; // BUG dynamic_shared_not_asked_for: memory
     __syncthreads();
     out[threadIdx.x] = pool[threadIdx.x];
 }
