@@ -60,7 +60,7 @@ __global__ void dynamic_tile(float *out) {
     extern __shared__ float s[];
     s[threadIdx.x] = threadIdx.x; // BUG dynamic_shared_not_asked_for: memory
     __syncthreads();
-    out[threadIdx.x] = pool[threadIdx.x];
+    out[threadIdx.x] = s[threadIdx.x];
 }
 PROGRAM(dynamic_shared_not_asked_for) { dynamic_tile<<<1, 64, 64>>>(filled<float>(64)); }
 
