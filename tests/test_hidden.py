@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from grader.base.errors import MachineFault
 from grader.base.progress import Progress
+from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import STUDENT_VERDICTS, Fault, Verdict
 from grader.course.assignment import HiddenInputs, load_assignment
 from grader.course.catalogue import TestcaseFiles, generate, state
 from grader.course.testcase import Case, Suite, load_suite
 from grader.grading.hidden_testcases import both, drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
+from grader.grading.one_test import grade_case
 from grader.grading.pipeline import Grading, grade
+from grader.programs.build import build_to_grade
 from grader.programs.submission import read_submission
 from grader.records.disclosure import disclosed, disclosed_profile
 from grader.records.record import ProfileRecord, TestRecord
@@ -131,6 +136,33 @@ def test_where_there_is_no_room_for_fresh_values_the_record_says_so_and_nobody_p
     assert [test.verdict for test in record.tests] == [Verdict.PASSED] * 3
     assert record.hidden_inputs.startswith(f"{room} of 3 hidden testcases")
     assert record.hidden_inputs.endswith("The machine could not run the others: The disk is full; free some space.")
+
+
+def test_a_second_draw_lies_in_the_same_kind_of_place_as_the_graded_input(suite: Suite, tmp_path: Path) -> None:
+    """A program says where its input is, letter by letter, since the grader takes paths out of what it prints."""
+    usual, rules = TestcaseFiles(tmp_path / "usual"), load_assignment("hw4")
+    cases = suite.select("t01")
+    generate(cases[0], usual, suite.seed(cases[0]))
+    rules = rules.model_copy(update={"hidden_inputs": HiddenInputs(fresh=1), "rubric": rules.rubric[:1]})
+    source = (rules.reference_folder / "seq_flash_attention.c").read_text()
+    begin = "int main(int argc, char **argv)\n{\n"
+    said = begin + '    for (const char *at = argv[1]; *at; at++)\n        fprintf(stderr, "%c.", *at);\n'
+    (tmp_path / "alice").mkdir()
+    (tmp_path / "alice" / rules.submission.main).write_text(source.replace(begin, said))
+    places = []
+    for files in (usual, usual):
+        submission = read_submission(tmp_path / "alice", rules)
+        grading = Grading(rules, suite, files, cases, PlainC(), None)
+        record = grade(grading, submission, Progress())
+        assert record.hidden_inputs.startswith("1 of 1")
+        places.append(record.tests[0].output)
+    drawn = TestcaseFiles(tmp_path / "drawn")
+    generate(cases[0], drawn, suite.fresh_seed(cases[0], "f" * 16))
+    built = build_to_grade(submission, rules, PlainC(), cases)
+    again = grade_case(replace(grading, files=drawn), built, cases[0], Stopwatch()).record
+    kinds = {re.sub(r"[0-9a-z_]{8,}", "RANDOM", said.replace(".", "")) for said in (*places, again.output)}
+    (kind,) = kinds
+    assert "run-RANDOM" in kind and "drawn" not in kind and "usual" not in kind
 
 
 def test_the_record_says_how_many_were_drawn_again(suite: Suite) -> None:

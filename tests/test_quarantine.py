@@ -45,6 +45,7 @@ OWN_FILES = {
     "judge": "its templates; uploads come over HTTP, and its own `open` opens no file",
     "programs/gpu_oracle": "the grader's own kernels and files",
     "gradescope": "the course's files",
+    "base/identity": "the files of the grader",
     "base/machine": "/proc",
     "profiling/occupancy": "the toolkit",
     "operators": "inputs and expected outputs",

@@ -9,7 +9,7 @@ import pytest
 
 from grader.base.verdict import Fault, Verdict
 from grader.course.assignment import Assignment, FailedTests, LogSpeedup, Occupancy, ReferenceRatio
-from grader.records.record import PartRecord, TestRecord
+from grader.records.record import BaselineRecord, PartRecord, TestRecord
 from grader.records.score import Evidence, failed_tests, is_practice, log_speedup, occupancy, reference_ratio, score
 
 GRADED = tuple(f"t{number:02}" for number in range(1, 31))
@@ -58,6 +58,16 @@ def test_speedup_points_are_linear_in_the_logarithm_between_the_anchors(
 ) -> None:
     tests = [record(name, speedup=speedup) for name in GRADED]
     assert parts(hw4, tests)["speedup"].points == pytest.approx(points)
+
+
+def test_points_over_a_sequential_time_that_is_not_known_closely_have_an_interval(hw4: Assignment) -> None:
+    def over(spread: float) -> PartRecord:
+        baseline = BaselineRecord(seconds=1, description="", source_sha256="0", cpu="a CPU", spread=spread)
+        tests = [record(name).model_copy(update={"baseline": baseline}) for name in GRADED]
+        return parts(hw4, tests)["speedup"]
+
+    assert "only" not in over(0.019).how and over(0.019).points == 10
+    assert over(0.26).how.endswith("known to 26.0% only: between 9 and 10 points")
 
 
 def test_a_failed_test_counts_as_no_speedup(hw4: Assignment) -> None:

@@ -187,11 +187,13 @@ class HiddenInputs(StrictModel):
 
 
 class BaselineRules(StrictModel):
-    """The sequential program, and how long it is timed per testcase."""
+    """The sequential program, and how long it is timed. Without `rate_by`, every testcase is timed. If the program's
+    time is proportional to the operations among testcases that agree in the dimensions named there, one of them is."""
 
     source: str = Field(pattern=r"^\w[\w.-]*\.c$")
     flags: tuple[Line, ...] = ("-O3",)
     budget_s: Seconds = 2
+    rate_by: tuple[str, ...] = ()
 
 
 class Phase(StrictModel):

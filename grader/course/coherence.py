@@ -91,7 +91,8 @@ def _check_rubric(rules: Assignment, suite: Suite) -> None:
 
 
 def _check_names(rules: Assignment, suite: Suite) -> None:
-    """Check the names of output tensors and metrics, and of reference files if that folder exists; students lack it."""
+    """Check the names of output tensors, dimensions and metrics, and of reference files if that folder exists; students
+    lack it."""
     by_tensor = rules.tolerance
     if isinstance(by_tensor, TimesPlain):
         if type(suite.operator).plain is Operator.plain:
@@ -109,6 +110,12 @@ def _check_names(rules: Assignment, suite: Suite) -> None:
             raise UsageError(
                 f"{_where(rules, location)}: expected a number for each of {', '.join(tensors)}, the output tensors of "
                 f"{rules.operator}, found {', '.join(by_tensor)}."
+            )
+    for number, name in enumerate(rules.baseline.rate_by):
+        if name not in suite.operator.dimension_names:
+            raise UsageError(
+                f"{_where(rules, ['baseline', 'rate_by', number])}: expected a dimension of {rules.operator} "
+                f"({', '.join(suite.operator.dimension_names)}), found {name}."
             )
     for number, name in enumerate(rules.metrics):
         try:

@@ -35,7 +35,7 @@ from grader.records.disclosure import MAX_REASON, bounded, disclosed
 from grader.records.record import BaselineRecord, PrecisionRecord, TestRecord
 from grader.timing.baseline import Baseline
 from grader.timing.evidence import Witness, computed_on_the_host, doubts, witness_of
-from grader.timing.fresh_inputs import FreshInput
+from grader.timing.fresh_inputs import FreshInput, OwnInput, own_input
 from grader.timing.measurement import TimedRun, timed
 from grader.timing.phases import phase_times
 
@@ -79,23 +79,25 @@ class Tested:
 
 
 @contextlib.contextmanager
-def input_of(grading: Grading, case: Case) -> Iterator[FreshInput | MachineFault | None]:
-    """Inputs for timed runs of `case`, or the fault that prevented them; None if the case is not timed."""
+def input_of(grading: Grading, case: Case) -> Iterator[OwnInput | MachineFault]:
+    """The input of the runs of `case`, fresh ones if it is timed, or the fault that prevented it. All runs of a case,
+    second draws included, have an input in the same kind of place."""
     bench = grading.bench
+    timed = bench is not None and bench.is_timed(case)
     with contextlib.ExitStack() as stack:
-        fresh: FreshInput | MachineFault | None = None
-        if bench is not None and bench.is_timed(case):
-            try:
-                fresh = stack.enter_context(bench.fresh_input(case))
-            except MachineFault as fault:  # raised later, when this case runs
-                fresh = fault
-        yield fresh
+        made: OwnInput | MachineFault
+        try:
+            one = bench.fresh_input(case) if bench is not None and timed else own_input(case, grading.files)
+            made = stack.enter_context(one)
+        except MachineFault as fault:  # raised later, when this case runs
+            made = fault
+        yield made
 
 
 def grade_case(
-    grading: Grading, built: Build, case: Case, watch: Stopwatch, fresh: FreshInput | MachineFault | None = None
+    grading: Grading, built: Build, case: Case, watch: Stopwatch, own: OwnInput | MachineFault | None = None
 ) -> Tested:
-    """Grade `case`, and try again after a machine fault. `fresh` is the input for the first try, opened ahead of
+    """Grade `case`, and try again after a machine fault. `own` is the input for the first try, opened ahead of
     time."""
     if built.program is None:
         verdict = Verdict.COMPILE_ERROR if built.fault is Fault.STUDENT else Verdict.GRADER_ERROR
@@ -110,7 +112,8 @@ def grade_case(
             )
         )
     for left in reversed(range(1 + _MACHINE_RETRIES)):
-        ahead = contextlib.nullcontext(fresh) if left == _MACHINE_RETRIES else input_of(grading, case)
+        opened = own is not None and left == _MACHINE_RETRIES
+        ahead = contextlib.nullcontext(own) if own is not None and opened else input_of(grading, case)
         test = _try_case(grading, built.program, case, ahead, watch, last=left == 0)
         if test.record.fault is not Fault.MACHINE:
             break
@@ -121,16 +124,16 @@ def _try_case(
     grading: Grading,
     program: Path,
     case: Case,
-    ahead: AbstractContextManager[FreshInput | MachineFault | None],
+    ahead: AbstractContextManager[OwnInput | MachineFault],
     watch: Stopwatch,
     *,
     last: bool,
 ) -> Tested:
     try:
-        with ahead as fresh:
-            if isinstance(fresh, MachineFault):
-                raise fresh
-            return _run_case(grading, program, case, fresh, watch, last=last)
+        with ahead as own:
+            if isinstance(own, MachineFault):
+                raise own
+            return _run_case(grading, program, case, own, watch, last=last)
     except MachineFault as fault:
         return Tested(
             TestRecord(
@@ -143,7 +146,7 @@ def _run_case(
     grading: Grading,
     program: Path,
     case: Case,
-    fresh: FreshInput | None,
+    own: OwnInput,
     watch: Stopwatch,
     *,
     last: bool,
@@ -156,7 +159,8 @@ def _run_case(
 
     limit_s, limit_name = wall_limit(grading, case)
     files, bench = grading.files, grading.bench
-    input_file = fresh.path if fresh is not None else files.input(case)
+    fresh = own if isinstance(own, FreshInput) else None
+    input_file = own.path
     with watch.stage("fresh inputs and their checks"):
         since = bench.mark() if bench is not None and fresh is not None else None
     with (
@@ -371,4 +375,5 @@ def _baseline_record(baseline: Baseline) -> BaselineRecord:
         description=baseline.describe(),
         source_sha256=baseline.source_sha256,
         cpu=baseline.cpu,
+        spread=round(baseline.spread, 4),
     )

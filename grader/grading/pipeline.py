@@ -45,7 +45,7 @@ from grader.records.record import (
 from grader.records.rescore import scored
 from grader.timing.baseline import baselines_of
 from grader.timing.evidence import flags_of
-from grader.timing.fresh_inputs import one_ahead
+from grader.timing.fresh_inputs import OwnInput, one_ahead
 
 
 @contextlib.contextmanager
@@ -128,20 +128,28 @@ def _grade_built(
         if bench is not None and built.program is not None:
             with watch.stage("waiting for an idle GPU"):
                 waited = bench.wait_until_idle(progress.line)
+        if grading.baseline is not None and built.program is not None:
+            with watch.stage("baseline"):  # before threads prepare inputs, which would disturb it
+                for case in grading.cases:
+                    grading.baseline(case)
         by_case: dict[Case, Tested] = {}
         looks = closer.possible and built.program is not None
+
+        def opened_ahead(case: Case) -> contextlib.AbstractContextManager[OwnInput | MachineFault | None]:
+            return input_of(grading, case) if built.program is not None else contextlib.nullcontext()
+
         # In random order, a test's position tells the program nothing.
         order = grading.cases if grading.quick else shuffled(grading.cases)
-        with contextlib.closing(one_ahead(order, lambda case: input_of(grading, case))) as opened:
+        with contextlib.closing(one_ahead(order, opened_ahead)) as opened:
             if built.program is not None:
                 progress.stage(f"{submission.id}: running", total=len(grading.cases))
-            for number, (case, fresh) in enumerate(opened):
+            for number, (case, own) in enumerate(opened):
                 progress.step(case.name)
                 progress.advance(number)
                 if grading.quick and (stopped := _first_over_time(by_case)):
                     by_case[case] = _not_run(case, stopped)
                     continue
-                by_case[case] = grade_case(grading, built, case, watch, fresh)
+                by_case[case] = grade_case(grading, built, case, watch, own)
                 if built.program is not None:
                     progress.step(case.name, _in_short(by_case[case].record))
                 if looks and _needs_a_look(grading, case, by_case[case]):

@@ -75,12 +75,14 @@ class BuildRecord(_Value):
 
 
 class BaselineRecord(_Value):
-    """The sequential time behind a speedup. `description` says how it was sampled and scaled."""
+    """The sequential time behind a speedup. `description` says how it was sampled and scaled, `spread` how far apart
+    the fastest runs were, as a share; null in older records."""
 
     seconds: float
     description: str
     source_sha256: str
     cpu: str
+    spread: float | None = None
 
 
 class TimedRunRecord(_Value):

@@ -16,6 +16,9 @@ from grader.records.record import PartRecord, TestRecord
 _EXACT = ",.6g"
 """The format of a measured number in a formula, with enough digits to recompute the points."""
 
+KNOWN_TO = 0.02
+"""A sequential time is known if its fastest runs differ by at most this share."""
+
 _TIMED_DIGITS = 1
 """Decimals of points for a measured number. GPU times repeat to about 0.1 %. For a logarithm over two decades, that is
 0.004 of 20 points, so a second decimal could differ from grading to grading."""
@@ -100,8 +103,21 @@ def log_speedup(part: LogSpeedup, evidence: Evidence) -> PartRecord:
         f"geometric mean {mean:{_EXACT}}x over {len(speedups)} tests ({part.tests}){_lost(found)}"
         f"{f', {slower} slower than {least:g}x and counted as such' if slower else ''}: "
         f"{part.points:g} x log({mean:{_EXACT}}/{part.zero_at:g}) / log({part.full_at:g}/{part.zero_at:g})"
+        f"{_uncertain(part, evidence, share)}"
     )
     return _earned(part, share, how, digits=_TIMED_DIGITS)
+
+
+def _uncertain(part: LogSpeedup, evidence: Evidence, share: float) -> str:
+    """A phrase with the interval of the points if the sequential times are not known closely; else ''. Disturbances
+    only lengthen a sequential time, so the true speedup may be lower, by up to the spread of its fastest runs."""
+    tests = (test for test in evidence.tests if test.name in evidence.in_part[part.part] and test.baseline is not None)
+    spread = max((test.baseline.spread or 0.0 for test in tests if test.baseline), default=0.0)
+    if spread <= KNOWN_TO:
+        return ""
+    low = share - math.log1p(spread) / math.log(part.full_at / part.zero_at)
+    ends = [_earned(part, end, "", digits=_TIMED_DIGITS).points for end in (low, share)]
+    return f"; the sequential times are known to {spread:.1%} only: between {ends[0]:g} and {ends[1]:g} points"
 
 
 def reference_ratio(part: ReferenceRatio, evidence: Evidence) -> PartRecord:

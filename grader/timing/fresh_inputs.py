@@ -1,4 +1,5 @@
-"""Inputs for timed runs that no program has seen, with known answers.
+"""The inputs of runs: each a file of its own in the same kind of place, so that a program cannot tell its runs apart by
+where its input lies; and for timed runs, inputs that no program has seen, with known answers.
 
 The first input is a copy of the testcase's own file, at the path where all further inputs will be, so that the graded
 run looks to the program like every other run. Before each further run, some units (batches) change places and one is
@@ -22,7 +23,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -60,6 +61,7 @@ _CHOICE = random.SystemRandom()
 
 T = TypeVar("T")
 U = TypeVar("U")
+Input = TypeVar("Input", bound="OwnInput")
 
 
 @dataclass(frozen=True)
@@ -148,33 +150,19 @@ class _Rearranged:
         return found.view(F32_TYPE.storage).reshape(-1, columns)
 
 
-class FreshInput:
-    """An input file of a case; its contents change from run to run. A background thread first copies the testcase's
-    input, and then draws the next unit and its answer while the program runs. Between two runs, only some units are
-    written."""
+class OwnInput:
+    """A copy of a case's input at a path of its own. A background thread makes it."""
 
-    def __init__(
-        self,
-        case: Case,
-        files: TestcaseFiles,
-        path: Path,
-        seed: Callable[[str], Seed],
-        background: ThreadPoolExecutor,
-    ) -> None:
+    def __init__(self, case: Case, files: TestcaseFiles, path: Path, background: ThreadPoolExecutor) -> None:
         self._path = path
         self._case = case
         self.files = files
-        self._seed = seed
-        self._background = background
-        self._order = list(range(case.operator.units(case.shape)))
-        self._redrawn: int | None = None
         self._given_up = threading.Event()
         self._whole: Future[None] = background.submit(self._copy)
-        self._next: Future[_Draw] = background.submit(self._draw)
 
     @property
     def path(self) -> Path:
-        """The file, a copy of the testcase's input until `renew` is called. Raises MachineFault if the disk is full."""
+        """The file, a copy of the testcase's input. Raises MachineFault if the disk is full."""
         with self._room():
             self._whole.result()
         return self._path
@@ -196,6 +184,37 @@ class FreshInput:
             with ThreadPoolExecutor(min(8, cores())) as pool:
                 for _ in pool.map(copy, range(0, size, _COPY_BYTES)):
                     pass
+
+    @contextlib.contextmanager
+    def _room(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise MachineFault(
+                f"A fresh input of {self._case.name} ({self._case.input_bytes:,} bytes) could not be written to "
+                f"{self._path.parent}: {error.strerror}; free some space there."
+            ) from error
+
+
+class FreshInput(OwnInput):
+    """An input file of a case; its contents change from run to run. A background thread first copies the testcase's
+    input, and then draws the next unit and its answer while the program runs. Between two runs, only some units are
+    written."""
+
+    def __init__(
+        self,
+        case: Case,
+        files: TestcaseFiles,
+        path: Path,
+        background: ThreadPoolExecutor,
+        seed: Callable[[str], Seed],
+    ) -> None:
+        super().__init__(case, files, path, background)
+        self._seed = seed
+        self._background = background
+        self._order = list(range(case.operator.units(case.shape)))
+        self._redrawn: int | None = None
+        self._next: Future[_Draw] = background.submit(self._draw)
 
     def renew(self) -> Answer:
         """Change the file before every run except the first: move some units, write the new unit, which was drawn in
@@ -238,16 +257,6 @@ class FreshInput:
         for place, unit in zip(chosen, units[1:] + units[:1], strict=True):
             self._order[place] = unit
         return [place for place in chosen if place != drawn]
-
-    @contextlib.contextmanager
-    def _room(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise MachineFault(
-                f"A fresh input of {self._case.name} ({self._case.input_bytes:,} bytes) could not be written to "
-                f"{self._path.parent}: {error.strerror}; free some space there."
-            ) from error
 
     def _draw(self) -> _Draw:
         case = self._case
@@ -293,11 +302,24 @@ class FreshInput:
 
 
 @contextlib.contextmanager
+def own_input(case: Case, files: TestcaseFiles) -> Iterator[OwnInput]:
+    """A copy of the input of `case`, removed after the block. It is made while the block runs; `path` waits for it."""
+    with _made_in(case, partial(OwnInput, case, files)) as made:
+        yield made
+
+
+@contextlib.contextmanager
 def fresh_input(case: Case, files: TestcaseFiles, seed: Callable[[str], Seed]) -> Iterator[FreshInput]:
     """Fresh inputs of `case`, removed after the block; `seed` turns a nonce into a seed. The first input is made while
     the block runs; `path` and `renew` wait for it."""
+    with _made_in(case, partial(FreshInput, case, files, seed=seed)) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def _made_in(case: Case, make: Callable[[Path, ThreadPoolExecutor], Input]) -> Iterator[Input]:
     with scratch_folder("run", _place(case.input_bytes), linger=True) as folder, ThreadPoolExecutor(1) as background:
-        made = FreshInput(case, files, folder / "input", seed, background)
+        made = make(folder / "input", background)
         try:
             yield made
         finally:
