@@ -1,4 +1,4 @@
-"""What a student reads when host code or a kernel's compilation fails: first the line, then Python's own report."""
+"""What a student reads when host code or a kernel's compilation fails: the line and the reason, then the calls."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ _ADVICE = (
 """Parts of Python's and Triton's error messages, each with advice on the program."""
 _TORCH = "submissions get a stand-in of torch with tensors and without operators, so compute in a kernel"
 _MOST = 8000
+_MOST_CALLS, _MORE_LINES = 5, 20
 
 
 def described(error: BaseException, file: Path) -> str:
     """The error, with only the submission's lines, and its files under their submitted names."""
     folder = f"{file.parent}{os.sep}"
-    whole = traceback.TracebackException.from_exception(error, limit=-200)
-    own = [frame for frame in whole.stack if frame.filename.startswith(folder)]
+    stack = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in stack if frame.filename.startswith(folder)]
     at = f"{own[-1].filename.removeprefix(folder)}:{own[-1].lineno}" if own else f"{file.name}:1"
     if isinstance(error, NoFunction):
         return f"{file.name}:1: error: {error}\n"
@@ -46,16 +47,15 @@ def described(error: BaseException, file: Path) -> str:
         said = "a kernel or a call failed on the GPU while it was tried; see what it printed"
     if isinstance(error, SystemExit):
         said = f"the host code ended the program ({said})"
-    line = said.partition("\n")[0] or type(error).__name__
+    line, *more = said.splitlines() or [type(error).__name__]
     kind = "" if type(error).__module__.startswith("grader.") else f"{type(error).__name__}: "
-    first = first or f"{at}: error: {kind}{line}\n"
-    part: traceback.TracebackException | None = whole
-    while part is not None:
-        kept = [frame for frame in part.stack if frame.filename.startswith(folder)]
-        part.stack = traceback.StackSummary.from_list(kept)
-        part = part.__cause__ or part.__context__
-    rest = "" if type(error).__module__.startswith("grader.") else "".join(whole.format()).replace(folder, "")
-    return (first + _advice(said) + rest)[:_MOST]
+    callers = own if first else own[:-1]
+    first = first or "\n    ".join((f"{at}: error: {kind}{line}", *more[:_MORE_LINES])) + "\n"
+    calls = [
+        f"{frame.filename.removeprefix(folder)}:{frame.lineno}: note: called from here: {frame.line}\n"
+        for frame in reversed(callers[-_MOST_CALLS:])
+    ]
+    return (first + _advice(said) + "".join(calls))[:_MOST]
 
 
 def _advice(text: str) -> str:

@@ -190,6 +190,12 @@ template <typename Blob> static bool common(const std::string &word, Line &line,
     return true;
 }
 
+static void release_all() {
+    for (Buffer &each : buffers)
+        if (each.address) release(each.address);
+    buffers.clear();
+}
+
 static void poison(const Buffer &of) {
     static const std::string chunk(POISON_CHUNK, '\xff');
     if (wants_poison())
@@ -244,7 +250,10 @@ static int run(const char *package_path, const char *input_path, const char *out
     int output = -1;
     for (;; line.at = strchr(line.at, '\n') + 1) {
         std::string word = line.word();
-        if (word == "end") break;
+        if (word == "end") {
+            release_all();
+            break;
+        }
         if (word == "fail") {
             const char *text = line.at + 1;
             fwrite(text, 1, strchr(text, '\n') - text, stderr);
@@ -297,9 +306,7 @@ static int serve(int commands, int answers) {
             of.address = 0;
         } else if (word == "reset") {
             synchronize();
-            for (Buffer &each : buffers)
-                if (each.address) release(each.address);
-            buffers.clear();
+            release_all();
         } else if (word == "download") {
             uint64_t from = address(line);
             size_t size = line.number();
@@ -330,6 +337,7 @@ static int serve(int commands, int answers) {
     }
     line_now = 0;
     synchronize();
+    release_all(); /* else the emulator reports the memory of tensors that live until the end */
     return 0;
 }
 
