@@ -292,7 +292,10 @@ __global__ void step(float* x) {
     ("program", "where"),
     [
         ("hang", "attention.cuh:93: host code was still running here."),
-        ("kernel_hang", "kernel_hang.cu:3: kernel spin, thread (0,0,0) of block (0,0,0): still in the loop at this"),
+        (
+            "kernel_hang",
+            "kernel_hang.cu:3: kernel spin, thread (0,0,0) of block (0,0,0): the loop at this line never ends",
+        ),
         ("launches", "attention.cuh:89: "),
     ],
 )

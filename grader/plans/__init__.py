@@ -1,7 +1,7 @@
 """Python submissions: host code runs once for each shape, in the build, and what it asks for becomes a plan; every run
 replays the plan without it.
 
-    softmax.py ── host.py: solve(x, y, rows, columns) ──► plans/*.json, blobs/  (recorder.py, plan.py)
+    rows.py ── host.py: solve(x, y, rows, columns) ──► plans/*.json, blobs/  (recorder.py, plan.py)
                   Triton ──► PTX for the emulator, or machine code for a GPU  (driver.py, compiler.py, launcher.py)
     plans + kernels ── package.py ──► one file ── replayer/ INPUT OUTPUT ──► trace, OUTPUT
 

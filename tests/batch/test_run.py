@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from rich.console import Console
@@ -263,10 +264,14 @@ def test_a_file_that_may_not_be_read_is_the_machines_fault(
 
 
 class NoCompiler(PlainC):
-    """A machine that fails when it compiles a hand-in that says so."""
+    """A machine whose compiler is gone for a hand-in that says so, and for the control program right after it."""
+
+    gone: ClassVar[list[bool]] = [False]
 
     def compile(self, sources, flags, *, folder, output, run):
-        if "NO COMPILER" in (folder / sources[0]).read_text():
+        asked = "NO COMPILER" in (folder / sources[0]).read_text()
+        if asked or self.gone[0]:
+            self.gone[0] = asked
             raise MachineFault("The compiler is gone.")
         return super().compile(sources, flags, folder=folder, output=output, run=run)
 

@@ -46,7 +46,7 @@ def record_of(verdict: str, output: str, flags: tuple[str, ...] = ()) -> Record:
     return Record.model_validate(
         {
             "created": "2026-01-01T00:00:00+00:00",
-            "grader": "0",
+            "grader": {"version": "0"},
             "assignment": "hw4",
             "assignment_sha256": "",
             "submission": {"id": "x", "path": "x", "sha256": "", "files": []},

@@ -1,8 +1,8 @@
 """Recognises each node of a recording as a step of a right computation.
 
 A `Label` says that a node's value is `factor` times the step's value at `index`, as far as the terms in `terms` are
-summed, plus `shift`. The factor is what makes an online softmax easy to follow: whatever maximum a program subtracts,
-its weights are those of the softmax times a factor, the same in all terms that may be added up. A node that no step
+summed, plus `shift`. The factor is what makes running sums easy to follow: whatever maximum a program subtracts,
+its weights are the final ones times a factor, the same in all terms that may be added up. A node that no step
 explains, although its operands are explained, is `Odd`; what is computed from it, too.
 """
 
