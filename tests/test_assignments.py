@@ -127,7 +127,7 @@ def test_its_sequential_baseline_refuses_bad_files_in_one_sentence(name: str, tm
 # ---- nothing in grader/ knows their names ---------------------------------------------------------------------
 
 ENGLISH = {"half", "backward", "matmul"}
-"""Names that are words of their own: a type of PTX, a function that Python submissions define, an operator of Python."""
+"""Words of their own: a type of PTX, a function that Python submissions define, an operator of Python."""
 
 
 def test_no_code_of_the_grader_holds_a_name() -> None:
