@@ -14,7 +14,7 @@ from grader.programs.engine.cuda import CudaEngine
 from grader.store import open_store
 from tests.support.course import ROOT
 
-TESTS = "t01,t10"
+TESTS = "t26"  # timed repeatedly, so an outside clock sees it
 
 
 def run(*words: object) -> None:
