@@ -46,7 +46,7 @@ def test_the_template_compiles_fails_every_test_and_scores_nothing(tmp_path: Pat
         (
             "wrong_scale",
             "wrong_answer",
-            "(the scale is missing). Look at attention.cuh:",
+            "Look at attention.cuh:",
         ),
         ("nan", "wrong_answer", "NaN"),
         ("silent", "no_output", "no output file"),
@@ -104,7 +104,7 @@ def test_check_exits_1_when_a_test_fails_and_0_when_all_pass() -> None:
     failing = grader("check", PROGRAMS / "wrong_scale.cu", "--engine", "emulator", "--tests", QUICK)
     assert failing.code == 1
     assert "0 of 2 tests passed" in failing.out
-    assert "the scale is missing" in "\n".join(failing.out.splitlines()[:5])
+    assert "scale" in "\n".join(failing.out.splitlines()[:5])
     passing = grader("check", ROOT / "reference/hw4/tiled.cu", "--engine", "emulator", "--tests", QUICK)
     assert (passing.code, "All 2 tests passed" in passing.out) == (0, True)
     broken = grader("check", PROGRAMS / "syntax_error.cu", "--engine", "emulator", "--tests", QUICK)
