@@ -37,7 +37,7 @@ OWN_FILES = {
     "emulator/kernel_library": "PTX that it wrote, which compilers may only read",
     "checking/watch/look": "inputs and expected outputs",
     "plans/failures": "a submission's source, in the confined recording",
-    "plans/handles": "nothing: its `open` is no file's",
+    "plans/handles": "nothing: its `copy` is one in device memory",
     "plans/local": "kernels of a program on its owner's machine",
     "plans/recording": "its request and results, in the confined recording",
     "plans/replay_program": "the replayer's source",
