@@ -141,7 +141,7 @@ const login = document.querySelector("#login");
 if (login) {
   const said = document.querySelector("#login-said"), button = login.querySelector("button");
   const offer = async () => {
-    if (location.hash.length < 2) return;
+    if (location.hash.length < 2) return login.token.focus();
     const token = location.hash.slice(1), now = login.dataset.who;
     history.replaceState(null, "", location.pathname);
     const headers = { Authorization: `Bearer ${token}` };
