@@ -264,12 +264,11 @@ class Store:
     def bring_forward(self, kept: Kept) -> None:
         """Make a record the newest of its attempt. A person who grades again under earlier conditions wants the records
         made under them to count, not later ones."""
+        newer = "SELECT 1 FROM records WHERE submission = (SELECT submission FROM records WHERE id = ?1) AND id > ?1"
+        if self._first(newer, kept.row) is None:
+            return
         with self._writing():
-            self._db.execute(
-                "UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = ?1 AND EXISTS "
-                "(SELECT 1 FROM records AS other WHERE other.submission = records.submission AND other.id > ?1)",
-                (kept.row,),
-            )
+            self._db.execute("UPDATE records SET id = (SELECT max(id) + 1 FROM records) WHERE id = ?", (kept.row,))
 
     def add_recheck(self, attempt: Attempt, recheck: RecheckRecord) -> None:
         """Store a copy of an attempt's record that contains a recheck. The copy counts from now on."""

@@ -205,16 +205,11 @@ class _Coordinator:
 
     def _read(self, job: _Job, reading: Reading) -> None:
         job.submission = reading.submission
-        job.number = self.desk.register(job.found, job.submission)
+        job.number, job.cases = self.desk.take(job.found, job.submission)
         if reading.problem:
             job.built = failed_build(Fault.STUDENT, reading.problem)
-        if self._wanted(job):
+        if job.cases:
             self._next(job)
-
-    def _wanted(self, job: _Job) -> bool:
-        """Whether this run grades the submission, which is registered."""
-        job.cases = self.desk.cases_to_run(job.number)
-        return bool(job.cases)
 
     def _next(self, job: _Job) -> None:
         """Queue a job for its next step; its submission has been read already."""
@@ -263,8 +258,8 @@ class _Coordinator:
             return
         if job.submission is None:
             job.submission = unreadable(job.found.student, job.found.path, str(fault))
-            job.number = self.desk.register(job.found, job.submission)
-            if not self._wanted(job):
+            job.number, job.cases = self.desk.take(job.found, job.submission)
+            if not job.cases:
                 return
         whose = Fault.GRADER if isinstance(fault, GraderFault) else Fault.MACHINE
         self._record_without_running(job, failed_build(whose, str(fault)))

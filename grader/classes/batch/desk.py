@@ -25,6 +25,7 @@ from grader.records.record import Record
 from grader.records.rescore import rescored, unmeasured, with_tests
 from grader.store import HandIn, Store
 from grader.store.rows import Kept
+from grader.store.sqlite_errors import translate_sqlite_errors
 
 
 @dataclass(eq=False)
@@ -52,8 +53,13 @@ class Desk:
         self.tally.total = len(chosen)
         return chosen
 
-    def register(self, found: Found, submission: Submission) -> int:
-        """Enter the attempt and its lateness into the store, and return its number there."""
+    def take(self, found: Found, submission: Submission) -> tuple[int, tuple[Case, ...]]:
+        """Enter the attempt and its lateness into the store. Return its number there, and the cases to run it on."""
+        with translate_sqlite_errors(self.store.path), self.store.transaction():  # one wait for the disk, not two
+            number = self._register(found, submission)
+            return number, self._cases_to_run(number)
+
+    def _register(self, found: Found, submission: Submission) -> int:
         student = self.roster.get(found.student) or Student(found.student)
         handed_in = student.handed_in or found.handed_in
         days, penalty = lateness(handed_in, self.setup.assignment.deadline, student)
@@ -99,7 +105,7 @@ class Desk:
             said.append(f"{_results(other).capitalize()} cannot be used, because {why}: these submissions run again.")
         return " ".join(said)
 
-    def cases_to_run(self, number: int) -> tuple[Case, ...]:
+    def _cases_to_run(self, number: int) -> tuple[Case, ...]:
         """The cases that this run grades an attempt on: all, none, or those that new points need and that the stored
         record lacks. If none, the stored record becomes the one that counts, with points by the current rules."""
         conditions = self.setup.conditions

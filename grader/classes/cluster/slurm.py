@@ -308,8 +308,8 @@ def _take(run: SlurmRun, desk: Desk, found: Found) -> None:
         submission, problem, whose = reading.submission, reading.problem, Fault.STUDENT
     except MachineFault as fault:
         submission, problem, whose = unreadable(found.student, found.path, str(fault)), str(fault), Fault.MACHINE
-    stored_as = desk.register(found, submission)
-    if not (cases := desk.cases_to_run(stored_as)):
+    stored_as, cases = desk.take(found, submission)
+    if not cases:
         return
     task = SlurmTask(len(run.tasks), found.student, submission, stored_as, cases)
     if problem:
