@@ -40,6 +40,7 @@ def course(out: Path) -> dict[str, str]:
     shutil.copytree(CHECKOUT / "tests/course", out / "course")
     baseline = CHECKOUT / "reference/hw4/seq_flash_attention.c"
     shutil.copy(baseline, out / "course/reference/attention/sequential.c")
+    shutil.copy(CHECKOUT / "reference/sequential.h", out / "course/reference")
     cases = out / "course/testcases/attention.yaml"
     text = cases.read_text()
     for name, shape in SHAPES.items():

@@ -36,9 +36,9 @@ sys.path.insert(0, str(ROOT))
 
 from grader.base.progress import Progress  # noqa: E402
 from grader.base.workers import cores  # noqa: E402
-from grader.course.assignment import Assignment, load_assignment  # noqa: E402
+from grader.course.assignment import load_assignment  # noqa: E402
 from grader.course.catalogue import TestcaseFiles, ensure  # noqa: E402
-from grader.course.testcase import Case, load_suite  # noqa: E402
+from grader.course.testcase import load_suite  # noqa: E402
 from grader.grading.bench import open_bench  # noqa: E402
 from grader.grading.pipeline import Grading, grade  # noqa: E402
 from grader.grading.setup import Setup  # noqa: E402
@@ -47,7 +47,7 @@ from grader.programs.engine import select_engine  # noqa: E402
 from grader.programs.engine.cuda import find_gpus  # noqa: E402
 from grader.programs.submission import read_submission  # noqa: E402
 from grader.records.record import Record  # noqa: E402
-from grader.timing.baseline import Baseline, time_baseline  # noqa: E402
+from grader.timing.baseline import baseline_of  # noqa: E402
 from tests.honest.__main__ import hand_in, variants  # noqa: E402
 
 MODELS = ("naive", "tiled", "flash2", "tensor_cores", "hopper")
@@ -69,7 +69,7 @@ def grade_rounds(options: argparse.Namespace, place: Path, until: float, into: P
     files, cases = TestcaseFiles.beside(suite), suite.select(options.tests)
     with ExitStack() as stack, into.open("w", encoding="utf-8") as kept:
         bench = stack.enter_context(open_bench(Setup(rules, suite, files, cases, engine)))
-        grading = Grading(rules, suite, files, cases, engine, lambda case: baseline(case, rules), bench)
+        grading = Grading(rules, suite, files, cases, engine, lambda case: baseline_of(rules, case), bench)
         paths = handed_in(place, options.only)
         for turn in range(options.gradings):
             for path in paths:
@@ -79,12 +79,6 @@ def grade_rounds(options: argparse.Namespace, place: Path, until: float, into: P
                 kept.write(record.model_dump_json() + "\n")
                 kept.flush()
                 print(turn, *row(path.stem, [record]), sep="  ", file=sys.stderr, flush=True)
-
-
-def baseline(case: Case, rules: Assignment) -> Baseline:
-    """The sequential time of a case, kept from one grading to the next."""
-    source = rules.reference_folder / rules.baseline.source
-    return time_baseline(case, source=source, flags=rules.baseline.flags, budget_s=rules.baseline.budget_s)
 
 
 def row(name: str, records: list[Record]) -> list[str]:

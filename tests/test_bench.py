@@ -29,9 +29,10 @@ from grader.programs.trace import read_trace
 from grader.records.record import ProfileRecord, Record
 from grader.records.rescore import scored
 from grader.report.explain import differences, explain
+from tests.support.sequential import right_program
 from tests.support.timed_engine import TimedC, program, tool
 
-RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
+RIGHT = right_program()
 HEADER = (course_root() / "reference/sequential.h").read_text()
 
 

@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.base.paths import course_root
 from grader.commands import classroom
 from grader.commands.cli import main
 from grader.course.assignment import Deadline, load_assignment
@@ -20,8 +19,9 @@ from grader.course.catalogue import TestcaseFiles
 from grader.store import HandIn, open_store
 from tests.support.batch_engine import PlainC
 from tests.support.records import made_record
+from tests.support.sequential import right_program
 
-RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
+RIGHT = right_program()
 
 
 @pytest.fixture(autouse=True)

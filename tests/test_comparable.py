@@ -56,6 +56,24 @@ def test_other_machines_and_other_inputs_are_told() -> None:
     assert inputs.endswith("c (t21).")
 
 
+def test_speedups_over_several_measurements_of_a_baseline_are_told() -> None:
+    def over(name: str, seconds: float, measured: str) -> Line:
+        baseline = BaselineRecord(
+            seconds=seconds,
+            description="",
+            source_sha256="0",
+            cpu="Xeon",
+            id=measured,
+            date=f"2026-11-{measured}T10:00",
+        )
+        return line_of(made_record(name, tests=[made_test("t21", gpu_ms=1.0, baseline=baseline)]))
+
+    class_ = [over("a", 10, "20"), over("b", 10, "20")]
+    assert mixed(class_) == []
+    (note,) = mixed([*class_, over("c", 9.5, "24")])
+    assert "(20 of 2026-11-20, 24 of 2026-11-24), up to 5.3% apart" in note
+
+
 def test_points_entered_under_other_rules_are_told() -> None:
     assert mixed([line_of(made_record("alice"), report=10)]) == []
     (note,) = mixed([line_of(made_record("alice"), report=12, poster=3)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from grader.records.disclosure import disclosed, disclosed_profile
 from grader.records.record import ProfileRecord, TestRecord
 from tests.support.batch_engine import PlainC
 from tests.support.machine import goes
+from tests.support.sequential import right_program
 
 YAML = """
 assignment: hw4
@@ -128,9 +128,8 @@ def test_where_there_is_no_room_for_fresh_values_the_record_says_so_and_nobody_p
     monkeypatch.setattr("grader.grading.hidden_testcases.generate", one_fits)
     rules = load_assignment("hw4")
     rules = rules.model_copy(update={"hidden_inputs": HiddenInputs(fresh=2), "rubric": rules.rubric[:1]})
-    source = rules.reference_folder / "seq_flash_attention.c"
     (tmp_path / "alice").mkdir()
-    shutil.copyfile(source, tmp_path / "alice" / rules.submission.main)
+    (tmp_path / "alice" / rules.submission.main).write_text(right_program())
     submission = read_submission(tmp_path / "alice", rules)
     record = grade(Grading(rules, suite, usual, cases, PlainC(), None), submission, Progress())
     assert [test.verdict for test in record.tests] == [Verdict.PASSED] * 3
@@ -144,7 +143,7 @@ def test_a_second_draw_lies_in_the_same_kind_of_place_as_the_graded_input(suite:
     cases = suite.select("t01")
     generate(cases[0], usual, suite.seed(cases[0]))
     rules = rules.model_copy(update={"hidden_inputs": HiddenInputs(fresh=1), "rubric": rules.rubric[:1]})
-    source = (rules.reference_folder / "seq_flash_attention.c").read_text()
+    source = right_program()
     begin = "int main(int argc, char **argv)\n{\n"
     said = begin + '    for (const char *at = argv[1]; *at; at++)\n        fprintf(stderr, "%c.", *at);\n'
     (tmp_path / "alice").mkdir()

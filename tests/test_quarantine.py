@@ -18,7 +18,8 @@ from grader.sandbox.quarantine import Refused, claim, read_bytes
 PACKAGE = Path(grader.__file__).parent
 READERS = {"open", "read_text", "read_bytes", "copyfile", "copy", "copy2", "copytree", "fromfile", "memmap", "loadtxt"}
 OWN_FILES = {
-    "timing/baseline": "the course's C program, its times and their cache",
+    "timing/baseline": "the times of the course's C program",
+    "timing/sequential": "the course's C program and its times",
     "classes/batch": "pipes, and records of its own workers",
     "programs/build": "builds that it made and kept itself",
     "course/catalogue": "testcases, which no run may write",

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from grader.base.errors import MachineFault
-from grader.base.paths import course_root
 from grader.base.process import Runner
 from grader.base.verdict import Fault, Verdict
 from grader.classes.recheck import Recheck, recheck, rests_on, state_of
@@ -23,6 +22,7 @@ from grader.records.record import EngineRecord, Record, TestRecord
 from grader.store import HandIn, open_store
 from tests.support.batch_engine import PlainC
 from tests.support.records import made_recheck, made_record, made_test
+from tests.support.sequential import right_program
 
 # ---- what is looked at, and what passes ---------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class TracedC(PlainC):
         return Launch(command=(str(program), *arguments), environment={PATH_VARIABLE: trace})
 
 
-RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_bytes()
+RIGHT = right_program().encode()
 CLASS = {  # source, GPU ms in the record
     "alice": (RIGHT, 1.0),
     "bob": (b"int main() { return 0; }", 0.5),

@@ -53,6 +53,8 @@ def mixed(
         if groups := _groups(students, read):
             told = [f"{name}: {who}" for name, who in groups]
             notes.append(f"{what}, so points for times cannot be compared: {'; '.join(told)}.")
+    if apart := _baselines_apart(students):
+        notes.append(apart)
     if strange := [words for line in students for words in _strange_points(line)]:
         notes.append(f"Points entered by hand do not fit the rules: {', '.join(strange)}.")
     if odd := _on_other_inputs(students):
@@ -88,6 +90,26 @@ def _gpu(record: Record) -> str | None:
 
 def _cpu(record: Record) -> str | None:
     return next((test.baseline.cpu for test in record.tests if test.baseline is not None), None)
+
+
+def _baselines_apart(lines: Sequence[Line]) -> str:
+    """A sentence if the same test has baselines of several measurements on one kind of CPU, '' if not."""
+    found: dict[tuple[str, str], dict[str, tuple[float, str]]] = {}
+    for line in lines:
+        for test in line.attempt.record.tests:
+            if test.baseline is not None and test.baseline.id is not None:
+                measured = found.setdefault((test.name, test.baseline.cpu), {})
+                measured[test.baseline.id] = test.baseline.seconds, (test.baseline.date or "")[:10]
+    several = [measured for measured in found.values() if len(measured) > 1]
+    if not several:
+        return ""
+    furthest = max(several, key=lambda measured: max(measured.values())[0] / min(measured.values())[0])
+    apart = max(furthest.values())[0] / min(furthest.values())[0] - 1
+    told = ", ".join(f"{name} of {date}" for name, (_, date) in sorted(furthest.items(), key=lambda item: item[1][1]))
+    return (
+        f"Speedups are over baselines of several measurements ({told}), up to {apart:.1%} apart: `grader grade … "
+        "--rerun ID` grades those with the earlier one again."
+    )
 
 
 def _strange_points(line: Line) -> list[str]:

@@ -15,9 +15,11 @@ testcases = typer.Typer(no_args_is_help=True, help="List, generate and verify th
 def baseline(
     tests: TestsOption = "all",
     assignment: AssignmentOption = None,
-    refresh: Annotated[bool, typer.Option("--refresh", help="Time everything again, even what is cached.")] = False,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Measure again, say what changes, keep the faster time.")
+    ] = False,
 ) -> None:
-    """Time the sequential program on this machine, or show its cached times."""
+    """Show the sequential times on this machine, which are measured once and kept."""
     from grader.commands import course_files
 
     say(course_files.show_baseline(tests or "all", assignment=assignment, refresh=refresh))

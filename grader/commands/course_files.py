@@ -11,30 +11,51 @@ from grader.course import catalogue
 from grader.course.assignment import assignment_names, chosen_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
+from grader.course.testcase import Case
 from grader.operators import shape_words
 from grader.programs.oracle import case_progress, ensure
-from grader.timing.baseline import baseline_of
+from grader.timing.baseline import Baseline, baseline_of, measured_again
 
 
 def show_baseline(tests: str, *, assignment: str | None, refresh: bool) -> str:
-    """Time the sequential program on the chosen testcases, or show the cached times."""
+    """The sequential times of the chosen testcases on this machine. With `refresh`, measure them again first."""
     rules = chosen_assignment(assignment)
-    suite = suite_of(rules)
-    rows = []
+    cases = suite_of(rules).select(tests)
+    changes, rows = [], []
+    facts: dict[str, str] = {}
     with shown_progress() as progress:
-        cases = suite.select(tests)
+        if refresh:
+            progress.stage("measuring again")
+            changes = [_change(*found) for found in measured_again(rules, cases)]
         for number, case in enumerate(cases):
             progress.stage(f"baseline {case.name}", total=len(cases))
             progress.advance(number)
-            timed = baseline_of(rules, case, refresh=refresh)
-            rows.append((case.name, shape_words(case.shape), f"{timed.seconds:.3f}", timed.describe()))
-    return tabulate(
+            timed = baseline_of(rules, case)
+            rate = f"{case.flops / timed.seconds / 1e9:.3f}"
+            rows.append((case.name, shape_words(case.shape), f"{timed.seconds:.3f}", rate, timed.id))
+            facts.setdefault(timed.id, f"{case.name}: {timed.describe()}")
+    table = tabulate(
         rows,
-        headers=("test", "shape", "seconds", "how"),
+        headers=("test", "shape", "seconds", "GFLOP/s", "baseline"),
         tablefmt="simple",
         disable_numparse=True,
-        maxcolwidths=[None, None, None, 80],
+        colalign=("left", "left", "right", "right", "left"),
     )
+    return "\n\n".join([*changes, table, *facts.values()])
+
+
+def _change(case: Case, before: Baseline | None, after: Baseline) -> str:
+    """What a new measurement changes."""
+    if before is None:
+        return f"{after.id} is new: {after.seconds:.4g} s for {case.name}."
+    change = after.seconds / before.seconds - 1
+    both = f"{before.seconds:.4g} s before ({before.id}, {before.date[:10]}), {after.seconds:.4g} s now ({change:+.1%})"
+    if change < 0:
+        return (
+            f"{case.name}: {both}. {after.id} replaces {before.id}: from now on, speedups are {-change:.1%} lower. "
+            "Stored results keep theirs; `grader grade CLASS --rerun all` grades a class again."
+        )
+    return f"{case.name}: {both}. {before.id} stays, since whatever disturbs a measurement makes it slower."
 
 
 def list_assignments() -> str:

@@ -375,5 +375,7 @@ def _baseline_record(baseline: Baseline) -> BaselineRecord:
         description=baseline.describe(),
         source_sha256=baseline.source_sha256,
         cpu=baseline.cpu,
-        spread=round(baseline.spread, 4),
+        spread=round(baseline.rate.spread, 4),
+        id=baseline.id,
+        date=baseline.date,
     )

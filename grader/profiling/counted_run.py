@@ -17,7 +17,7 @@ from grader.programs.engine import Engine
 from grader.programs.run import Run, run_program
 from grader.programs.trace import Trace
 from grader.sandbox.scratch import scratch_folder
-from grader.timing.baseline import write_sample
+from grader.timing.sequential import write_sample
 
 BUDGET_S = 10.0
 """All units run if they are likely to take no longer than this."""

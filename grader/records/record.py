@@ -76,13 +76,15 @@ class BuildRecord(_Value):
 
 class BaselineRecord(_Value):
     """The sequential time behind a speedup. `description` says how it was sampled and scaled, `spread` how far apart
-    the fastest runs were, as a share; null in older records."""
+    the fastest runs were, as a share. `id` and `date` name the measurement; all three are null in older records."""
 
     seconds: float
     description: str
     source_sha256: str
     cpu: str
     spread: float | None = None
+    id: str | None = None
+    date: str | None = None
 
 
 class TimedRunRecord(_Value):

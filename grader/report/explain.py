@@ -12,7 +12,7 @@ from statistics import median
 
 from grader.base.stopwatch import overhead
 from grader.operators import shape_words
-from grader.records.record import ProfileRecord, Record, TestRecord, TimingRecord
+from grader.records.record import BaselineRecord, ProfileRecord, Record, TestRecord, TimingRecord
 from grader.timing.stopping import mean_interval, median_interval
 
 WIDTH = 110
@@ -206,11 +206,16 @@ def differences(first: Record, second: Record) -> list[str]:
         else:
             change = other_base.seconds / one_base.seconds - 1
             found.append(
-                f"another baseline from {test.name} on: {one_base.seconds:.4g} s and {other_base.seconds:.4g} s "
-                f"({change:+.1%}), timed again; speedups differ by that much even if the submission does not."
+                f"another baseline from {test.name} on: {one_base.seconds:.4g} s{_named(one_base)} and "
+                f"{other_base.seconds:.4g} s{_named(other_base)} ({change:+.1%}); speedups differ by that much even if "
+                "the submission does not."
             )
         break
     return found
+
+
+def _named(baseline: BaselineRecord) -> str:
+    return f" ({baseline.id}, {baseline.date[:10]})" if baseline.id and baseline.date else ""
 
 
 def compare(first: Record, second: Record, *, headings: tuple[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 An entry is a file or a folder. It appears complete or not at all, even if several graders make it at the same time. Its
 mtime is the time of its last use. Making an entry deletes entries of the same kind that were last used more than
-KEPT_DAYS days ago.
+KEPT_DAYS days ago, unless it is made for good.
 """
 
 from __future__ import annotations
@@ -44,10 +44,12 @@ def cache_entry(kind: str, name: str) -> Path:
 
 
 @contextlib.contextmanager
-def making(entry: Path) -> Iterator[Path]:
-    """An empty folder to make `entry` in. Raises MachineFault if creating it, or the block, fails with an OSError."""
+def making(entry: Path, *, for_good: bool = False) -> Iterator[Path]:
+    """An empty folder to make `entry` in. With `for_good`, no entry of its kind is deleted. Raises MachineFault if
+    creating it, or the block, fails with an OSError."""
     try:
-        forget_unused(entry.parent)
+        if not for_good:
+            forget_unused(entry.parent)
         entry.parent.mkdir(parents=True, exist_ok=True)
         with scratch_folder("make", entry.parent) as folder:
             yield folder

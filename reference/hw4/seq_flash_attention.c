@@ -1,47 +1,18 @@
-/* The sequential baseline of hw4: tiled flash attention on one CPU thread. Speedups are relative to this program.
+/* The sequential baseline of hw4: tiled flash attention, 32 rows of Q an iteration. sequential.h does the rest.
  *
- * Theory of operation
+ * For each batch, for each tile of 32 query rows, for each tile of 32 keys: compute the 32 x 32 scores, then bring the
+ * rows' running maximum m, running sum l and output O up to date. With s the scores of a row in the new tile and v the
+ * values,
  *
- *   usage: seq INPUT OUTPUT [TIMES [BUDGET_S]]
+ *     m' = max(m, max s)
+ *     l' = exp(m - m') l + sum exp(s - m')
+ *     O' = exp(m - m') O + sum exp(s - m') v          and, after the last tile, O = O' / l'
  *
- *   For each batch, for each tile of 32 query rows, for each tile of 32 keys: compute the 32 x 32 scores, then bring
- *   the rows' running maximum m, running sum l and output O up to date. With s the scores of a row in the new tile
- *   and v the values,
- *
- *       m' = max(m, max s)
- *       l' = exp(m - m') l + sum exp(s - m')
- *       O' = exp(m - m') O + sum exp(s - m') v          and, after the last tile, O = O' / l'
- *
- *   It is the program a student would write for a CPU: float32, portable C11, one thread, loops a compiler may
- *   vectorise where the language lets it, nothing vectorised by hand. The speedup that is measured against it is
- *   therefore "GPU against straightforward C", not "GPU against the best this CPU can do".
- *
- *   Sampling. A large testcase takes minutes, and all tiles of query rows cost the same: each visits all N keys.
- *   With BUDGET_S > 0 the program stops after the first tile of rows at which that much computing time is spent, and
- *   whoever reads TIMES scales by total / done. TIMES gets one line:
- *
- *       compute_seconds done_iterations total_iterations
- *
- *   where an iteration is a tile of 32 query rows of one batch, and compute_seconds (CLOCK_PROCESS_CPUTIME_ID) counts
- *   computing alone: neither reading nor writing files. BUDGET_S = 0, or none, means no limit.
- *
- *   Memory is one batch. OUTPUT is complete or absent: it is written under the name OUTPUT.part, and renamed when
- *   everything was computed, removed when not.
- *
- * Build: cc -O3 -std=c11 seq_flash_attention.c -o seq -lm
+ * All tiles of query rows cost the same, since each visits all N keys. The speedup that is measured against this program
+ * is "GPU against straightforward C", not "GPU against the best this CPU can do".
  */
-#define _POSIX_C_SOURCE 200809L
-
-#include <errno.h>
-#include <limits.h>
-#include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-/* ------------------------------------------------------------------------------------------- computing */
+#define HEADER_WORDS 3 /* B N d */
+#include "sequential.h"
 
 enum { TILE = 32, MAX_DIM = 64 };
 
@@ -114,105 +85,21 @@ static void attention_rows(float *o, const float *q, const float *k, const float
             o[i * d + x] /= l[i];
 }
 
-/* ----------------------------------------------------------------------------------- files and the clock */
-
-static char part[PATH_MAX]; /* the unfinished OUTPUT, while there is one */
-
-static _Noreturn void fail(const char *path, const char *what)
+static void describe(struct problem *problem)
 {
-    if (part[0])
-        remove(part);
-    fprintf(stderr, "seq: %s: %s\n", path, what);
-    exit(1);
+    const int32_t b = problem->header[0], n = problem->header[1], d = problem->header[2];
+    if (b < 1 || n < TILE || n > 32768 || n % TILE != 0 || d < 1 || d > MAX_DIM)
+        return;
+    problem->outputs = (size_t)b * (size_t)n * (size_t)d;
+    problem->inputs = 3 * problem->outputs;
+    problem->iterations = (long long)b * (n / TILE);
 }
 
-static double now_s(clockid_t clock)
+static void iterate(const struct problem *problem, long long iteration)
 {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void write_times(const char *path, double compute_s, long long done, long long total)
-{
-    FILE *file = fopen(path, "w");
-    if (!file)
-        fail(path, strerror(errno));
-    const int printed = fprintf(file, "%.9f %lld %lld\n", compute_s, done, total);
-    if (fclose(file) != 0 || printed < 0)
-        fail(path, "cannot be written (disk full?)");
-}
-
-int main(int argc, char **argv)
-{
-    if (argc < 3 || argc > 5) {
-        fprintf(stderr, "usage: %s INPUT OUTPUT [TIMES [BUDGET_S]]\n", argv[0]);
-        return 2;
-    }
-    const char *times = argc > 3 ? argv[3] : NULL;
-    char *end = NULL;
-    const double budget_s = argc > 4 ? strtod(argv[4], &end) : 0.0;
-    if (argc > 4 && (*end != '\0' || end == argv[4] || !(budget_s >= 0.0))) {
-        fprintf(stderr, "seq: BUDGET_S is \"%s\"; expected seconds, or 0 for no limit\n", argv[4]);
-        return 2;
-    }
-
-    FILE *in = fopen(argv[1], "rb");
-    if (!in)
-        fail(argv[1], strerror(errno));
-    int32_t header[3];
-    if (fread(header, sizeof header, 1, in) != 1)
-        fail(argv[1], "too short for the header B N d (12 bytes)");
-    const int batches = header[0], n = header[1], d = header[2];
-    if (batches < 1 || n < TILE || n > 32768 || n % TILE != 0 || d < 1 || d > MAX_DIM) {
-        fprintf(stderr, "seq: %s: B=%d N=%d d=%d; expected B >= 1, N a multiple of 32 up to 32768, d up to 64\n",
-                argv[1], batches, n, d);
-        return 1;
-    }
-
-    if (snprintf(part, sizeof part, "%s.part", argv[2]) >= (int)sizeof part)
-        fail(argv[2], "name too long");
-    FILE *out = fopen(part, "wb");
-    if (!out)
-        fail(part, strerror(errno));
-
-    const size_t matrix = (size_t)n * (size_t)d;
-    float *qkv = malloc(3 * matrix * sizeof(float));
-    float *o = malloc(matrix * sizeof(float));
-    if (!qkv || !o)
-        fail(argv[1], "not enough memory for one batch");
-
-    const long long tiles = n / TILE, total = batches * tiles;
-    long long done = 0;
-    double compute_s = 0.0, spent_s = 0.0;
-    int spent = 0;
-    for (int batch = 0; batch < batches && !spent; batch++) {
-        if (fread(qkv, sizeof(float), 3 * matrix, in) != 3 * matrix)
-            fail(argv[1], "shorter than B, N and d say");
-        const double start_s = now_s(CLOCK_MONOTONIC), start_cpu_s = now_s(CLOCK_PROCESS_CPUTIME_ID);
-        double elapsed_s = 0.0;
-        for (long long tile = 0; tile < tiles && !spent; tile++) {
-            const size_t first = (size_t)tile * TILE * (size_t)d;
-            attention_rows(o + first, qkv + first, qkv + matrix, qkv + 2 * matrix, n, d);
-            elapsed_s = now_s(CLOCK_MONOTONIC) - start_s;
-            done++;
-            spent = budget_s > 0.0 && spent_s + elapsed_s >= budget_s;
-        }
-        spent_s += elapsed_s;
-        compute_s += now_s(CLOCK_PROCESS_CPUTIME_ID) - start_cpu_s;
-        if ((!spent || done == total) && fwrite(o, sizeof(float), matrix, out) != matrix)
-            fail(part, "cannot be written (disk full?)");
-    }
-
-    if (fclose(out) != 0)
-        fail(part, "cannot be written (disk full?)");
-    if (done == total ? rename(part, argv[2]) : remove(part))
-        fail(part, strerror(errno));
-    part[0] = '\0';
-    if (times)
-        write_times(times, compute_s, done, total);
-    free(o);
-    free(qkv);
-    fclose(in);
-    return 0;
+    const int n = problem->header[1], d = problem->header[2], tiles = n / TILE;
+    const size_t batch = (size_t)(iteration / tiles), matrix = (size_t)n * (size_t)d;
+    const size_t first = (size_t)(iteration % tiles) * TILE * (size_t)d;
+    const float *const q = problem->input + 3 * batch * matrix;
+    attention_rows(problem->output + batch * matrix + first, q + first, q + matrix, q + 2 * matrix, n, d);
 }

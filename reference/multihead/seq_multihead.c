@@ -1,7 +1,7 @@
 /* The sequential baseline of multihead: attention by heads, causal or full. sequential.h does the rest.
  *
  * A row's scores are kept, exponentiated, used. With the mask, row i costs i + 1 keys, so an iteration is two rows that
- * together always cost the same: row i and row N - 1 - i of a head (the middle row of an odd N comes alone).
+ * together always cost the same: row i and row N - 1 - i of a head. (The middle row of an odd N comes twice.)
  */
 #define HEADER_WORDS 6 /* B H N d causal scale */
 #include "sequential.h"
@@ -47,7 +47,7 @@ static void iterate(const struct problem *problem, long long iteration)
     const size_t head = (size_t)iteration / pairs, first = (size_t)iteration % pairs, rows[2] = {first, n - 1 - first};
     const float *q = problem->input + 3 * head * n * d, *k = q + n * d, *v = k + n * d;
     float *o = problem->output + head * n * d;
-    for (int i = 0; i < (rows[0] == rows[1] ? 1 : 2); i++) {
+    for (int i = 0; i < 2; i++) {
         const size_t keys = problem->header[4] ? rows[i] + 1 : n;
         attend(o + rows[i] * d, q + rows[i] * d, k, v, keys, d, header_float(problem, 5));
     }

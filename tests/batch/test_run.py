@@ -23,7 +23,6 @@ from rich.live import Live
 
 from grader.base.errors import MachineFault
 from grader.base.identity import identity
-from grader.base.paths import course_root
 from grader.base.verdict import Fault, Verdict
 from grader.classes.attention import Why, needs_attention
 from grader.classes.batch import Outcome, Policy, Which, find_class, grade_class
@@ -40,8 +39,9 @@ from grader.records.record import GraderRecord, Record
 from grader.sandbox import quarantine
 from grader.store import State, Store, check_store, open_store
 from tests.support.batch_engine import PlainC
+from tests.support.sequential import right_program
 
-RIGHT = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
+RIGHT = right_program()
 SILENT = "int main() { return 0; }"
 WRONG = RIGHT.replace("scale)\n{", "scale)\n{\n    scale *= 2;", 1)
 BROKEN = "int main( {"

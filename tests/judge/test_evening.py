@@ -18,7 +18,6 @@ from urllib.error import HTTPError
 import pytest
 from starlette.testclient import TestClient
 
-from grader.base.paths import course_root
 from grader.classes.batch import find_class, grade_class
 from grader.commands import judge_client
 from grader.course.assignment import Deadline
@@ -33,6 +32,7 @@ from grader.store import check_store, open_store
 from tests.judge.conftest import PATIENCE_S, Served, eventually
 from tests.support.batch_engine import PlainC
 from tests.support.command_line import grader
+from tests.support.sequential import right_program
 
 GOOD, BAD = "// speedup: 40\nint main() {}\n", "// fails: s02\nint main() { return 0; }\n"
 
@@ -255,7 +255,7 @@ def test_the_store_is_sound_after_the_evening_and_a_batch_would_go_on_with_it(se
 
 def test_a_lane_grades_as_a_batch_does(setup: Setup, tmp_path: Path) -> None:
     """The same programs, once handed in to lanes that run them and once in a folder: the same verdicts."""
-    right = (course_root() / "reference/hw4/seq_flash_attention.c").read_text()
+    right = right_program()
     programs = {"alice": right, "bob": "int main( {", "carol": "int main() { return 0; }"}
     for student, source in programs.items():
         (tmp_path / "class" / student).mkdir(parents=True)

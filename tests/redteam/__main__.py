@@ -40,7 +40,7 @@ from grader.programs.engine import Engine, plan_program, select_engine
 from grader.programs.submission import Submission, read_submission
 from grader.records.record import Record
 from grader.sandbox import bubblewrap
-from grader.timing.baseline import Baseline, time_baseline
+from grader.timing.baseline import Baseline, baseline_of
 from tests.redteam.arena import ALICE, SECRET, Arena, open_arena
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -260,8 +260,7 @@ def tightened(rules: Assignment, attack: Attack, engine: Engine) -> Assignment:
 
 
 def _baselines(rules: Assignment) -> Callable[[Case], Baseline]:
-    source = rules.reference_folder / rules.baseline.source
-    return lambda case: time_baseline(case, source=source, flags=rules.baseline.flags, budget_s=rules.baseline.budget_s)
+    return lambda case: baseline_of(rules, case)
 
 
 def _read(attack: Attack, rules: Assignment, arena: Arena) -> Submission:
