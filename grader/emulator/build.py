@@ -14,6 +14,7 @@ messages contain relative names.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -41,6 +42,9 @@ from grader.emulator.translated import Finding, ObjectNames, Translated
 from grader.emulator.translation import MAX_PTX_BYTES, missing_functions, read_object, translate
 from grader.sandbox import quarantine, room
 from grader.sandbox.room import Exceeded, Unreadable
+
+PTX_MARK = "GRADER PTX:"
+"""Begins a unit's PTX in a program that counts."""
 
 
 class Unsupported(Exception):
@@ -135,6 +139,7 @@ def compile_program(
         for i, translation in enumerate(translations if not findings else ()):
             glue = linked_registration(names_in) if parsed.relocatable else ""
             tables = tables_text(translation, f"m{i}", registers, per_thread=bool(names_in[i].per_thread)) + glue
+            tables += carried_ptx(modules[i]) if count else ""
             objects.append(pool.submit(compile_c, tables, written / f"m{i}_tables.c", "-O0", run, work))
         logs += [info.result()[1] for info in infos]
         for i, unit in enumerate(units):
@@ -144,6 +149,17 @@ def compile_program(
         finished = [o.result() for o in objects] + [done.result()[0] for done in plain]
         logs.append(_link([*dict.fromkeys((*finished, *lent)), runtime.result()], output, run, work, parsed))
     return EmulatedProgram(output, "".join(logs))
+
+
+def carried_ptx(units: Sequence[Unit]) -> str:
+    """C text that puts the units' PTX into the program: the trace of a program that counts names lines of it. Each
+    follows PTX_MARK and its size in bytes, a 64-bit number."""
+    lines = []
+    for unit in units:
+        quoted = str(unit.ptx).replace("\\", "\\\\").replace('"', '\\"')
+        text = f'.section .grader_ptx\n.ascii "{PTX_MARK}"\n.quad 1f - 0f\n0: .incbin "{quoted}"\n1:\n.previous'
+        lines.append(f"__asm__({json.dumps(text, ensure_ascii=False)});\n")
+    return "".join(lines)
 
 
 @contextmanager

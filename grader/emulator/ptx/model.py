@@ -79,6 +79,7 @@ class Instr:
     results: tuple[Operand, ...] = ()  # calls only: the variables that receive return values
     callee: Operand | None = None  # calls only
     targets: tuple[str, ...] = ()  # the labels of a brx.idx, or the prototype or list of targets of an indirect call
+    ptx_line: int = field(default=0, compare=False)  # in the PTX text, as ptxas counts; 0 is unknown
 
     @property
     def type(self) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_right
+from itertools import accumulate
 
 from grader.emulator.ptx.model import (
     UNKNOWN,
@@ -102,13 +104,20 @@ class _Parser:
         self.loc = UNKNOWN
         self.scopes: list[dict[str, str | None]] = []  # for each { }, what its names were renamed to outside of it
         self.register_count = 0
+        self._line = 0
         self.scope_count = 0
         self.wide: set[str] = set()  # .b128 registers, each stored as two of .b64
         self.rename: dict[str, str] = {}
-        text = _COMMENT.sub(lambda found: found[1] or " ", text)
+        text = _COMMENT.sub(lambda found: found[1] or " " + "\n" * found[0].count("\n"), text)
         for found in _FILE.finditer(text):  # in advance: nvcc writes .file last, but parsing .loc needs the names
             self.module.files[int(found[1]) + first_file] = os.path.normpath(found[2])
-        self._run(_SPACE.sub(" ", text).strip())
+        lines = [(number, _SPACE.sub(" ", line).strip()) for number, line in enumerate(text.split("\n"), 1)]
+        lines = [(number, line) for number, line in lines if line]
+        self._numbers = [number for number, _ in lines]
+        self._starts = list(
+            accumulate((len(line) + 1 for _, line in lines), initial=0)
+        )  # in the text without line breaks
+        self._run(" ".join(line for _, line in lines))
 
     # ---- statements -------------------------------------------------------------------------------------------
 
@@ -146,6 +155,7 @@ class _Parser:
                 self.function.body.append(Label(self._label(label[1])))
                 return label.end()
         end = self._end(text, at)
+        self._line = self._numbers[bisect_right(self._starts, at) - 1]
         self._statement(text[at : end - 1].rstrip())
         return end
 
@@ -390,7 +400,9 @@ class _Parser:
             targets = function.branch_targets[last.name]
         for part, rest_words in _halves(tuple(words[1:]), operands):
             mods = Modifiers.of(rest_words, two_results=two_results)
-            function.body.append(Instr(words[0], mods, part, guard, self.loc, len(function.body), targets=targets))
+            function.body.append(
+                Instr(words[0], mods, part, guard, self.loc, len(function.body), targets=targets, ptx_line=self._line)
+            )
 
     def _call(self, words: list[str], rest: str, guard: Reg | None, index: int) -> Instr:
         match = re.match(
@@ -403,7 +415,16 @@ class _Parser:
         callee = self._renamed(operand(match[2]))
         targets = (match[4],) if match[4] else ()
         return Instr(
-            "call", Modifiers.of(tuple(words[1:])), arguments, guard, self.loc, index, returns, callee, targets
+            "call",
+            Modifiers.of(tuple(words[1:])),
+            arguments,
+            guard,
+            self.loc,
+            index,
+            returns,
+            callee,
+            targets,
+            self._line,
         )
 
     def _renamed(self, given: Operand) -> Operand:

@@ -96,4 +96,5 @@ void start_block(struct worker *k, struct block *b, struct launch *l, u64 index)
         b->fibers[i].stack_pointer = fiber_prepare(b->fibers[i].stack + FIBER_STACK, warp_main, w);
         b->state[i] = WARP_READY;
     }
+    counters_block(b);
 }

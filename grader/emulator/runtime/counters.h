@@ -35,11 +35,13 @@ struct slot_info {
     u16 operations[PRECISIONS][OPERATIONS]; /* arithmetic operations of one lane */
     u16 branches;                           /* conditional branches */
     u32 tensor_operations;                  /* additions and multiplications of the warp's matrix instructions */
+    const char *symbol;                     /* of its function; "" for a predicated instruction's slot */
+    u32 first, last;                        /* the PTX lines of its instructions, as ptxas counts them */
 };
 
 enum access_kind { ACCESS_LOAD, ACCESS_STORE, ACCESS_ATOMIC, ACCESS_REDUCTION, ACCESS_COPY_FROM, ACCESS_COPY_TO, ACCESS_KINDS };
 struct place { u32 file, line; }; /* file: an index into module_info.files */
-struct access_info { struct place at; u8 kind, bytes; /* of one lane */ };
+struct access_info { struct place at; u8 kind, bytes; /* of one lane */ u32 ptx_line; };
 
 /* The tables of a module. */
 struct counting {
@@ -74,6 +76,15 @@ enum async_count {
     ASYNC_WAITS, ASYNC_STAGES, ASYNC_COUNTS
 };
 
+/* How many lines were used between two uses of a sector, in powers of two: near[0] none, near[i] fewer than 2^i, the last
+ * never before. `array`: the allocation that the first of the recorded requests used. */
+#define REUSE_BUCKETS 18u
+struct reuse { u64 near[REUSE_BUCKETS], array, array_bytes; };
+struct block;
+void requests_start(struct block *b, u32 accesses);
+void requests_add(struct warp *w, u32 access, const u64 *addr, u32 m);
+void requests_end(struct block *b, struct reuse *reuse);
+
 struct counters {
     const struct counting *tables;
     u64 async[ASYNC_COUNTS];
@@ -106,7 +117,7 @@ void rt_count_w(struct warp *w, u32 access, int space, const u32 *addr, u32 m);
 void rt_count_q(struct warp *w, u32 access, int space, const u64 *addr, u32 m);
 INLINE void count_a(struct warp *w, u32 access, int space, u64 base, i64 stride, u32 m) {
     struct pattern *const p = &w->counters->patterns[access];
-    if (LIKELY(p->phase == PHASE(space, base) && p->stride == stride && p->lanes == m)) p->repeats++;
+    if (LIKELY(p->phase == PHASE(space, base) && p->stride == stride && p->lanes == m && !w->requests)) p->repeats++;
     else rt_count_a(w, access, space, base, stride, m);
 }
 #define count_w rt_count_w

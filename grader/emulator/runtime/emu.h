@@ -222,6 +222,9 @@ struct launch {
     u64 workspace;      /* of a cooperative grid: device memory for the barrier of cooperative groups */
     u64 start_ns;
     struct counters *counters; /* counters.c */
+    struct kernel_lines *lines; /* counters.c: where they are added up */
+    u64 sampled;               /* of its blocks, or clusters, those that run */
+    double weight;             /* of what they count, for the whole launch and those that it stands for */
     struct worker *worker;     /* the worker that is not a thread of the pool */
     struct launch *next_under_way;
     int has_pool, is_alone; /* the pool's threads help; no other launch was under way when it began */
@@ -339,6 +342,10 @@ void values_end_warp(struct warp *w);
 void values_written(const void *to, u64 bytes);
 void values_copied(const void *to, const void *from, u64 bytes, int to_host);
 void shadow_start(struct block *b);
+void counters_begin(struct launch *l); /* before a launch begins: decides which of its blocks run */
+int is_sampled(void); /* in a sampled run few blocks run, and results are wrong */
+void counters_block(struct block *b); /* before a block runs */
+void counters_block_done(struct block *b);
 void counters_start(struct worker *k, struct launch *l); /* before a worker's blocks of a launch */
 void counters_stop(struct worker *k, struct launch *l);  /* after them */
 void counters_text(struct launch *l, char *buffer, size_t size); /* the launch's counters as a JSON object */

@@ -189,7 +189,7 @@ static int run_kernel(struct work *work) {
     if (trace_enabled()) {
         char name[2100], counted[4500];
         counters_text(l, counted, sizeof counted);
-        trace_line("{\"kind\":\"kernel\",\"name\":%s,\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"registers\":%u,\"static_shared_bytes\":%u,"
+        if (!is_sampled()) trace_line("{\"kind\":\"kernel\",\"name\":%s,\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"registers\":%u,\"static_shared_bytes\":%u,"
                    "\"dynamic_shared_bytes\":%u,\"local_bytes\":%u,\"start_ns\":%llu,\"end_ns\":%llu,\"stream\":%d,\"counters\":%s}",
                    json_string(demangle(k->name), name, sizeof name), l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], k->registers,
                    k->static_shared, l->dynamic_shared, k->local_bytes, (unsigned long long)l->start_ns, (unsigned long long)end, work->stream->number, counted);

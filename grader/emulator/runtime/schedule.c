@@ -184,7 +184,8 @@ static enum slice run_slice(struct worker *k, struct block *b) {
 static int claim(struct launch *l, u64 *index) {
     u64 i = __atomic_fetch_add(&l->next, 1, __ATOMIC_SEQ_CST);
     const u64 parts = l->blocks / l->cluster_size;
-    if (i >= parts) return 0;
+    if (i >= l->sampled) return 0;
+    if (l->sampled < parts) i = (2 * i + 1) * parts / (2 * l->sampled); /* spread evenly */
     *index = schedule_kind == 1 ? parts - 1 - i : i;
     return 1;
 }
@@ -275,6 +276,7 @@ int run_blocks(struct worker *k, struct launch *l, int stay) {
             do s = run_watched_slice(k, b);
             while (s == SLICE_SPINS && k->active_count == 1 && !(k->more && spins(b)) && !get_nowhere(k, l) && !l->abort);
             if (s == SLICE_DONE) {
+                counters_block_done(b);
                 for (struct block *gone = cluster_leave(b), *next; gone; gone = next) next = gone->pool_next, gone->pool_next = k->free_blocks, k->free_blocks = gone;
                 k->active[i--] = k->active[--k->active_count];
             }

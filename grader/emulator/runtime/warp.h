@@ -97,6 +97,7 @@ struct warp {
     struct wait *waits; /* syncwarp.c: lanes that wait for others; usually NULL */
     u32 *alive;    /* threads of the block that have not exited */
     struct counters *counters;
+    struct requests *requests; /* reuse.c; NULL while none are recorded */
     u32 *watch;    /* in a build with `record`, the nodes in its slots (values.c) */
     u32 tid[3][32] __attribute__((aligned(64)));
 };

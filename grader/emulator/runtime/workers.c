@@ -93,6 +93,7 @@ static pthread_mutex_t one_launch = PTHREAD_MUTEX_INITIALIZER; /* held by the la
 
 static void begin_launch(struct launch *l) {
     int watched = l->module->info->watched != 0;
+    counters_begin(l);
     pthread_mutex_lock(&pool_lock);
     l->is_alone = launches_under_way == NULL;
     l->next_under_way = launches_under_way;
@@ -102,7 +103,7 @@ static void begin_launch(struct launch *l) {
     else k = calloc(1, sizeof *k);
     /* Waking other threads does not pay for small grids. */
     const int overlaps = l->work.stops_at_trigger || l->work.prerequisite;
-    l->has_pool = worker_count > 1 && l->blocks > 1 && !watched && !pool_launch && !overlaps;
+    l->has_pool = worker_count > 1 && l->blocks > 1 && l->sampled > 1 && !watched && !pool_launch && !overlaps;
     /* Blocks of a cooperative grid wait for each other: make them all resident soon, and do not let them spin long. */
     l->fuel = l->cooperative ? 64 : FUEL;
     l->patience = l->cooperative || overlaps ? 1 : POLLS_BEFORE_COMPANY;

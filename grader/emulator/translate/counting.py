@@ -101,8 +101,12 @@ class _Slot:
     )
     branches: int = 0
     tensor: int = 0
+    symbol: str = ""  # of the function
+    first: int = 0  # the PTX lines of its instructions
+    last: int = 0
 
     def issue(self, instr: Instr) -> None:
+        self.first, self.last = self.first or instr.ptx_line, instr.ptx_line
         name = instruction_class(instr)
         if name is not None:
             self.issued[name] += 1
@@ -127,7 +131,8 @@ class _Slot:
     def row(self) -> str:
         operations = ", ".join(_braces(self.operations[p, o] for o in _OPERATIONS) for p in _PRECISIONS)
         issued, done = _braces(self.issued.values()), _braces(self.done.values())
-        return f"{{{issued}, {done}, {{{operations}}}, {self.branches}, {self.tensor}}}"
+        place = f'"{self.symbol}", {self.first}, {self.last}'
+        return f"{{{issued}, {done}, {{{operations}}}, {self.branches}, {self.tensor}, {place}}}"
 
 
 def _braces(numbers: Iterable[int]) -> str:
@@ -139,7 +144,7 @@ class Counting:
 
     def __init__(self) -> None:
         self.slots: list[_Slot] = []
-        self.accesses: list[tuple[Loc, AccessKind, int]] = []
+        self.accesses: list[tuple[Loc, AccessKind, int, int]] = []
         self.branches: list[Loc] = []
 
     def slot(self) -> tuple[int, _Slot]:
@@ -153,7 +158,7 @@ class Counting:
             return f"{{{file_index(loc)}, {loc.line}}}"
 
         slots = [slot.row for slot in self.slots]
-        accesses = [f"{{{place(loc)}, ACCESS_{kind}, {size}}}" for loc, kind, size in self.accesses]
+        accesses = [f"{{{place(loc)}, ACCESS_{kind}, {size}, {line}}}" for loc, kind, size, line in self.accesses]
         branches = [place(loc) for loc in self.branches]
         counts = f"slot_rows, {len(slots)}, access_rows, {len(accesses)}, branch_rows, {len(branches)}"
         return "\n".join(
@@ -180,6 +185,7 @@ class FunctionCounting:
     def __init__(self, module: Counting, function: Function, shared: Mapping[str, int]) -> None:
         self._module = module
         self._shared = shared
+        self._symbol = function.name
         self._zeros = trailing_zeros(function, shared)
         self._used = {name for item in function.body if isinstance(item, Instr) for name in read(item)}
         self._fused: dict[int, Fused] = {}  # by index of the instruction
@@ -237,6 +243,7 @@ class FunctionCounting:
         if known is not None:
             return known
         number, slot = self._module.slot()
+        slot.symbol = self._symbol
         starts = {0: number}
         self._fused.update(fuse(block.instrs, self._zeros, self._shared))
         for i, instr in enumerate(block.instrs):
@@ -247,6 +254,7 @@ class FunctionCounting:
                 slot.perform(instr)
             if instr.op == "call":
                 starts[i + 1], slot = self._module.slot()
+                slot.symbol = self._symbol
         if isinstance(block.end, Branch | Switch | Leave):
             slot.jump(conditional=not isinstance(block.end, Leave))
         self._blocks[block.number] = starts
@@ -261,7 +269,7 @@ class FunctionCounting:
     def _number(self, instr: Instr, kind: AccessKind, size: int) -> int:
         key = instr.index, kind
         if key not in self._accesses:
-            self._module.accesses.append((instr.loc, kind, size))
+            self._module.accesses.append((instr.loc, kind, size, instr.ptx_line))
             self._accesses[key] = len(self._module.accesses) - 1
         return self._accesses[key]
 

@@ -43,6 +43,9 @@ class EmulatorEngine:
     count: bool = False
     """Whether programs count instructions and memory requests, which makes them several times slower."""
 
+    sample: int = 0
+    """Of each launch of a program that counts, so many blocks run and stand for the others; 0 runs all."""
+
     record: bool = False
     """Whether programs can record where values come from (`ValueRecording` in programs/run.py)."""
 
@@ -160,6 +163,8 @@ class EmulatorEngine:
         if plan_program.is_package(program):
             start = plan_program.replaying(self.replay(), program, arguments)
         more = {"GRADER_EMULATOR_LEAKS": "1"} if self.leaks else {}
+        if self.sample:
+            more["GRADER_EMULATOR_SAMPLE"] = str(self.sample)
         if self._watches - self.sanitize:
             more["GRADER_EMULATOR_CHECKS"] = ",".join(self.sanitize)
         return replace(

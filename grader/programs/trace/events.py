@@ -107,11 +107,13 @@ class AccessEvent:
     `units` counts 32-byte sectors, or wavefronts for shared memory. `excess` counts the units beyond those that the
     lanes' bytes need (bank conflicts), and `worst` is the most units of any one request. For shared atomics, `excess`
     and `worst` count lanes that waited for another lane with the same address. `stride` is that of the worst request,
-    in bytes from lane to lane, or None if it varies."""
+    in bytes from lane to lane, or None if it varies. `group` is a kernel, or in a sampled run a `LaunchesEvent`."""
 
+    group: int
     kernel: str
     file: str
     line: int
+    ptx_line: int
     space: Space
     operation: Operation
     bytes: int
@@ -132,6 +134,50 @@ class BranchEvent:
     line: int
     reached: int
     divergent: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchesEvent:
+    """In a sampled run (GRADER_EMULATOR_SAMPLE): the `count` launches of a kernel with the same grid, block and shared
+    memory, on `streams` streams. `entry` is the kernel's name as the linker knows it. Accesses, executions and reuse
+    of these launches carry the same `group`; their counts stand for all blocks, also for those that did not run."""
+
+    group: int
+    kernel: str
+    entry: str
+    count: int
+    streams: int
+    grid: Dim3
+    block: Dim3
+    static_shared_bytes: int
+    dynamic_shared_bytes: int
+    local_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedEvent:
+    """In a sampled run: how many `warps` and `lanes` executed the PTX lines `first`..`last` of `function`. Lines count
+    as ptxas counts them."""
+
+    group: int
+    function: str
+    first: int
+    last: int
+    warps: int
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReuseEvent:
+    """In a sampled run: how many lines of 128 bytes a block used between two uses of a sector by one load or store in
+    global memory. `near[0]` of the recorded uses had none between, `near[i]` fewer than 2^i, and the last had no
+    earlier use. `array` is the address of the first allocation used, `array_bytes` its size."""
+
+    group: int
+    ptx_line: int
+    array: int
+    array_bytes: int
+    near: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +236,9 @@ class Trace:
     diagnostics: tuple[Diagnostic, ...] = ()
     accesses: tuple[AccessEvent, ...] = ()
     branches: tuple[BranchEvent, ...] = ()
+    launches: tuple[LaunchesEvent, ...] = ()
+    executed: tuple[ExecutedEvent, ...] = ()
+    reuse: tuple[ReuseEvent, ...] = ()
     tracer_errors: tuple[TracerError, ...] = ()
     engine: str | None = None
     device: str | None = None

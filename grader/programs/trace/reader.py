@@ -24,10 +24,13 @@ from grader.programs.trace.events import (
     BranchEvent,
     Diagnostic,
     Dim3,
+    ExecutedEvent,
     KernelEvent,
+    LaunchesEvent,
     MemcpyEvent,
     MemsetEvent,
     Race,
+    ReuseEvent,
     Trace,
     TracerError,
 )
@@ -109,6 +112,9 @@ _KINDS: dict[str, tuple[str, type[Any]]] = {
     "diagnostic": ("diagnostics", Diagnostic),
     "access": ("accesses", AccessEvent),
     "branch": ("branches", BranchEvent),
+    "launches": ("launches", LaunchesEvent),
+    "executed": ("executed", ExecutedEvent),
+    "reuse": ("reuse", ReuseEvent),
     "tracer_error": ("tracer_errors", TracerError),
 }
 """For each kind of line: the field of `Trace` that lists its events, and their class."""
@@ -265,7 +271,7 @@ def _readers(kind: Any) -> tuple[tuple[str, Callable[[Mapping[str, object], str]
 def _reader(form: Any) -> Callable[[Mapping[str, object], str], object]:
     if get_origin(form) is Literal:
         return lambda entry, name: _one_of(entry, name, get_args(form))
-    plain = {int: _count, str: _text, Dim3: _dim3, Race: _race}
+    plain = {int: _count, str: _text, Dim3: _dim3, Race: _race, tuple[int, ...]: _numbers}
     if form in plain:
         return plain[form]
     inner = _reader(next(each for each in get_args(form) if each is not type(None)))
@@ -320,6 +326,13 @@ def _dim3(entry: Mapping[str, object], key: str) -> Dim3:
         raise _Malformed
     x, y, z = (_whole(part) for part in value)
     return x, y, z
+
+
+def _numbers(entry: Mapping[str, object], key: str) -> tuple[int, ...]:
+    value = entry.get(key)
+    if not isinstance(value, list) or len(value) > 64:
+        raise _Malformed
+    return tuple(map(_whole, value))
 
 
 def _counters(value: object) -> dict[str, float]:
