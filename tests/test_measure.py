@@ -185,7 +185,7 @@ def test_one_wrong_value_anywhere_is_found(fresh: FreshInput, case: Case, tmp_pa
         wrong = right.copy()
         wrong[index] += 1
         wrong.tofile(output)
-        place = case.operator.locate(case.shape, index)
+        place = case.operator.locate(case.shape, 4 * index)
         assert f"its output is wrong: {place.label}, row {place.row}" in answer.problem(
             output, tolerance(case, tmp_path)
         )

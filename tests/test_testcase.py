@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from grader.base.errors import UsageError
-from grader.course.seeds import Uniform, draw_unit, hidden_seed, load_secret, public_seed
+from grader.course.distributions import Uniform
+from grader.course.seeds import draw_unit, hidden_seed, load_secret, public_seed
 from grader.course.testcase import load_suite
 
 HW4 = Path(__file__).parent.parent / "testcases" / "hw4.yaml"

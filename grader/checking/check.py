@@ -3,7 +3,8 @@
 The program that wrote the output may be hostile. So the grader follows no symbolic link, accepts only a regular file
 without further hard links, reads no more than the expected size, and rejects a file that changes while it is read.
 
-Expected files hold the float64 oracle's result, rounded to float32. The relative rounding error is at most 2^-24 (2e-7
+Expected files hold the float64 oracle's result, rounded to float32, or to the tensor's type if that is larger or no
+float. The relative rounding error is at most 2^-24 (2e-7
 absolute for attention with values up to 3). The tolerance limits |got − expected| in float64, and for some assignments
 also its root mean square.
 """
@@ -208,13 +209,12 @@ def share_in_words(part: int, whole: int) -> str:
 
 
 def _with_reason(check: Check, tolerance: Tolerance) -> Check:
-    limits = {errors.tensor: limit_of(tolerance, errors.tensor).largest for errors in check.errors}
-    each = [f"{value:.3g}" for value in limits.values()]
-    named = [f"{value} for {name}" for name, value in zip(limits, each, strict=True)]
-    limit = each[0] if len(set(each)) == 1 else f"the tolerance ({', '.join(named)})"
+    limits = {errors.tensor: str(limit_of(tolerance, errors.tensor)) for errors in check.errors}
+    named = ", ".join(f"{limit or 0} for {name}" for name, limit in limits.items())
+    limit = next(iter(limits.values())) if len(set(limits.values())) == 1 else f"the tolerance ({named})"
     parts = [
-        f"{check.wrong:,} of {check.values:,} values ({share_in_words(check.wrong, check.values)}) differ by more "
-        f"than {limit}"
+        f"{check.wrong:,} of {check.values:,} values ({share_in_words(check.wrong, check.values)}) differ"
+        f"{f' by more than {limit}' if limit else ''}"
     ]
     odd = [f"{n:,} {name}" for n, name in ((check.nan, "NaN"), (check.infinite, "infinite")) if n]
     if odd:

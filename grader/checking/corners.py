@@ -70,5 +70,10 @@ def _lines(test: str, corner: CornerRecord) -> Iterator[str]:
     yield f"{test}: {corner.tensor}{where}, first {rows} rows and {columns} columns: got | expected"
     for number, expected in enumerate(corner.expected):
         got = corner.got[number] if number < len(corner.got) else ()
-        left = "".join(f"{value:{_WIDTH}.4g}" for value in got) if got else f"{'not written':>{_WIDTH * columns}}"
-        yield f"{left}  |{''.join(f'{value:{_WIDTH}.4g}' for value in expected)}"
+        left = "".join(map(_word, got)) if got else f"{'not written':>{_WIDTH * columns}}"
+        yield f"{left}  |{''.join(map(_word, expected))}"
+
+
+def _word(value: float) -> str:
+    digits = 10 if value.is_integer() and abs(value) < 1e9 else 4
+    return f"{value:{_WIDTH}.{digits}g}"

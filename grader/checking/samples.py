@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from grader.checking.scan import TensorErrors
 from grader.operators import Operator, Shape
 from grader.operators.base import Tensors
+from grader.operators.tolerance import Limit, errors_of
 from grader.sandbox.quarantine import open_output
 
 SAMPLED_UNITS = 3
@@ -75,6 +76,8 @@ def draw_samples(
     wrong_units = np.flatnonzero(errors.by_unit) if only_wrong else np.arange(len(errors.by_unit))
     right_layout, layout = operator.expected_layouts(shape)[number], operator.output_layouts(shape)[number]
     near = Nearness(errors.limit.match, max(RTOL, 2 * layout.type.roundoff))
+    if layout.type.is_integer:
+        near = Nearness(0.5, 0.0)
     chosen = np.unique(wrong_units[np.linspace(0, len(wrong_units) - 1, SAMPLED_UNITS).astype(int)])
     few = errors.wrong < FEWEST_ERRORS
     columns = np.arange(len(errors.by_column)) if few else np.flatnonzero(errors.by_column)
@@ -92,7 +95,7 @@ def draw_samples(
                 right = right_layout.read(kept.fileno(), unit)
                 if mine is None or right is None:
                     return []
-                wrong_rows = _wrong_rows(mine, right, errors.limit.largest) if only_wrong else np.arange(len(mine))
+                wrong_rows = _wrong_rows(mine, right, errors.limit) if only_wrong else np.arange(len(mine))
                 if not len(wrong_rows):
                     continue
                 picks = np.unique(np.linspace(0, len(wrong_rows) - 1, most_rows).astype(int))
@@ -116,10 +119,8 @@ def _read_unit(operator: Operator, shape: Shape, input: Path, unit: int) -> Tens
         return operator.read_unit(source, shape, unit)
 
 
-def _wrong_rows(got: F32, expected: F32, tolerance: float) -> NDArray[np.intp]:
-    with np.errstate(invalid="ignore", over="ignore"):
-        off = np.abs(got - expected).max(axis=1)
-    return np.flatnonzero(~(off <= tolerance))
+def _wrong_rows(got: F32, expected: F32, limit: Limit) -> NDArray[np.intp]:
+    return np.flatnonzero(~(errors_of(got, expected) <= limit.allowed(expected)).all(axis=1))
 
 
 CLOSE = 20

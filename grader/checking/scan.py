@@ -1,5 +1,5 @@
 """Compares an output file with the expected one, value by value: how many values differ by too much, where, and by how
-much. Expected values are float32; the others have the types of the tensors."""
+much. Expected values have the types in which the tensors are computed; the others have the types of the tensors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from grader.base.errors import GraderFault
 from grader.base.workers import cores
 from grader.operators import Location, Operator, Shape
 from grader.operators.layout import Run, read_exactly
-from grader.operators.number_types import F32_TYPE
-from grader.operators.tolerance import Limit, Tolerance, limit_of
+from grader.operators.tolerance import Limit, Tolerance, errors_of, limit_of
 
 CHUNK_VALUES = 1 << 17
 """Two float32 chunks and their difference are 1.5 MiB: about what a core's cache holds."""
@@ -31,11 +30,12 @@ class Wrong:
 
     location: Location
     index: int
-    got: float
-    expected: float
+    got: float | int
+    expected: float | int
 
     def __str__(self) -> str:
-        return f"{self.location}: got {self.got:.6g}, expected {self.expected:.6g}"
+        got, expected = (str(each) if isinstance(each, int) else f"{each:.6g}" for each in (self.got, self.expected))
+        return f"{self.location}: got {got}, expected {expected}"
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class _Span:
 class Expected(Protocol):
     """The right values of an output."""
 
-    def read(self, chunk: Chunk, got: NDArray[np.float32]) -> NDArray[np.float32]:
+    def read(self, chunk: Chunk, got: NDArray[Any]) -> NDArray[Any]:
         """The values of a chunk, (repeats, length); `got` are the values found there. Raises GraderFault if they cannot
         be read."""
 
@@ -107,17 +107,17 @@ class FileValues:
 
     descriptor: int
 
-    def read(self, chunk: Chunk, got: NDArray[np.float32]) -> NDArray[np.float32]:
-        return self.read_run(chunk.expected)
+    def read(self, chunk: Chunk, got: NDArray[Any]) -> NDArray[Any]:
+        return self.read_run(chunk.expected, got.dtype)
 
-    def read_run(self, run: Run) -> NDArray[np.float32]:
-        values = read_run(self.descriptor, run, F32_TYPE.storage)
+    def read_run(self, run: Run, storage: np.dtype[Any]) -> NDArray[Any]:
+        values = read_run(self.descriptor, run, storage)
         if values is None:
             raise GraderFault("The expected output was changed: it ended early while it was being read.")
         return values
 
 
-def read_run(descriptor: int, run: Run, storage: str) -> NDArray[Any] | None:
+def read_run(descriptor: int, run: Run, storage: np.dtype[Any]) -> NDArray[Any] | None:
     """The stored values of a run, (repeats, length); None if the file ends early."""
     spread = np.empty(run.stride * (run.repeats - 1) + run.value_bytes * run.length, np.uint8)
     if not read_exactly(descriptor, spread, run.first):
@@ -207,9 +207,7 @@ class Scan:
             for runs in zip(got.runs(), expected.runs(), strict=True):
                 yield from (Chunk(number, *pair) for pair in _cut(*runs, got.tensor.columns))
 
-    def _read(
-        self, chunk: Chunk, expected: Expected, got: int
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+    def _read(self, chunk: Chunk, expected: Expected, got: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
         """(got, expected) of a chunk; None if the output ends early."""
         kind = self._got[chunk.number].type
         stored = read_run(got, chunk.got, kind.storage)
@@ -226,13 +224,11 @@ class Scan:
             pair = self._read(chunk, expected, got)
             if pair is None:
                 return _Span(complete=False)
-            with np.errstate(invalid="ignore", over="ignore"):
-                error = np.subtract(*pair)
-                np.abs(error, out=error)
-                top = float(error.max())  # NaN if any value is
+            error = errors_of(*pair)
+            top = float(error.max())  # NaN if any value is
             limit, number = self._errors[chunk.number].limit, chunk.number
             # float32 rounds the difference by 6e-8 of itself, so a value clearly within the tolerance is right.
-            if top <= limit.largest * (1 - 1e-6):
+            if top == 0 or np.all((top if limit.is_number else error) <= limit.allowed(pair[1]) * (1 - 1e-6)):
                 clean, largest[number] = clean + chunk.got.size, max(largest[number], top)
                 if limit.rms is not None:
                     rows = error.reshape(-1, self._got[number].tensor.columns)  # each summed in float32
@@ -241,14 +237,12 @@ class Scan:
                 doubtful.append(chunk)
         return _Span(True, clean, largest, squares, doubtful)
 
-    def _count(self, chunk: Chunk, got: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
+    def _count(self, chunk: Chunk, got: NDArray[Any], expected: NDArray[Any]) -> None:
         """Count the wrong values of a chunk, comparing in float64."""
         number, length = chunk.number, chunk.got.length
-        limit = self._errors[number].limit.largest
         got, expected = got.ravel(), expected.ravel()
-        with np.errstate(invalid="ignore"):
-            error = np.abs(got.astype(np.float64) - expected)
-        wrong = ~(error <= limit)
+        error = errors_of(got.astype(np.float64) if got.dtype.kind == "f" else got, expected)
+        wrong = ~(error <= self._errors[number].limit.allowed(expected))
         finite = np.isfinite(got)
         self.finite += int(finite.sum())
         nan = np.isnan(got)
@@ -264,13 +258,15 @@ class Scan:
         def described(i: int) -> Wrong:
             repeat, inside = divmod(i, length)
             run = chunk.expected
-            index = (run.first + repeat * run.stride) // F32_TYPE.bytes + inside
-            return Wrong(self._operator.locate(self._shape, index), index, float(got[i]), float(expected[i]))
+            place = run.first + repeat * run.stride + inside * run.value_bytes
+            location = self._operator.locate(self._shape, place)
+            return Wrong(location, place // run.value_bytes, got[i].item(), expected[i].item())
 
         self.wrong += int(wrong.sum())
         if self.first is None:
             self.first = described(int(wrong.argmax()))
-        if error[at] > max(limit, self._worst_error):
+        at = int(np.where(wrong, error, -1.0).argmax())
+        if wrong[at] and error[at] > self._worst_error:
             self._worst_error = float(error[at])
             self.worst = described(at)
         self._spread(chunk, wrong, nan)
@@ -302,7 +298,7 @@ def _cut(got: Run, expected: Run, columns: int) -> Iterator[tuple[Run, Run]]:
                 count = min(step, got.length - first)
                 yield _part(pair, repeat, 1, first, count)
         return
-    apart = expected.stride // F32_TYPE.bytes
+    apart = expected.stride // expected.value_bytes
     together = max(1, CHUNK_VALUES // apart)
     for repeat in range(0, got.repeats, together):
         yield _part(pair, repeat, min(together, got.repeats - repeat), 0, got.length)

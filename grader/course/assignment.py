@@ -28,7 +28,8 @@ from pydantic import (
 from grader.base.errors import UsageError
 from grader.base.paths import course_root, shown
 from grader.base.yaml_model import StrictModel, read_yaml_model
-from grader.operators.tolerance import TimesPlain
+from grader.operators import course_operator
+from grader.operators.tolerance import ErrorRule, TimesPlain
 
 _LONGEST_S = 86_400.0
 """The longest time that can be set: more than a day must be a typo, and Python's timeouts have a maximum too."""
@@ -302,21 +303,28 @@ RubricPart = Annotated[FailedTests | LogSpeedup | ReferenceRatio | Occupancy | M
 def _a_tolerance(value: Any) -> Any:
     if isinstance(value, dict) and "times_plain" in value:
         return TimesPlain.model_validate(value)
-    numbers = list(value.values()) if isinstance(value, dict) else [value]
-    if not numbers or any(
-        isinstance(n, bool) or not isinstance(n, int | float) or not 0 < n < math.inf for n in numbers
-    ):
+    if isinstance(value, dict) and set(value) <= set(ErrorRule.model_fields):
+        return ErrorRule.model_validate(value)
+    if isinstance(value, dict) and value:
+        return {name: _of_one_tensor(each) for name, each in value.items()}
+    return _of_one_tensor(value)
+
+
+def _of_one_tensor(value: Any) -> Any:
+    if isinstance(value, dict) and value:
+        return ErrorRule.model_validate(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise ValueError(
-            "expected a number greater than 0, one such number for each output tensor by name, or times_plain with a "
-            "factor"
+            "expected a number greater than 0, a rule such as {exact: true} or {relative: 1.0e-5}, one of these for "
+            "each output tensor by name, or times_plain with a factor"
         )
     return value
 
 
-ToleranceRule = Annotated[float | dict[str, float] | TimesPlain, BeforeValidator(_a_tolerance)]
-"""The largest |got − expected| that passes: one number for all output tensors, or one for each tensor by name. The
-operator multiplies it by a magnitude that depends on the shape (`Operator.magnitude`). A `TimesPlain` instead allows a
-multiple of the errors of a plain implementation (`Operator.plain`)."""
+ToleranceRule = Annotated[float | ErrorRule | dict[str, float | ErrorRule] | TimesPlain, BeforeValidator(_a_tolerance)]
+"""The largest |got − expected| that passes: one number or rule for all output tensors, or one for each tensor by name.
+The operator multiplies it by a magnitude that depends on the shape (`Operator.magnitude`). A `TimesPlain` instead
+allows a multiple of the errors of a plain implementation (`Operator.plain`)."""
 
 
 class Assignment(StrictModel):
@@ -382,6 +390,8 @@ class Assignment(StrictModel):
     def _sha256_without(self, *keys: str) -> str:
         left_out = dict.fromkeys(("deadline", "cluster", "gradescope", "judge", *keys), True)
         rules = self.model_dump_json(exclude={**left_out, "submission": {"id_pattern"}})
+        if (own := course_operator(self.operator)) is not None:
+            rules += own.read_text(encoding="utf-8")
         return hashlib.sha256(rules.encode()).hexdigest()
 
     @property

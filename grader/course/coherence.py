@@ -93,14 +93,14 @@ def _check_rubric(rules: Assignment, suite: Suite) -> None:
 def _check_names(rules: Assignment, suite: Suite) -> None:
     """Check the names of output tensors, dimensions and metrics, and of reference files if that folder exists; students
     lack it."""
-    by_tensor = rules.tolerance
-    if isinstance(by_tensor, TimesPlain):
+    by_tensor: object = rules.tolerance
+    if isinstance(rules.tolerance, TimesPlain):
         if type(suite.operator).plain is Operator.plain:
             raise UsageError(
                 f"{_where(rules, ['tolerance', 'times_plain'])}: {rules.operator} has no plain implementation to "
                 "compare with: expected a number, the largest error that passes."
             )
-        by_tensor = by_tensor.times_plain
+        by_tensor = rules.tolerance.times_plain
     if isinstance(by_tensor, dict):
         tensors = [tensor.name for tensor in suite.operator.outputs(suite.graded[0].shape)]
         unknown = [name for name in by_tensor if name not in tensors]

@@ -4,12 +4,13 @@ Every unit of every input (a batch, a head, a matrix) has its own key,
 
     HMAC-SHA256(seed, "grader/input/1" ‖ identity of the case ‖ number of the unit),
 
-whose first 16 bytes key a Philox4x64-10 counter generator (Salmon et al., 2011; numpy.random.Philox, counter
-starting at 0). Its 64-bit words are split into little-endian 32-bit halves. Each half yields u = (half >> 8) / 2^24,
-which the distribution turns into a value. So any unit can be generated alone, no unit reveals another, and nothing can
-be generated without the seed. The seed of a public testcase is the text in the YAML file; the seed of a hidden testcase
-is the secret of the course. The two are hashed with different prefixes, so that a public seed that happens to equal the
-secret still does not reveal hidden values.
+whose first 16 bytes key a Philox4x64-10 counter generator (Salmon et al., 2011; numpy.random.Philox, counter starting
+at 0). Its 64-bit words are split into little-endian 32-bit halves. Each half yields u = (half >> 8) / 2^24, which
+`uniform` and `normal` turn into a value; the other distributions draw from a numpy Generator with that key. So any
+unit can be generated alone, no unit reveals another, and nothing can be generated without the seed. The seed of a
+public testcase is the text in the YAML file; the seed of a hidden testcase is the secret of the course. The two are
+hashed with different prefixes, so that a public seed that happens to equal the secret still does not reveal hidden
+values.
 """
 
 from __future__ import annotations
@@ -19,108 +20,23 @@ import hmac
 import os
 import secrets
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from statistics import NormalDist
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
 
 from grader.base.errors import MachineFault, UsageError
 from grader.base.paths import shown
-from grader.base.yaml_model import StrictModel
+from grader.course.distributions import Constant, Distribution, Normal, Uniform
+from grader.operators import Operator, Shape
+from grader.operators.base import Tensors
 
 GENERATOR = "philox4x64-u24-1"
 """The name of the method that turns bits into values; files made with another method are regenerated."""
 
 MIN_SECRET_CHARACTERS = 32
 """32 hexadecimal digits hold 128 bits. The grader refuses a shorter secret, which could be found by search."""
-
-
-# ---- distributions ----------------------------------------------------------------------------------------
-
-
-_Float32 = Annotated[float, Field(ge=-1e38, le=1e38)]
-"""A value or bound that is small enough for differences to fit in float32."""
-
-
-class Uniform(StrictModel):
-    """Uniform in [low, high), rounded to float32."""
-
-    kind: Literal["uniform"] = "uniform"
-    low: _Float32
-    high: _Float32
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Uniform:
-        if not self.low < self.high:
-            raise ValueError("low must be less than high")
-        return self
-
-    def __str__(self) -> str:
-        return f"uniform({self.low:g}, {self.high:g})"
-
-    @property
-    def largest(self) -> float:
-        """The largest magnitude of a value."""
-        return max(abs(self.low), abs(self.high))
-
-    def values(self, u: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Turn multiples of 2^-24 in [0, 1) into values, in place."""
-        u *= np.float32(self.high - self.low)
-        u += np.float32(self.low)
-        return u
-
-
-class Constant(StrictModel):
-    """A constant value, for testcases whose answer can be worked out by hand."""
-
-    kind: Literal["constant"]
-    value: _Float32
-
-    def __str__(self) -> str:
-        return f"constant({self.value:g})"
-
-    @property
-    def largest(self) -> float:
-        """The largest magnitude of a value."""
-        return abs(self.value)
-
-    def values(self, u: NDArray[np.float32]) -> NDArray[np.float32]:
-        u[:] = self.value
-        return u
-
-
-class Normal(StrictModel):
-    """Standard normal, clipped to ±`clip`. A value is one of 65,536 equally likely quantiles. Their table depends on
-    the machine's logarithm, but only beyond float32's precision."""
-
-    kind: Literal["normal"]
-    clip: Annotated[float, Field(gt=0, le=8)]
-
-    def __str__(self) -> str:
-        return f"normal(clip {self.clip:g})"
-
-    @property
-    def largest(self) -> float:
-        """The largest magnitude of a value."""
-        return self.clip
-
-    def values(self, u: NDArray[np.float32]) -> NDArray[np.float32]:
-        quantiles = _normal_quantiles()
-        return np.clip(quantiles[(u * len(quantiles)).astype(np.intp)], -self.clip, self.clip, out=u)
-
-
-@cache
-def _normal_quantiles() -> NDArray[np.float32]:
-    count = 1 << 16
-    upper = [NormalDist().inv_cdf((number + 0.5) / count) for number in range(count // 2, count)]
-    return np.array([*(-value for value in reversed(upper)), *upper], np.float32)
-
-
-Distribution = Uniform | Constant | Normal
 
 
 # ---- seeds ------------------------------------------------------------------------------------------------
@@ -153,17 +69,36 @@ def hidden_seed(secret: str) -> Seed:
     return Seed("hidden", hashlib.sha256(b"grader/hidden/1\0" + secret.encode()).digest())
 
 
-def draw_unit(seed: Seed, identity: str, unit: int, count: int, distribution: Distribution) -> NDArray[np.float32]:
+def draw_tensors(
+    operator: Operator, shape: Shape, distribution: Distribution, seed: Seed, identity: str, unit: int
+) -> Tensors:
+    """The input tensors of unit number `unit` of the testcase with this identity, rounded to their types."""
+    if isinstance(distribution, Uniform | Constant | Normal):
+        count = operator.unit_input_values(shape)
+        return operator.split_unit(shape, draw_unit(seed, identity, unit, count, distribution))
+    made = distribution.of_unit(operator, shape, np.random.Generator(_bits(seed, identity, unit)))
+    return tuple(
+        tensor.type.rounded(np.asarray(values).reshape(tensor.rows, tensor.columns))
+        for tensor, values in zip(operator.inputs(shape), made, strict=True)
+    )
+
+
+def draw_unit(
+    seed: Seed, identity: str, unit: int, count: int, distribution: Uniform | Constant | Normal
+) -> NDArray[np.float32]:
     """The `count` float32 values of unit number `unit` of the testcase with this identity."""
-    message = b"grader/input/1\0" + identity.encode() + b"\0" + str(unit).encode()
-    digest = hmac.new(seed.key, message, hashlib.sha256).digest()
-    generator = np.random.Philox(key=int.from_bytes(digest[:16], "little"))
-    words = generator.random_raw((count + 1) // 2)
+    words = _bits(seed, identity, unit).random_raw((count + 1) // 2)
     bits = np.asarray(words, dtype="<u8").view("<u4")[:count]
     bits >>= 8
     u = bits.astype(np.float32)
     u *= np.float32(2.0**-24)
     return distribution.values(u)
+
+
+def _bits(seed: Seed, identity: str, unit: int) -> np.random.Philox:
+    message = b"grader/input/1\0" + identity.encode() + b"\0" + str(unit).encode()
+    digest = hmac.new(seed.key, message, hashlib.sha256).digest()
+    return np.random.Philox(key=int.from_bytes(digest[:16], "little"))
 
 
 # ---- the secret -------------------------------------------------------------------------------------------

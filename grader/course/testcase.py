@@ -12,7 +12,8 @@ from pydantic import Field, model_validator
 from grader.base.errors import UsageError
 from grader.base.names import did_you_mean
 from grader.base.yaml_model import StrictModel, place, read_yaml_model
-from grader.course.seeds import Distribution, Seed, load_secret, public_seed
+from grader.course.distributions import Distribution
+from grader.course.seeds import Seed, load_secret, public_seed
 from grader.operators import Operator, Shape, load_operator
 from grader.operators.returned import check_sizes
 

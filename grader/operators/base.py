@@ -1,13 +1,13 @@
 """Defines the interface of an operator: the layout of its files, its float64 oracle and its cost.
 
-An input file starts with a header of one little-endian int32 per dimension (float32 if the dimension is `real`). The
-tensors follow, in float32 or a smaller type. Input and output files hold the same few tensors for each *unit*, the
-piece that is read and written at once (a batch, a head). Tensors are stored unit by unit (Q0 K0 V0 Q1 K1 V1 …).
+An input file starts with a header of one little-endian int32 per dimension (float32 if the dimension is `real`, int64
+if it is `wide`). The tensors follow, in their types. Input and output files hold the same few tensors for each *unit*,
+the piece that is read and written at once (a batch, a head). Tensors are stored unit by unit (Q0 K0 V0 Q1 K1 V1 …).
 `planar` outputs are stored tensor by tensor (all O, then all dQ, …), and a `layout` gives each tensor its own strides.
 Readers, writers, checker and diagnosis only ever ask for "tensor t of unit u", so an operator never handles offsets
 itself.
 
-Expected outputs are float32, in the order of the output file, even if its types are smaller.
+Expected outputs have the order of the output file. Their types are the same, but float32 in place of smaller floats.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from grader.base.errors import UsageError
 from grader.operators.layout import Dims, Layout, Tensor, lay_out
-from grader.operators.number_types import F32_TYPE
 from grader.operators.steps import Steps
-from grader.operators.tolerance import Limit, PlainErrors, TimesPlain, limit_of, times_plain
+from grader.operators.tolerance import ErrorRule, Limit, PlainErrors, TimesPlain, times_plain
 
 Shape = tuple[int | float, ...]
 """The numbers of the header, in its order: int, or float for a dimension that is `real`."""
@@ -34,11 +33,15 @@ Shape = tuple[int | float, ...]
 Rows = slice | NDArray[np.intp]
 """Selected rows of an output tensor: a slice or an array of row numbers."""
 
-Tensors = Sequence[NDArray[np.float32]]
-"""The input tensors of one unit, in file order, each (rows, columns), with values that their types can hold."""
+Tensors = Sequence[NDArray[Any]]
+"""The input tensors of one unit, in file order, each (rows, columns), with values that their types can hold; small
+floats are float32, all others have the tensor's own type."""
 
 Draw = Callable[[int], NDArray[np.float32]]
 """Draws this many values from a testcase's distribution."""
+
+Generator = Callable[[Shape, np.random.Generator], Tensors]
+"""An instructor's own generator of one unit's input tensors."""
 
 Step = Literal[
     "scale", "scores", "columns", "keys", "tile", "weight", "rescale", "output_sum", "total", "maximum", "next_maximum",
@@ -54,12 +57,23 @@ Step = Literal[
 @dataclass(frozen=True)
 class Dimension:
     """A number of the header and its legal values. `legal` completes the sentence "B must be {legal}". A `real` number
-    is a float32, such as a scale, and not an int32."""
+    is a float32, such as a scale, and not an int32; a `wide` one an int64."""
 
     name: str
     legal: str
     allows: Callable[[Any], bool]
     real: bool = False
+    wide: bool = False
+
+    @property
+    def format(self) -> str:
+        """The number's format for `struct`."""
+        return "f" if self.real else "q" if self.wide else "i"
+
+
+def size_of(name: str, most: int = 1 << 28, least: int = 1) -> Dimension:
+    """A dimension that is a size from `least` to `most`."""
+    return Dimension(name, f"from {least:,} to {most:,}", lambda v: least <= v <= most)
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,18 @@ class Location:
     def __str__(self) -> str:
         place = f"row {self.row}, column {self.column}"
         return f"{self.label}, {place}" if self.label else place
+
+
+@dataclass(frozen=True)
+class Violation:
+    """What `Operator.check` finds wrong: a `sentence` for the student on the worst or first place, which `tensor`,
+    `row` and `column` name, and how many values are `wrong`."""
+
+    sentence: str
+    tensor: str = ""
+    row: int = 0
+    column: int = 0
+    wrong: int = 1
 
 
 @dataclass(frozen=True)
@@ -209,6 +235,19 @@ class Operator(ABC):
         """The same problem with fewer units, to time a part of it. Raises ValueError if that is impossible."""
         raise ValueError(f"{self.name} cannot be made smaller")
 
+    def check(self, shape: Shape, inputs: Tensors, outputs: Tensors) -> Violation | None:
+        """What is wrong with one unit's output, where several are right; None if nothing is. It decides in place of the
+        comparison with what `oracle` returns, which is then one right answer among others."""
+        return None
+
+    @property
+    def has_check(self) -> bool:
+        return type(self).check is not Operator.check
+
+    def generators(self) -> Mapping[str, Generator]:
+        """Functions that make input tensors, by the names that `{kind: own, name: …}` uses in the testcases' YAML."""
+        return {}
+
     def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps | None:
         """The steps of a right computation, by which the watch finds the line of a mistake; None if the operator
         declares none. `units` has the input tensors of each unit."""
@@ -233,11 +272,11 @@ class Operator(ABC):
     def tolerances(
         self,
         shape: Shape,
-        tolerance: float | Mapping[str, float] | TimesPlain,
+        tolerance: float | ErrorRule | Mapping[str, float | ErrorRule] | TimesPlain,
         plain: Mapping[str, PlainErrors] | None = None,
     ) -> dict[str, float | Limit]:
         """The largest errors that pass, for each output tensor of this shape. The assignment's `tolerance` is one
-        number, one number per tensor by name, or a multiple of the errors `plain`. Raises UsageError if it names an
+        number or rule, one per tensor by name, or a multiple of the errors `plain`. Raises UsageError if it names an
         unknown tensor, or if it needs `plain` and there is none."""
         if isinstance(tolerance, TimesPlain):
             if not plain:
@@ -251,7 +290,18 @@ class Operator(ABC):
         names = [t.name for t in self.outputs(shape)]
         if isinstance(tolerance, Mapping) and (unknown := sorted(set(tolerance) - set(names))):
             raise UsageError(f"tolerance: {self.name} has no output tensor {unknown[0]!r}; it has {', '.join(names)}.")
-        return {name: limit_of(tolerance, name).largest * self.magnitude(shape, name) for name in names}
+        rules = tolerance if isinstance(tolerance, Mapping) else dict.fromkeys(names, tolerance)
+        return {tensor.name: self._limit(shape, tensor, rules) for tensor in self.outputs(shape)}
+
+    def _limit(self, shape: Shape, tensor: Tensor, rules: Mapping[str, float | ErrorRule]) -> float | Limit:
+        rule, magnitude = rules.get(tensor.name), self.magnitude(shape, tensor.name)
+        if rule is None:
+            raise UsageError(f"No tolerance is given for output tensor {tensor.name}; given: {', '.join(rules)}.")
+        if not isinstance(rule, ErrorRule):
+            return rule * magnitude
+        return Limit(
+            rule.absolute * magnitude, relative=rule.relative, ulps=rule.ulps, ulp=2 * tensor.type.roundoff or 1.0
+        )
 
     # ---- header ---------------------------------------------------------------------------------------------
 
@@ -261,15 +311,15 @@ class Operator(ABC):
 
     @property
     def header_bytes(self) -> int:
-        return 4 * len(self.dimensions)
+        return struct.calcsize(self._header_format)
 
     def encode_header(self, shape: Shape) -> bytes:
-        """The header: four little-endian bytes per dimension, float32 if it is `real`, else int32."""
+        """The header: little-endian numbers, without gaps."""
         return struct.pack(self._header_format, *self.canonical(shape))
 
     @property
     def _header_format(self) -> str:
-        return "<" + "".join("f" if d.real else "i" for d in self.dimensions)
+        return "<" + "".join(d.format for d in self.dimensions)
 
     def decode_header(self, data: bytes) -> Shape:
         """The inverse of encode_header, without validation."""
@@ -316,7 +366,7 @@ class Operator(ABC):
 
     def expected_bytes(self, shape: Shape) -> int:
         """The exact size of a file of expected output."""
-        return F32_TYPE.bytes * self.units(shape) * self.unit_output_values(shape)
+        return self.units(shape) * sum(t.type.computed.itemsize * t.size for t in self.outputs(shape))
 
     def min_bytes(self, shape: Shape) -> int:
         """The least traffic with device memory: every input value is read once, every output value written once."""
@@ -335,7 +385,7 @@ class Operator(ABC):
         return lay_out(self.outputs(shape), self.units(shape), planar=self.planar_output)
 
     def expected_layouts(self, shape: Shape) -> tuple[Layout, ...]:
-        return lay_out(self.outputs(shape), self.units(shape), planar=self.planar_output, type=F32_TYPE)
+        return lay_out(self.outputs(shape), self.units(shape), planar=self.planar_output, computed=True)
 
     def dimensions_of(self, layout: Layout) -> Dims:
         """The dimensions of a tensor as `solve` of a Python submission gets it, except the columns."""
@@ -345,14 +395,14 @@ class Operator(ABC):
         """The name of a unit in sentences: "batch 3"."""
         return f"{self.unit} {unit}"
 
-    def locate(self, shape: Shape, index: int) -> Location:
-        """The location of value number `index` of the output file, such as "batch 3, row 17, column 5"."""
-        at = np.array([F32_TYPE.bytes * index])
+    def locate(self, shape: Shape, place: int) -> Location:
+        """The location of the value at byte `place` of the expected output, such as "batch 3, row 17, column 5"."""
+        at = np.array([place])
         for layout in self.expected_layouts(shape):
             (unit,), (row,), (column,) = (numbers.tolist() for numbers in layout.find(at))
             if unit >= 0:
                 return self.location(shape, layout.tensor.name, unit, row, column)
-        raise IndexError("index beyond the end of the output")
+        raise IndexError("a place beyond the end of the output")
 
     def location(self, shape: Shape, tensor: str, unit: int, row: int, column: int) -> Location:
         name = tensor if len(self.outputs(shape)) > 1 else ""
@@ -361,7 +411,7 @@ class Operator(ABC):
 
     # ---- reading and writing --------------------------------------------------------------------------------
 
-    def split_unit(self, shape: Shape, values: NDArray[np.float32]) -> tuple[NDArray[np.float32], ...]:
+    def split_unit(self, shape: Shape, values: NDArray[np.float32]) -> tuple[NDArray[Any], ...]:
         """One unit's input values as tensors, rounded to their types; views of float32 values."""
         tensors, first = [], 0
         for tensor in self.inputs(shape):
@@ -370,7 +420,7 @@ class Operator(ABC):
             first += tensor.size
         return tuple(tensors)
 
-    def read_unit(self, file: IO[bytes], shape: Shape, unit: int) -> tuple[NDArray[np.float32], ...]:
+    def read_unit(self, file: IO[bytes], shape: Shape, unit: int) -> tuple[NDArray[Any], ...]:
         """The input tensors of one unit, from an open input file. Raises UsageError if the file ends early."""
         tensors = []
         for layout in self.input_layouts(shape):

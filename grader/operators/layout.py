@@ -121,13 +121,13 @@ class Layout:
         counts, strides = zip(*self.rows, (self.tensor.columns, self.type.bytes), strict=True)
         return np.ndarray(counts, self.type.storage, file, self.offset(unit), strides)
 
-    def values_of(self, file: NDArray[np.uint8], unit: int) -> NDArray[np.float32]:
+    def values_of(self, file: NDArray[np.uint8], unit: int) -> NDArray[Any]:
         """One unit's values, (rows, columns), from the bytes of the whole file."""
         return self.type.decode(self.stored(file, unit)).reshape(self.tensor.rows, self.tensor.columns)
 
     # ---- reading and writing ------------------------------------------------------------------------------------
 
-    def read(self, descriptor: int, unit: int) -> NDArray[np.float32] | None:
+    def read(self, descriptor: int, unit: int) -> NDArray[Any] | None:
         """One unit's values, (rows, columns); None if the file ends early."""
         stored = np.empty(self.tensor.size, self.type.storage)
         filled = 0
@@ -143,7 +143,7 @@ class Layout:
         stored = np.ascontiguousarray(self.type.encode(values)).reshape(-1, self.tensor.columns)
         for first, count in self._adjacent(first_row, len(stored)):
             data = stored[first - first_row : first - first_row + count]
-            write_exactly(descriptor, data.data.cast("B"), self.offset(unit, first))
+            write_exactly(descriptor, data.view(np.uint8).data.cast("B"), self.offset(unit, first))
 
     def _adjacent(self, first: int, count: int) -> Iterator[tuple[int, int]]:
         """Divide `count` rows from `first` on into groups adjacent in the file: (first row, number of rows)."""
@@ -160,11 +160,12 @@ class Layout:
 
 
 def lay_out(
-    tensors: Sequence[Tensor], units: int, *, planar: bool, start: int = 0, type: NumberType | None = None
+    tensors: Sequence[Tensor], units: int, *, planar: bool, start: int = 0, computed: bool = False
 ) -> tuple[Layout, ...]:
-    """The layouts of the tensors of a file whose header takes `start` bytes, with values of `type` (None: each tensor's
-    own). Tensors without strides lie tensor after tensor if `planar`, else unit after unit."""
-    types = [type or tensor.type for tensor in tensors]
+    """The layouts of the tensors of a file whose header takes `start` bytes, with values of each tensor's own type or,
+    if `computed`, of that in which it is computed. Tensors without strides lie tensor after tensor if `planar`, else
+    unit after unit."""
+    types = [F32_TYPE if computed and tensor.type.is_small_float else tensor.type for tensor in tensors]
     if tensors[0].strides is not None:
         return _in_blocks(tensors, types, start)
     sizes = [tensor.size * each.bytes for tensor, each in zip(tensors, types, strict=True)]
@@ -228,7 +229,7 @@ def _runs(first: int, dims: Dims, columns: int, value_bytes: int) -> Iterator[Ru
 
 def read_exactly(descriptor: int, into: NDArray[Any], offset: int) -> bool:
     """Fill `into` with the file's bytes from `offset` on. Return False if the file ends first."""
-    view = into.data.cast("B")
+    view = into.view(np.uint8).data.cast("B")  # memoryviews lack the types of ml-dtypes
     while view:
         count = os.preadv(descriptor, [view], offset)
         if count == 0:

@@ -14,8 +14,6 @@ from typing import Any, Literal
 from grader.operators.base import Operator, Shape
 from grader.operators.layout import Dims, Layout
 
-_DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
-
 
 @dataclass(frozen=True)
 class FilePart:
@@ -118,7 +116,7 @@ def _tensor(operator: Operator, layout: Layout, buffer: int, begin: int, *, is_o
     dims = (*operator.dimensions_of(layout), (layout.tensor.columns, size))
     return TensorArgument(
         name=layout.tensor.name.lower(),
-        dtype=_DTYPES[layout.type.name],
+        dtype=layout.type.torch or layout.type.words,
         shape=tuple(count for count, _ in dims),
         strides=tuple(stride // size for _, stride in dims),
         buffer=buffer,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,6 +40,7 @@ _ALL = (
     uint64, bool_,
 )  # fmt: skip
 DTYPES = {dtype.name: dtype for dtype in _ALL}
+_SMALL = {dtype.name: np.dtype(getattr(ml_dtypes, dtype.name)) for dtype in (bfloat16, float8_e4m3fn, float8_e5m2)}
 
 
 def dtype_of(named: Any) -> DType:
@@ -59,18 +61,12 @@ def dtype_of(named: Any) -> DType:
 
 def encoded(values: NDArray[Any], dtype: DType) -> bytes:
     """Numbers as elements of `dtype`, rounded to nearest, ties to even."""
-    if dtype == bfloat16:
-        bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
-        rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
-        return np.where(np.isnan(values), np.uint16(0x7FC0), rounded).astype(np.uint16).tobytes()
-    if dtype in (float8_e4m3fn, float8_e5m2) and np.any(values):
-        raise TypeError(f"the host cannot round numbers to {dtype}: use float16 and convert in a kernel")
+    if dtype.name in _SMALL:
+        return np.ascontiguousarray(values, np.float32).astype(_SMALL[dtype.name]).tobytes()
     return np.ascontiguousarray(values).astype(dtype.storage).tobytes()
 
 
 def decoded(bits: NDArray[Any], dtype: DType) -> NDArray[Any]:
-    if dtype == bfloat16:
-        return np.asarray((bits.astype(np.uint32) << 16).view(np.float32))
-    if dtype == float8_e5m2:
-        return np.asarray((bits.astype(np.uint16) << 8).view(np.float16).astype(np.float32))
+    if dtype.name in _SMALL:
+        return np.asarray(bits.view(_SMALL[dtype.name]).astype(np.float32))
     return bits.astype(bool) if dtype.name == "bool" else bits

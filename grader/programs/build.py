@@ -25,6 +25,8 @@ from grader.base.names import spelled_out
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
+from grader.course.distributions import Constant, Normal, Uniform
+from grader.course.seeds import draw_tensors, public_seed
 from grader.course.testcase import Case
 from grader.plans.contract import Arguments, arguments_of
 from grader.programs import control
@@ -182,10 +184,20 @@ def shapes_of(cases: Sequence[Case]) -> tuple[plan_program.ShapeToRecord, ...]:
 
 def _samples(case: Case, arguments: Arguments) -> dict[int, bytes]:
     """Some values of the case's distribution for each input buffer, from a seed that no testcase has."""
-    values = case.distribution.values(np.random.default_rng(0).random(_MOST_SAMPLE_VALUES, np.float32))
-    layouts = {layout.tensor.name.lower(): layout.type for layout in case.operator.input_layouts(case.shape)}
-    inputs = [tensor for tensor in arguments.tensors if not tensor.is_output]
-    return {tensor.buffer: layouts[tensor.name].encode(values).tobytes() for tensor in inputs}
+    operator, shape, distribution = case.operator, case.shape, case.distribution
+    inputs = {tensor.name.lower(): tensor.type for tensor in operator.inputs(shape)}
+    if isinstance(distribution, Uniform | Constant | Normal):
+        values = distribution.values(np.random.default_rng(0).random(_MOST_SAMPLE_VALUES, np.float32))
+        drawn = dict.fromkeys(inputs, values)
+    else:
+        drawn = dict(
+            zip(inputs, draw_tensors(operator, shape, distribution, public_seed("trials"), "", 0), strict=True)
+        )
+    return {
+        tensor.buffer: inputs[tensor.name].encode(drawn[tensor.name].ravel()[:_MOST_SAMPLE_VALUES]).tobytes()
+        for tensor in arguments.tensors
+        if not tensor.is_output
+    }
 
 
 def _in_their_names(log: str, sources: Path, scratch: Path) -> str:

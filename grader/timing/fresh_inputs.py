@@ -25,7 +25,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +35,11 @@ from grader.base.workers import cores
 from grader.checking.check import Check, compare_output
 from grader.checking.scan import Chunk, FileValues
 from grader.course.catalogue import TestcaseFiles
-from grader.course.catalogue.piece import draw_tensors
-from grader.course.seeds import Seed, draw_unit
+from grader.course.distributions import Constant, Normal, Uniform
+from grader.course.seeds import Seed, draw_tensors, draw_unit
 from grader.course.testcase import Case
 from grader.operators.base import Tensors
-from grader.operators.layout import Run, write_exactly
-from grader.operators.number_types import F32_TYPE
+from grader.operators.layout import Layout, Run, write_exactly
 from grader.operators.tolerance import Tolerance
 from grader.sandbox.scratch import scratch_folder
 
@@ -120,7 +119,7 @@ class _Rearranged:
         self._layouts = answer.case.operator.expected_layouts(answer.case.shape)
         self._order = np.array(answer.order)
 
-    def read(self, chunk: Chunk, got: NDArray[np.float32]) -> NDArray[np.float32]:
+    def read(self, chunk: Chunk, got: NDArray[Any]) -> NDArray[Any]:
         layout, run = self._layouts[chunk.number], chunk.expected
         columns = layout.tensor.columns
         begins = run.first + run.stride * np.arange(run.repeats)[:, None]
@@ -128,26 +127,27 @@ class _Rearranged:
         new = places == self._drawn.unit
         if not new.any() and (self._order[places] == places).all():
             return self._values.read(chunk, got)
-        right = self._rows(layout.offsets(self._order[places], rows), columns)
+        right = self._rows(layout, layout.offsets(self._order[places], rows))
         if new.any():
             values = self._drawn.right[chunk.number][rows[new]]
             right[new] = np.where(np.isnan(values), got.reshape(-1, columns)[new], values)
         return right.reshape(got.shape)
 
-    def _rows(self, offsets: NDArray[np.int64], columns: int) -> NDArray[np.float32]:
+    def _rows(self, layout: Layout, offsets: NDArray[np.int64]) -> NDArray[Any]:
         """The rows that begin at these bytes. Rows of interleaved units are scattered over the file, so this reads
         whole pieces of the file and takes rows from them."""
-        row = np.dtype(f"V{columns * F32_TYPE.bytes}")  # numpy copies such a value as a whole
+        size, columns, storage = layout.type.bytes, layout.tensor.columns, layout.type.storage
+        row = np.dtype(f"V{columns * size}")  # numpy copies such a value as a whole
         found = np.empty(len(offsets), row)
         by_place = np.argsort(offsets, kind="stable")
         for part in np.split(by_place, np.flatnonzero(np.diff(offsets[by_place]) > _GAP_BYTES) + 1):
             first, end = int(offsets[part[0]]), int(offsets[part[-1]]) + row.itemsize
-            run = Run(first, (end - first) // F32_TYPE.bytes, end - first, 1, F32_TYPE.bytes)
+            run = Run(first, (end - first) // size, end - first, 1, size)
             from_each = np.ndarray(
-                (run.length - columns + 1,), row, self._values.read_run(run), strides=(run.value_bytes,)
+                (run.length - columns + 1,), row, self._values.read_run(run, storage), strides=(size,)
             )
-            found[part] = from_each[(offsets[part] - first) // run.value_bytes]
-        return found.view(F32_TYPE.storage).reshape(-1, columns)
+            found[part] = from_each[(offsets[part] - first) // size]
+        return found.view(storage).reshape(-1, columns)
 
 
 class OwnInput:
@@ -265,10 +265,12 @@ class FreshInput(OwnInput):
         if not operator.independent_rows and (changed := self._with_other_rows(seed)) is not None:
             return _Draw(unit, *changed)
         tensors = draw_tensors(operator, shape, case.distribution, seed, case.identity, unit)
-        if not operator.independent_rows:
-            return _Draw(unit, tensors, [each.astype(np.float32) for each in operator.oracle(shape, tensors)])
+        floats = all(tensor.type.computed.kind == "f" for tensor in operator.outputs(shape))
+        if not (operator.independent_rows and floats):  # no integer stands for an unknown value, as NaN does
+            outputs = zip(operator.outputs(shape), operator.oracle(shape, tensors), strict=True)
+            return _Draw(unit, tensors, [values.astype(tensor.type.computed) for tensor, values in outputs])
         rows = self._some_rows(min(tensor.rows for tensor in operator.outputs(shape)))
-        right = [np.full((tensor.rows, tensor.columns), np.nan, np.float32) for tensor in operator.outputs(shape)]
+        right = [np.full((each.rows, each.columns), np.nan, each.type.computed) for each in operator.outputs(shape)]
         for whole, known in zip(right, operator.oracle(shape, tensors, rows), strict=True):
             whole[rows] = known
         return _Draw(unit, tensors, right)
@@ -277,7 +279,9 @@ class FreshInput(OwnInput):
         """The tensors and the right outputs of some unit with some rows drawn again."""
         case = self._case
         operator, shape = case.operator, case.shape
-        unit = _CHOICE.randrange(len(self._order))
+        unit, distribution = _CHOICE.randrange(len(self._order)), case.distribution
+        if not isinstance(distribution, Uniform | Constant | Normal):
+            return None
         kept = np.memmap(self.files.expected(case), np.uint8, "r")
         tensors, outputs = (
             [layout.values_of(file, unit) for layout in layouts]
@@ -291,7 +295,7 @@ class FreshInput(OwnInput):
             tensors,
             outputs,
             self._some_rows(len(tensors[0])),
-            lambda count: draw_unit(seed, case.identity, unit, count, case.distribution),
+            lambda count: draw_unit(seed, case.identity, unit, count, distribution),
         )
 
     def _some_rows(self, rows: int) -> NDArray[np.intp]:

@@ -32,8 +32,8 @@ from pathlib import Path
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.paths import shown
 from grader.base.process import Runner
-from grader.course.catalogue.piece import draw_tensors
-from grader.course.seeds import Distribution, public_seed
+from grader.course.distributions import Distribution
+from grader.course.seeds import draw_tensors, public_seed
 from grader.course.testcase import Case
 from grader.operators import Operator, Shape
 from grader.sandbox import runner

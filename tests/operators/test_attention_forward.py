@@ -68,7 +68,7 @@ def test_the_largest_official_input_is_944_megabytes():
 
 def test_a_value_of_the_output_is_named_by_batch_row_and_column():
     n, d = 128, 32
-    assert str(ATTENTION.locate((4, n, d), 3 * n * d + 17 * d + 5)) == "batch 3, row 17, column 5"
+    assert str(ATTENTION.locate((4, n, d), 4 * (3 * n * d + 17 * d + 5))) == "batch 3, row 17, column 5"
 
 
 def test_the_header_survives_a_round_trip(tmp_path):

@@ -92,7 +92,7 @@ def test_the_output_holds_all_of_o_then_all_of_dq_dk_and_dv():
     shape = (3, 128, 32)
     matrix = 128 * 32
     assert GRADIENT.output_layouts(shape)[1].offset(2) == 4 * (3 * matrix + 2 * matrix)
-    assert str(GRADIENT.locate(shape, 2 * 3 * matrix + matrix + 33)) == "dK of batch 1, row 1, column 1"
+    assert str(GRADIENT.locate(shape, 4 * (2 * 3 * matrix + matrix + 33))) == "dK of batch 1, row 1, column 1"
 
 
 def test_five_products_backward_are_two_and_a_half_times_two_forward():

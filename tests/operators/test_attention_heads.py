@@ -88,7 +88,7 @@ def test_a_mask_costs_half_and_a_head_is_named_by_its_batch():
     assert HEADS.flops(full) == 4 * 6 * 100 * 100 * 64
     assert HEADS.flops(causal) == 4 * 6 * (100 * 101 // 2) * 64
     assert HEADS.exponentials(causal) == 6 * 5050
-    assert str(HEADS.locate(full, (4 * 100 + 7) * 64 + 5)) == "batch 1, head 1, row 7, column 5"
+    assert str(HEADS.locate(full, 4 * ((4 * 100 + 7) * 64 + 5))) == "batch 1, head 1, row 7, column 5"
 
 
 @pytest.mark.parametrize("causal", [0, 1])

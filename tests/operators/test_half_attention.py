@@ -18,7 +18,7 @@ from grader.checking.gradient import differences
 from grader.commands.gradients import chosen_case
 from grader.course.assignment import load_assignment
 from grader.course.catalogue import TestcaseFiles, ensure, limits
-from grader.course.catalogue.piece import draw_tensors
+from grader.course.seeds import draw_tensors
 from grader.course.testcase import Case, Suite, load_suite
 from grader.operators import Alternate, load_operator
 from grader.operators.attention.grouped import problem_of

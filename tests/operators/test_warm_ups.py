@@ -48,7 +48,7 @@ def test_sizes_and_costs_of_a_product():
     assert PRODUCT.input_bytes((2, 3, 5)) == 12 + 4 * (2 * 5 + 5 * 3)
     assert PRODUCT.output_bytes((2, 3, 5)) == 4 * 2 * 3
     assert PRODUCT.flops((2, 3, 5)) == 2 * 2 * 3 * 5
-    assert str(PRODUCT.locate((2, 3, 5), 4)) == "row 1, column 1"
+    assert str(PRODUCT.locate((2, 3, 5), 4 * 4)) == "row 1, column 1"
 
 
 def test_the_products_tolerance_grows_with_the_number_of_terms():

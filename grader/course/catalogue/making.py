@@ -22,9 +22,9 @@ from typing import Protocol
 from grader.base.errors import MachineFault
 from grader.base.paths import shown
 from grader.base.workers import cores, run_tasks
-from grader.course.catalogue.piece import Made, Piece, draw_tensors, make, pieces
+from grader.course.catalogue.piece import Made, Piece, make, pieces
 from grader.course.catalogue.testcase_files import Progress, TestcaseFiles, provenance, state
-from grader.course.seeds import Seed
+from grader.course.seeds import Seed, draw_tensors
 from grader.course.testcase import Case, Suite
 from grader.operators.tolerance import ErrorSums
 

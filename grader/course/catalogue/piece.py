@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.course.seeds import Distribution, Seed, draw_unit
+from grader.course.distributions import Distribution
+from grader.course.seeds import Seed, draw_tensors
 from grader.operators import Operator, Shape, load_operator
-from grader.operators.base import Tensors
 from grader.operators.returned import right_rows
 from grader.operators.tolerance import ErrorSums, error_sums
 
@@ -101,11 +101,3 @@ def make(piece: Piece) -> Made:
         if source is not None:
             os.close(source)
     return Made(piece.amount(), plain)
-
-
-def draw_tensors(
-    operator: Operator, shape: Shape, distribution: Distribution, seed: Seed, identity: str, unit: int
-) -> Tensors:
-    """The input tensors of one unit, rounded to their types."""
-    count = operator.unit_input_values(shape)
-    return operator.split_unit(shape, draw_unit(seed, identity, unit, count, distribution))

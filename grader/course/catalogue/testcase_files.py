@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from grader.base.errors import GraderFault, UsageError
 from grader.base.paths import shown
+from grader.course.assignment import ToleranceRule
 from grader.course.seeds import GENERATOR, Seed
 from grader.course.testcase import Case, Suite
 from grader.operators.tolerance import PlainErrors, TimesPlain, Tolerance
@@ -72,7 +73,7 @@ def read_sidecar(case: Case, files: TestcaseFiles) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def limits(case: Case, files: TestcaseFiles, tolerance: float | Mapping[str, float] | TimesPlain) -> Tolerance:
+def limits(case: Case, files: TestcaseFiles, tolerance: ToleranceRule) -> Tolerance:
     """The limits on the errors of each output tensor of a testcase. Raises GraderFault if they depend on the errors of
     a plain implementation and the sidecar lacks those errors."""
     plain = (read_sidecar(case, files) or {}).get("plain", {}) if isinstance(tolerance, TimesPlain) else {}

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.base.paths import shown
-from grader.course.catalogue.piece import draw_tensors
 from grader.course.catalogue.testcase_files import Progress, TestcaseFiles, changed_files, state
-from grader.course.seeds import Seed
+from grader.course.seeds import Seed, draw_tensors
 from grader.course.testcase import Case
 from grader.operators import Location, Operator, Shape
 from grader.operators.base import Rows, Tensors
+from grader.operators.tolerance import errors_of
 
 _SAMPLED_UNITS = 8
 _SAMPLED_ROWS = 16
@@ -80,7 +80,7 @@ def _recompute(
                 kept = whole[rows]
                 # Another BLAS may sum in another order, so we allow a little more than the spacing of float32.
                 if not np.allclose(kept, result, rtol=2**-22, atol=1e-9):
-                    errors = np.abs(kept - result)
+                    errors = errors_of(kept, result.astype(kept.dtype))
                     place = _worst(operator, shape, layout.tensor.name, unit, rows, errors)
                     return recomputed, [
                         f"{shown(files.expected(case))}: {place} differs from the oracle by {errors.max():.3g}; "
