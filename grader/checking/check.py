@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from grader.base.errors import GraderFault
+from grader.checking.property_check import Found, Given, violated
 from grader.checking.scan import Expected, FileValues, Scan, TensorErrors, TensorPrecision, Wrong
 from grader.operators import Operator, Shape
 from grader.operators.tolerance import Tolerance, limit_of
@@ -57,8 +58,11 @@ class Check:
         return self.kind == "passed"
 
 
-def check_output(operator: Operator, shape: Shape, expected: Path, got: Path, tolerance: Tolerance) -> Check:
-    """Compare the file `got` with `expected`. `tolerance` is one number, or one per output tensor by name.
+def check_output(
+    operator: Operator, shape: Shape, expected: Path, got: Path, tolerance: Tolerance, input: Path | None = None
+) -> Check:
+    """Compare the file `got` with `expected`. `tolerance` is one number, or one per output tensor by name. `input` is
+    the testcase's, which an operator with its own `check` needs.
 
     Raises GraderFault if the expected file is missing or has the wrong size, which is never the student's fault.
     """
@@ -75,17 +79,40 @@ def check_output(operator: Operator, shape: Shape, expected: Path, got: Path, to
             raise GraderFault(
                 f"{expected}: the expected output has {kept:,} bytes, {size:,} expected; generate the testcase again."
             )
-        return compare_output(operator, shape, FileValues(reference.fileno()), got, tolerance)
+        given = Given(input) if input is not None else None
+        return compare_output(operator, shape, FileValues(reference.fileno()), got, tolerance, given, expected)
 
 
-def compare_output(operator: Operator, shape: Shape, expected: Expected, got: Path, tolerance: Tolerance) -> Check:
-    """Compare the file `got` with the values `expected`; otherwise like `check_output`."""
+def compare_output(
+    operator: Operator,
+    shape: Shape,
+    expected: Expected,
+    got: Path,
+    tolerance: Tolerance,
+    given: Given | None = None,
+    right: Path | None = None,
+) -> Check:
+    """Compare the file `got` with the values `expected`; otherwise like `check_output`. An operator with its own
+    `check` gets the input `given`; `right` is a file of which it must approve."""
     try:
         descriptor = open_output(got)
     except OSError as error:
         return _unopened(error, operator.output_bytes(shape))
     try:
-        return _check_open(operator, shape, expected, descriptor, tolerance)
+        if (refused := _refused(operator, shape, descriptor)) is not None:
+            return refused
+        before = os.fstat(descriptor)
+        if operator.has_check and given is not None:
+            check: Check | None = _by_property(operator, shape, violated(operator, shape, given, descriptor, right))
+        else:
+            scan = Scan(operator, shape, tolerance)
+            complete = scan.compare(expected, descriptor)
+            check = _scanned(scan, operator, shape, tolerance) if complete else None
+        after = os.fstat(descriptor)
+        if check is None or _changes(after) != _changes(before):
+            reason = "The output file changed while it was being read: a process of the program was still running."
+            return Check("changed", reason, operator.output_bytes(shape), after.st_size)
+        return check
     finally:
         os.close(descriptor)
 
@@ -100,7 +127,8 @@ def _unopened(error: OSError, size: int) -> Check:
     raise GraderFault(f"The output file cannot be opened: {error.strerror}.") from error
 
 
-def _check_open(operator: Operator, shape: Shape, expected: Expected, got: int, tolerance: Tolerance) -> Check:
+def _refused(operator: Operator, shape: Shape, got: int) -> Check | None:
+    """The check of a file that cannot be an output; None if it may be one."""
     size = operator.output_bytes(shape)
     before = os.fstat(got)
     if not stat.S_ISREG(before.st_mode):
@@ -114,13 +142,20 @@ def _check_open(operator: Operator, shape: Shape, expected: Expected, got: int, 
         )
     if before.st_size != size:
         return Check("size", _size_reason(operator, shape, before.st_size), size, before.st_size)
-    scan = Scan(operator, shape, tolerance)
-    complete = scan.compare(expected, got)
-    after = os.fstat(got)
-    if not complete or _changes(after) != _changes(before):
-        reason = "The output file changed while it was being read: a process of the program was still running."
-        return Check("changed", reason, size, after.st_size)
-    return _scanned(scan, size, sum(layout.values for layout in operator.output_layouts(shape)), tolerance)
+    return None
+
+
+def _by_property(operator: Operator, shape: Shape, found: Found | None) -> Check:
+    size, values = operator.output_bytes(shape), _values(operator, shape)
+    if found is None:
+        return Check("passed", "", size, size, values)
+    where = operator.location(shape, found.tensor, found.unit, found.row, found.column) if found.tensor else None
+    reason = f"{where}: {found.sentence}" if where is not None else found.sentence
+    return Check("values", reason, size, size, values, wrong=min(values, found.wrong))
+
+
+def _values(operator: Operator, shape: Shape) -> int:
+    return sum(layout.values for layout in operator.output_layouts(shape))
 
 
 def _changes(facts: os.stat_result) -> tuple[int, int, int]:
@@ -150,8 +185,9 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
     return f"{text}: {found - size:,} too many."
 
 
-def _scanned(scan: Scan, size: int, values: int, tolerance: Tolerance) -> Check:
-    """The outcome for an output of `size` bytes that was scanned completely."""
+def _scanned(scan: Scan, operator: Operator, shape: Shape, tolerance: Tolerance) -> Check:
+    """The outcome for an output that was scanned completely."""
+    size, values = operator.output_bytes(shape), _values(operator, shape)
     sloppy = [each for each in scan.precision if each.sloppy]
     check = Check(
         kind="values" if scan.wrong else "precision" if sloppy else "passed",

@@ -30,6 +30,7 @@ from grader.base.progress import shown_progress
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
+from grader.operators import course_operator
 from grader.programs import python_main
 from grader.programs.oracle import ensure
 
@@ -95,7 +96,9 @@ def _content(rules: Assignment, out: Path) -> dict[str, bytes]:
     begin = [_BEGIN.format(main=main)]
     begin += [_BEGIN_IN_PYTHON.format(main=name) for name in mains if name.endswith(python_main.SUFFIX)]
     own = {"README.md": "".join((*begin, readme)).encode()}
-    for path in (root / "assignment" / rules.name / "assignment.yaml", rules.testcases_file, *_samples(rules)):
+    operator = course_operator(rules.operator)
+    rule_files = (root / "assignment" / rules.name / "assignment.yaml", rules.testcases_file)
+    for path in (*rule_files, *([operator] if operator else []), *_samples(rules)):
         own[path.relative_to(root).as_posix()] = _read(path)
     own |= {"grader/setup.sh": _read(root / "tools/setup.sh")} | dict([_wheel()])
     if both := sorted(content.keys() & own.keys()):

@@ -16,6 +16,7 @@ from grader.base.packing import files_below, packed
 from grader.base.paths import course_root, replacing, shown
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
+from grader.operators import course_operator
 from grader.programs import python_main
 
 _TREES = ("grader", "tools")
@@ -68,4 +69,6 @@ def _course_files(root: Path, assignment: Assignment) -> Iterator[Path]:
     for tree in trees:
         yield from files_below(tree)
     yield assignment.testcases_file
+    if (operator := course_operator(assignment.operator)) is not None:
+        yield operator
     yield from (root / name for name in _TOP if (root / name).is_file())

@@ -188,7 +188,9 @@ class CloserLook:
 
     def _wrong_values(self, case: Case, run: Run) -> tuple[Watched, ...]:
         tolerance = limits(case, self.files, self.assignment.tolerance)
-        check = check_output(case.operator, case.shape, self.files.expected(case), run.output, tolerance)
+        check = check_output(
+            case.operator, case.shape, self.files.expected(case), run.output, tolerance, self.files.input(case)
+        )
         if check.kind != "values":
             return ()
         return wrong_values(case.operator, case.shape, self.files.expected(case), run.output, tolerance)

@@ -178,7 +178,8 @@ def _run_case(
         watch.add("graded runs", run.outcome.wall_s)
         with watch.stage("check"):
             tolerance = limits(case, files, grading.assignment.tolerance)
-            check = check_output(case.operator, case.shape, files.expected(case), run.output, tolerance)
+            expected, source = files.expected(case), files.input(case)
+            check = check_output(case.operator, case.shape, expected, run.output, tolerance, source)
             diagnosis = None
             if shows_diagnosis(grading.assignment.hidden_inputs, case):
                 diagnosis = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)

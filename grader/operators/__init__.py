@@ -63,6 +63,12 @@ def load_operator(name: str) -> Operator:
     return _defined_in(importlib.import_module(f"{__name__}.{name}"), name)
 
 
+def source_of(operator: Operator) -> tuple[str, str, str]:
+    """(text, file, name) of an operator, for `operator_in`."""
+    path = course_operator(operator.name) or Path(sys.modules[f"{__name__}.{operator.name}"].__file__ or "")
+    return path.read_text(encoding="utf-8"), str(path), operator.name
+
+
 _loaded: dict[tuple[str, str], Operator] = {}
 
 

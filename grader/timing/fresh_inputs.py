@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.workers import cores
 from grader.checking.check import Check, compare_output
+from grader.checking.property_check import Given
 from grader.checking.scan import Chunk, FileValues
 from grader.course.catalogue import TestcaseFiles
 from grader.course.distributions import Constant, Normal, Uniform
@@ -78,20 +79,22 @@ class Answer:
     of the unit `drawn`."""
 
     case: Case
-    expected: Path
+    files: TestcaseFiles
     order: tuple[int, ...]
     drawn: _Draw
 
     def problem(self, output: Path, tolerance: Tolerance) -> str:
         """A phrase, without values, on what is wrong with the file `output`; '' if it is right. Raises GraderFault if
         the testcase's expected output cannot be read."""
-        operator, shape = self.case.operator, self.case.shape
+        operator, shape, expected = self.case.operator, self.case.shape, self.files.expected(self.case)
         try:
-            file = self.expected.open("rb", buffering=0)
+            file = expected.open("rb", buffering=0)
         except OSError as error:
-            raise GraderFault(f"{self.expected} cannot be read: {error.strerror}; generate it again.") from error
+            raise GraderFault(f"{expected} cannot be read: {error.strerror}; generate it again.") from error
         with file:
-            found = compare_output(operator, shape, _Rearranged(self, file.fileno()), output, tolerance)
+            given = Given(self.files.input(self.case), self.order, self.drawn.unit, self.drawn.tensors)
+            right = _Rearranged(self, file.fileno())
+            found = compare_output(operator, shape, right, output, tolerance, given, expected)
         return _phrase(found)
 
 
@@ -106,7 +109,11 @@ def _phrase(found: Check) -> str:
         return "on a fresh input its output changed after the program ended"
     if found.kind == "precision":
         return "on a fresh input its output is less precise than it may be"
-    return f"on a fresh input its output is wrong: {found.first.location}" if found.first is not None else ""
+    return (
+        f"on a fresh input its output is wrong: {found.first.location if found.first else found.reason}"
+        if found.reason
+        else ""
+    )
 
 
 class _Rearranged:
@@ -229,7 +236,7 @@ class FreshInput(OwnInput):
                 new[:] = layout.type.encode(values).reshape(new.shape)
         self._redrawn = drawn.unit
         self._next = self._background.submit(self._draw)
-        return Answer(self._case, self.files.expected(self._case), tuple(self._order), drawn)
+        return Answer(self._case, self.files, tuple(self._order), drawn)
 
     # A unit's rows may be scattered over the file. Through a mapping, numpy moves all of them at once; thousands of
     # system calls would each wait for the threads that compare and draw.
