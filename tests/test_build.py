@@ -149,3 +149,11 @@ def test_a_main_that_is_not_compiled_is_told_from_none(host: str, words: tuple[s
     log = "(.text+0x17): undefined reference to `main'"
     said = failure_sentence(log, rules, uncompiled=[("notes.txt", b"main"), ("host.cpp", host.encode())])
     assert all(word in said for word in words)
+
+
+def test_static_shared_memory_that_does_not_fit_is_counted_and_named(rules: Assignment) -> None:
+    entry = "Entry function '_Z9attentionPKfS0_S0_Pfii'"
+    log = f"ptxas error   : {entry} uses too much shared data (0x20000 bytes, 0xc000 max)"
+    said = failure_sentence(log, rules)
+    assert said.startswith("Kernel attention takes 131,072 bytes of static shared memory, and a block may have 49,152:")
+    assert "extern __shared__" in said

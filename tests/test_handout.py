@@ -116,3 +116,36 @@ def test_a_course_that_would_give_away_or_lose_a_file_is_refused(
 def test_a_handout_is_not_put_where_the_next_one_would_include_it() -> None:
     with pytest.raises(UsageError, match="goes into handouts"):
         build_handout(ROOT / "student_template/matmul/out", load_assignment("matmul"))
+
+
+STUB = """#!/bin/sh
+case "$1" in
+    -V) echo Python 3.11.0 ;;
+    -m) mkdir -p "$3/bin"
+        for name in pip grader; do
+            printf '#!/bin/sh\necho "$0 $*" >> "$LOG"\n' > "$3/bin/$name"
+            chmod +x "$3/bin/$name"
+        done ;;
+esac
+"""
+
+
+def test_a_second_handout_of_a_course_finds_the_environment_of_the_first(handout: Path, tmp_path: Path) -> None:
+    stub, log = tmp_path / "python", tmp_path / "log"
+    stub.write_text(STUB)
+    stub.chmod(0o755)
+    environment = {**os.environ, "HOME": str(tmp_path), "LOG": str(log), "PYTHON": str(stub)}
+    for name in ("GRADER_CACHE", "XDG_CACHE_HOME"):
+        environment.pop(name, None)
+    said = []
+    for number in (1, 2):
+        folder = tmp_path / f"handout{number}"
+        shutil.copytree(handout, folder)
+        done = subprocess.run(
+            ["sh", "grader/setup.sh"], cwd=folder, env=environment, capture_output=True, text=True, check=True
+        )
+        said.append(done.stderr)
+        assert done.stderr.endswith("setup: next: .venv/bin/grader check matmul.cu\n")
+        assert (folder / ".venv/bin/grader").is_file()
+    assert "is installed already" in said[1]
+    assert log.read_text().count("grader doctor") == 1 and log.read_text().count(" install ") == 1

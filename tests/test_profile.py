@@ -9,11 +9,19 @@ import pytest
 
 from grader.base.errors import UsageError
 from grader.course.metrics import READ_BYTES, named_metrics
-from grader.profiling.kernel_profile import ScoredOccupancy, kernel_profiles, plan, scored_occupancy, short_name
+from grader.profiling.kernel_profile import (
+    ProfileStudy,
+    ScoredOccupancy,
+    kernel_profiles,
+    plan,
+    scored_occupancy,
+    short_name,
+)
 from grader.profiling.kernel_time import counted_ns
 from grader.profiling.ncu import Launch, parse_csv
 from grader.profiling.occupancy import Demand, Occupancy
 from grader.programs.trace import KernelEvent, Trace, read_trace
+from grader.report.profile import render
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SHOWN = named_metrics(("achieved_occupancy", "sm_efficiency", "gld_throughput", "shared_load_throughput"))
@@ -193,3 +201,15 @@ def test_without_counters_the_launch_and_the_trace_remain() -> None:
 def test_an_unknown_metric_is_refused_with_the_closest_name() -> None:
     with pytest.raises(UsageError, match="Did you mean achieved_occupancy"):
         named_metrics(["achieved_ocupancy"])
+
+
+def test_launches_that_do_not_differ_have_one_column_of_values() -> None:
+    launches = ncu("flash2_t23")
+    profiles = kernel_profiles(trace_of((launches[0].kernel, 1, 6_195_000)), launches, SHOWN, None)
+    one = ProfileStudy("flash2", "t23", (100, 4096, 32), "H200", 6.195, SHOWN, profiles, ())
+    head = next(line for line in render(one).splitlines() if "metric" in line)
+    assert head.split() == ["metric", "value", "unit"]
+    assert max(map(len, render(one).splitlines())) <= 100
+    tiled = kernel_profiles(trace_of((ncu("tiled_t23")[0].kernel, 12_800, 7400)), ncu("tiled_t23"), SHOWN, None)
+    several = ProfileStudy("tiled", "t23", (100, 4096, 32), "H200", 298, SHOWN, tiled, ())
+    assert next(line for line in render(several).splitlines() if "metric" in line).split()[1:4] == ["min", "max", "avg"]

@@ -1,8 +1,11 @@
 #!/bin/sh
-# Makes .venv with everything that `make grade` needs, from the wheel that a course gave out where there is one; with
-# the argument `triton` also what Python submissions need; with the argument `test`, what `make test` needs beside, with `test-slurm`, `test-site`, `test-isa` or `test-triton`, what those need.
-# As root it installs Debian's packages too.
-# Works on a fresh Debian or Ubuntu with Python >= 3.11 and g++; says in one sentence what is missing elsewhere.
+# Makes .venv with everything that `make grade` needs; in a handout, with the grader that the course gave out. The argument
+# `triton` adds what Python submissions need, `test` what `make test` needs, and `test-slurm`, `test-site`, `test-isa` or
+# `test-triton` what those need. As root it installs Debian's packages, too.
+# Works on a fresh Debian or Ubuntu with Python >= 3.11 and g++; elsewhere it says in one sentence what is missing.
+#
+# In a handout, .venv is a link into ~/.cache/grader, named by everything that is installed: a second handout of the same
+# course finds it there.
 set -eu
 cd "$(dirname "$0")"
 self=$PWD/${0##*/}  # in a handout: grader/setup.sh
@@ -35,15 +38,38 @@ command -v "$python" >/dev/null || fail "$python was not found: install Python 3
     fail "$python is $("$python" -V 2>&1), expected 3.11 or newer: name another one, as in make PYTHON=python3.12"
 debian "g++ make" g++ make
 
+extras=
+command -v nvcc >/dev/null || extras=cuda
+[ "${1:-}" != triton ] || extras=${extras:+$extras,}triton
+wheel=$(echo grader/*.whl)
+[ -f "$wheel" ] || extras=judge${extras:+,$extras}  # a course serves the judge; students hand in to it
+
+next() { # what a student does now
+    for main in *.cu *.py; do [ ! -f "$main" ] || break; done
+    if [ -f "$wheel" ]; then echo "setup: next: .venv/bin/grader check $main" >&2; fi
+}
+
+if [ -f "$wheel" ] && [ -n "${HOME:-}" ] && { [ -L .venv ] || [ ! -e .venv ]; }; then
+    shared=${GRADER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/grader}/environments
+    mkdir -p "$shared" || fail "$shared cannot be made: set GRADER_CACHE to another folder"
+    shared=$shared/$({ cat "$wheel"; "$python" -V; echo "$extras"; } | sha256sum | cut -c 1-16)
+    ln -sfn "$shared" .venv
+    if [ -f .venv/.ready ]; then
+        echo "setup: this grader is installed already, in $shared" >&2
+        next
+        exit
+    fi
+fi
 if [ ! -x .venv/bin/pip ]; then
     echo "setup: making .venv ..." >&2
-    rm -rf .venv
-    if ! "$python" -m venv .venv >/dev/null 2>&1; then
+    where=$(readlink .venv || echo .venv)
+    rm -rf "$where"
+    if ! "$python" -m venv "$where" >/dev/null 2>&1; then
         # Debian and Ubuntu keep ensurepip in a package of its own.
-        rm -rf .venv
+        rm -rf "$where"
         if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
             apt_install python3-venv || fail "apt-get install python3-venv failed"
-            "$python" -m venv .venv || fail "$python -m venv .venv failed, see above"
+            "$python" -m venv "$where" || fail "$python -m venv .venv failed, see above"
         else
             fail "$python cannot make a virtual environment: apt install python3-venv (as root), then run this again"
         fi
@@ -87,12 +113,8 @@ if ! command -v bwrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/d
         echo "setup: bubblewrap could not be installed; submissions will be less confined." >&2
 fi
 
-extras=
-command -v nvcc >/dev/null || extras=cuda
-[ "${1:-}" != triton ] || extras=${extras:+$extras,}triton
-echo "setup: installing packages${extras:+ and, since no nvcc is on PATH, the CUDA compiler} ..." >&2
-wheel=$(echo grader/*.whl)
-[ -f "$wheel" ] || extras=judge${extras:+,$extras}  # a course serves the judge; students hand in to it
+case ,$extras, in *,cuda,*) compiler=" and, since no nvcc is on PATH, the CUDA compiler" ;; esac
+echo "setup: installing packages${compiler:-} ..." >&2
 if [ -f "$wheel" ]; then
     pip uninstall --yes cuda-homework-grader 2>/dev/null  # an older one may have the same version
     pip install "./$wheel${extras:+[$extras]}"
@@ -104,6 +126,13 @@ if [ -e /dev/nvidiactl ] && [ ! -f "$wheel" ]; then
     .venv/bin/pip --disable-pip-version-check --quiet install -e '.[gpu]' ||
         echo "setup: PyCUDA could not be built; expected outputs will be computed on the CPU." >&2
 fi
+if [ -n "${compiler:-}" ]; then # for `make`, and by hand: nvcc from PyPI does not look for cudart in its own lib/
+    toolkit=$(cd .venv && echo "$(pwd -P)"/lib/python3*/site-packages/nvidia/cu13)
+    mkdir -p .venv/cuda/bin
+    printf '#!/bin/sh\nexec "%s/bin/nvcc" -L"%s/lib" "$@"\n' "$toolkit" "$toolkit" > .venv/cuda/bin/nvcc
+    chmod +x .venv/cuda/bin/nvcc
+fi
 echo "setup: building the native parts ..." >&2
 .venv/bin/grader doctor >&2 || fail "this machine lacks something, see above"
 touch .venv/.ready
+next

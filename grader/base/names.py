@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TextIO
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -29,9 +29,18 @@ def student_id(text: str) -> str:
     return unicodedata.normalize("NFC", printable_name(text.strip()))
 
 
-def say(text: str, *, end: str = "\n", file: TextIO | None = None, flush: bool = False) -> None:
-    """Print text for a person. It may quote a submission, a store or a record, which could control the terminal."""
-    print(spelled_out(text), end=end, file=file, flush=flush)
+def say(
+    text: str,
+    *,
+    end: str = "\n",
+    file: TextIO | None = None,
+    flush: bool = False,
+    paint: Callable[[str], str] | None = None,
+) -> None:
+    """Print text for a person. It may quote a submission, a store or a record, which could control the terminal;
+    `paint` adds colours to the text that cannot."""
+    safe = spelled_out(text)
+    print(paint(safe) if paint is not None else safe, end=end, file=file, flush=flush)
 
 
 def did_you_mean(name: str, known: Iterable[str], most: int = 1) -> str:

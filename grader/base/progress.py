@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Iterator
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
+from rich.text import Text
 
 
 class Progress:
@@ -67,6 +68,13 @@ class _Live(Progress):
         self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
+class _Count(MofNCompleteColumn):
+    """The number of finished steps; nothing if it is not known how many there are."""
+
+    def render(self, task: Task) -> Text:
+        return super().render(task) if task.total is not None else Text()
+
+
 @contextlib.contextmanager
 def shown_progress() -> Iterator[Progress]:
     """Show progress on stderr while the block runs; a live bar disappears at the end."""
@@ -77,7 +85,7 @@ def shown_progress() -> Iterator[Progress]:
     columns = (
         TextColumn("{task.description} {task.fields[now]}", markup=False),
         BarColumn(bar_width=20),
-        MofNCompleteColumn(),
+        _Count(),
         TimeElapsedColumn(),
         TextColumn("{task.fields[last]}", markup=False),
     )

@@ -86,9 +86,7 @@ def store_vacuum(path: StoreArgument) -> None:
 
 def leaderboard(
     store: StoreOption = None,
-    form: Annotated[
-        str, typer.Option("--format", metavar="terminal|markdown|csv|json|latex", help="The format.")
-    ] = "terminal",
+    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="The format.")] = "terminal",
     metric: MetricOption = None,
     tests: BoardTestsOption = None,
     names: NamesOption = "nickname",
@@ -156,7 +154,7 @@ def points_import(
 def gradescope_build(
     out: Annotated[Path, typer.Argument(metavar="OUT.zip", help="The autograder to upload.", show_default=False)],
     tests: Annotated[
-        str, typer.Option("--tests", metavar="public|all|t01,...", help="The testcases that the autograder runs.")
+        str, typer.Option("--tests", metavar="TESTS", help="The testcases that the autograder runs.")
     ] = "public",
     engine: Annotated[str, typer.Option("--engine", metavar="auto|cuda|emulator", help="Where it runs them.")] = "auto",
     secret: Annotated[

@@ -64,10 +64,10 @@ def open_subject(path: Path, test: str, assignment: str | None, engine: str, arc
     return subject
 
 
-def _chosen(path: Path, test: str, assignment: str | None, engine: str, arch: str | None) -> Subject:
+def _chosen(path: Path, test: str | None, assignment: str | None, engine: str, arch: str | None) -> Subject:
     rules, engine = emulating(arch, chosen_assignment(assignment, path), engine)
     suite = suite_of(rules)
-    cases = suite.select(test)
+    cases = suite.select(test) if test else (max(suite.select("public"), key=lambda case: case.flops),)
     if len(cases) != 1:
         raise UsageError(
             f"{test!r} names {len(cases)} testcases, and only one can be examined: choose one, for example t23."
@@ -112,9 +112,10 @@ def _nothing_to_see(subject: Subject, why: str) -> UsageError:
 
 
 def profile_program(
-    path: Path, test: str, *, assignment: str | None, engine: str, arch: str | None = None, launches: int
+    path: Path, test: str | None, *, assignment: str | None, engine: str, arch: str | None = None, launches: int
 ) -> ProfileStudy:
-    """Profile a submission on one testcase. Raises UsageError if it does not compile or launches no kernel."""
+    """Profile a submission on one testcase, by default on the largest sample. Raises UsageError if it does not compile
+    or launches no kernel."""
     subject = _chosen(path, test, assignment, engine, arch)
     if isinstance(subject.engine, EmulatorEngine):
         subject = replace(subject, engine=replace(subject.engine, count=True))

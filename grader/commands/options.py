@@ -31,9 +31,7 @@ ArchOption = Annotated[
 ]
 TestsOption = Annotated[
     str | None,
-    typer.Option(
-        "--tests", metavar="all|public|t01,t05..t10", help="Testcases; by default all on a GPU, public ones elsewhere."
-    ),
+    typer.Option("--tests", metavar="TESTS", help="all, public or t01,t05..t10; by default all on a GPU, else public."),
 ]
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result record here.")]
 RequireSandboxOption = Annotated[
@@ -45,7 +43,7 @@ ShowOption = Annotated[
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show tracebacks of grader faults.")]
 StoreOption = Annotated[
     Path | None,
-    typer.Option("--store", metavar="FILE", help="The class's store; by default results/ASSIGNMENT.sqlite."),
+    typer.Option("--store", metavar="FILE", help="The class's store; by default results/NAME.sqlite."),
 ]
 BestOption = Annotated[
     bool, typer.Option("--best/--latest", help="Which attempt of a student counts; by default the latest.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -46,7 +47,7 @@ def check(
     json: JsonOption = None,
     sanitize: Annotated[
         str | None,
-        typer.Option("--sanitize", metavar="all|memory,race,init,sync", help="Look for these faults, on one sample."),
+        typer.Option("--sanitize", metavar="FAULTS", help="Look on one sample for memory,race,init,sync or all."),
     ] = None,
     gradcheck: Annotated[
         bool, typer.Option("--gradcheck", help="Check gradients against central differences, on one sample.")
@@ -80,7 +81,7 @@ def check(
         show=show,
         quick=True,
     )
-    say(terminal.render_check(records[0], verbose=verbose))
+    say(terminal.render_check(records[0], verbose=verbose), paint=_paint())
     found = 0
     if checks and records[0].build.ok:
         from grader.commands import inspection
@@ -115,7 +116,9 @@ def grade(
     ] = None,
     rerun: Annotated[
         str | None,
-        typer.Option("--rerun", metavar="failed|machine-faults|all|ID,...", help="Class: submissions to grade again."),
+        typer.Option(
+            "--rerun", metavar="WHICH", help="Class: grade again failed, machine-faults, older, all, or ID,ID."
+        ),
     ] = None,
     best: BestOption = False,
     as_class: Annotated[bool, typer.Option("--class", help="Treat the folder as a class.")] = False,
@@ -180,7 +183,8 @@ def grade(
         from grader.commands import report_files
 
         report_files.write_reports(records, html, junit)
-    say(f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records))
+    text = f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records)
+    say(text, paint=_paint())
     if timings:
         say("\n" + "\n\n".join(explanation.render_timings(record) for record in records))
     if any(record.infrastructure_failed for record in records):
@@ -197,7 +201,7 @@ def run(
     assignment: AssignmentOption = None,
     sanitize: Annotated[
         str | None,
-        typer.Option("--sanitize", metavar="all|memory,race,init,sync", help="Look for these faults, on the emulator."),
+        typer.Option("--sanitize", metavar="FAULTS", help="Look on the emulator for memory,race,init,sync or all."),
     ] = None,
 ) -> None:
     """Build and run any program; its output and exit code are the program's own.
@@ -218,6 +222,12 @@ def run(
             sanitize=given["--sanitize"] or "",
         )
     )
+
+
+def _paint() -> Callable[[str], str] | None:
+    from grader.report import colour
+
+    return colour.coloured if colour.wants_colour(sys.stdout) else None
 
 
 def _without_options(words: Sequence[str], options: dict[str, str | None]) -> list[str]:
@@ -242,7 +252,9 @@ def _without_options(words: Sequence[str], options: dict[str, str | None]) -> li
 
 def profile(
     submission: SubmissionArgument,
-    test: Annotated[str, typer.Option("--test", metavar="t23", help="The testcase to profile it on.")],
+    test: Annotated[
+        str | None, typer.Option("--test", metavar="t23", help="The testcase; by default the largest sample.")
+    ] = None,
     assignment: AssignmentOption = None,
     engine: EngineOption = "auto",
     arch: ArchOption = None,

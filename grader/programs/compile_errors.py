@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from grader.base.demangling import demangle
 from grader.course.assignment import Assignment
 
 _LIBRARY_PREFIXES = {
@@ -23,6 +24,9 @@ _LIBRARY_PREFIXES = {
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](\w+)")
 _ERROR = re.compile(r"^\S.*?(?:\b[Ee]rror\b(?: #[\w-]+)?\s*:|multiple definition of).*$", re.MULTILINE)
 """A compiler's or linker's error message. It begins a line; source lines that the compiler quotes are indented."""
+_STATIC_SHARED = re.compile(
+    r"ptxas error\s*: Entry function '(\w+)' uses too much shared data \((0x[0-9a-f]+) bytes, (0x[0-9a-f]+) max\)"
+)
 _MISSING_HEADER = re.compile(r"fatal error: (\S+): No such file or directory")
 _REFUSALS = (
     (
@@ -62,6 +66,13 @@ def failure_sentence(
         return (
             f"It includes {header[1]}, which is neither in the submission nor in the CUDA toolkit here, and this "
             f"assignment forbids {library}: write that computation yourself."
+        )
+    if (static := _STATIC_SHARED.search(log)) is not None:
+        kernel, taken, most = demangle(static[1]).partition("(")[0], int(static[2], 16), int(static[3], 16)
+        return (
+            f"Kernel {kernel} takes {taken:,} bytes of static shared memory, and a block may have {most:,}: make its "
+            "__shared__ arrays smaller, or declare one as extern __shared__ and give its size in the launch (above "
+            f"{most:,} bytes after cudaFuncSetAttribute with cudaFuncAttributeMaxDynamicSharedMemorySize)."
         )
     for found, sentence in _REFUSALS:
         if (match := found.search(log)) is not None:

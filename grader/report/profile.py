@@ -15,7 +15,7 @@ from grader.operators import shape_words
 from grader.profiling.kernel_profile import KernelProfile, ProfileStudy
 from grader.programs.trace import AccessEvent
 
-WIDTH = 110
+WIDTH = 100
 _SHOWN_AT_ZERO = frozenset({"shared_load_bank_conflicts", "shared_store_bank_conflicts", "divergent_branch"})
 """Counters of the emulator that are shown even if they are zero; other counters are shown only if they are not."""
 
@@ -28,6 +28,7 @@ def render(study: ProfileStudy) -> str:
     blocks += ["\n".join(_kernel(study, kernel)) for kernel in study.kernels]
     blocks += [textwrap.fill(note, WIDTH) for note in study.notes]
     if study.kernels and any(kernel.profiled for kernel in study.kernels):
+        blocks.append("--csv and --json also name each metric as Nsight Compute does.")
         blocks.append(
             textwrap.fill(
                 "Higher occupancy is not always faster: a kernel needs only enough warps to hide latency.", WIDTH
@@ -39,17 +40,8 @@ def render(study: ProfileStudy) -> str:
 def _kernel(study: ProfileStudy, kernel: KernelProfile) -> Iterator[str]:
     counted = f", {kernel.profiled:,} profiled" if kernel.profiled else ""
     share = f", {kernel.share:.1%} of the kernels' time" if study.gpu_ms is not None else ""
-    yield f"{kernel.name}\n  {kernel.launches:,} launches{counted}{share}"
-    rows = []
-    for metric in study.metrics:
-        found = kernel.ranges.get(metric.name)
-        if found is not None and (found.high or metric.name in _SHOWN_AT_ZERO or not kernel.mix):
-            values = (_number(found.low), _number(found.high), _number(found.mean))
-            rows.append((metric.name, metric.unit, *values, metric.in_ncu))
-    if rows:
-        headers = ("metric", "unit", "min", "max", "avg", "in Nsight Compute")
-        aligned = ("left", "left", "right", "right", "right", "left")
-        table = tabulate(rows, headers=headers, tablefmt="simple", colalign=aligned, disable_numparse=True)
+    yield f"{kernel.name}\n  {kernel.launches:,} launch{'es' if kernel.launches > 1 else ''}{counted}{share}"
+    if table := _metrics(study, kernel):
         yield textwrap.indent(table, "  ")
     if kernel.theoretical is not None:
         text = f"theoretical occupancy {kernel.theoretical.theoretical:.3f}: {kernel.theoretical.sentence}"
@@ -65,6 +57,22 @@ def _kernel(study: ProfileStudy, kernel: KernelProfile) -> Iterator[str]:
         yield textwrap.fill(sentence, WIDTH, initial_indent="  → ", subsequent_indent="    ")
     if kernel.tflops is not None and kernel.intensity is not None:
         yield f"  {kernel.tflops:.2f} TFLOP/s of FP32 at {kernel.intensity:,.1f} FLOP per byte of device memory"
+
+
+def _metrics(study: ProfileStudy, kernel: KernelProfile) -> str:
+    """The table of a kernel's metrics, '' if it has none. If launches do not differ, there is one column of values."""
+    found = [(metric, kernel.ranges[metric.name]) for metric in study.metrics if metric.name in kernel.ranges]
+    found = [each for each in found if each[1].high or each[0].name in _SHOWN_AT_ZERO or not kernel.mix]
+    if all(range_.low == range_.high for _, range_ in found):
+        headers: tuple[str, ...] = ("value",)
+        values: list[tuple[str, ...]] = [(_number(range_.mean),) for _, range_ in found]
+    else:
+        headers = ("min", "max", "avg")
+        values = [(_number(range_.low), _number(range_.high), _number(range_.mean)) for _, range_ in found]
+    rows = [(metric.name, *numbers, metric.unit) for (metric, _), numbers in zip(found, values, strict=True)]
+    aligned = ("left", *["right"] * len(headers), "left")
+    names = ("metric", *headers, "unit")
+    return tabulate(rows, headers=names, tablefmt="simple", colalign=aligned, disable_numparse=True) if rows else ""
 
 
 def _number(value: float) -> str:

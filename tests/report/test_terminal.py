@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from grader.base.verdict import Fault, Verdict
 from grader.records.record import PartRecord, Scores, TestRecord
+from grader.report.colour import coloured, wants_colour
 from grader.report.terminal import _error_of_python, render, render_check, summary
 from tests.support.records import made_record, made_test, practice_record
 
@@ -134,3 +137,23 @@ def test_what_a_terminal_would_obey_does_not_reach_it() -> None:
 )
 def test_the_error_that_ended_a_python_program_comes_first(output: str, says: str | None) -> None:
     assert list(_error_of_python(output)) == ([says] if says else [])
+
+
+def test_colours_stand_only_where_the_grader_wrote() -> None:
+    text = render_check(practice_record(tests=(passing("s01"), failing("s02", "Look: PASSED at hw4.cu:12."))))
+    painted = coloured(text)
+    assert "\x1b[32mpassed\x1b[0m" in painted and "\x1b[31mWRONG ANSWER\x1b[0m" in painted
+    assert "PASSED at \x1b[1mhw4.cu:12\x1b[0m" in painted, "words of a reason are not a verdict"
+    assert "\x1b[31m1 of 2 tests passed\x1b[0m; start with s02." in painted
+
+
+def test_only_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert wants_colour(Terminal()) and not wants_colour(io.StringIO())
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not wants_colour(Terminal())
