@@ -10,7 +10,9 @@
  *       iterate(problem, i)   iteration i: compute some part of problem->output from problem->input
  *
  *   Files hold float32, or what describe() says: problem->type of input and output. The program itself always sees
- *   floats; they are converted before the clock starts and after it stops, rounded to nearest even.
+ *   floats; they are converted before the clock starts and after it stops, rounded to nearest even. Files with other
+ *   tensors are BYTES: inputs and outputs are then counted in bytes, and the program finds its tensors in them itself,
+ *   with tensor_at() and output_at().
  *
  *   TIMES gets one line about the iterations alone (CLOCK_PROCESS_CPUTIME_ID),
  *
@@ -46,14 +48,14 @@
 
 static const double SLICE_S = 0.002;
 
-enum type { F32, F16, BF16, E4M3, E5M2 };
+enum type { F32, F16, BF16, E4M3, E5M2, BYTES };
 
 struct problem {
     int32_t header[HEADER_WORDS];
     enum type input_type, output_type;
     const float *input;      /* what follows the header */
     float *output;
-    size_t inputs, outputs;  /* floats */
+    size_t inputs, outputs;  /* floats, or bytes */
     long long iterations;    /* at least 1; left 0 by describe() when the header is not legal */
 };
 
@@ -66,6 +68,17 @@ static inline float header_float(const struct problem *problem, int index)
     float value;
     memcpy(&value, &problem->header[index], sizeof value);
     return value;
+}
+
+/* What lies `bytes` bytes behind the beginning of input or output. */
+static inline const void *tensor_at(const struct problem *problem, size_t bytes)
+{
+    return (const unsigned char *)problem->input + bytes;
+}
+
+static inline void *output_at(const struct problem *problem, size_t bytes)
+{
+    return (unsigned char *)problem->output + bytes;
 }
 
 static inline float bits_float(uint32_t bits)
@@ -151,8 +164,8 @@ static void write_output(const char *path, const struct problem *problem)
     if (!file)
         fail(part, strerror(errno));
     size_t written = 0;
-    if (problem->output_type == F32)
-        written = fwrite(problem->output, sizeof(float), problem->outputs, file);
+    if (problem->output_type == F32 || problem->output_type == BYTES)
+        written = fwrite(problem->output, type_bytes(problem->output_type), problem->outputs, file);
     else
         for (size_t i = 0; i < problem->outputs; i++) {
             const uint16_t half = encoded(problem->output[i], problem->output_type);
@@ -223,12 +236,14 @@ int main(int argc, char **argv)
     describe(&problem);
     if (problem.iterations < 1)
         fail(argv[1], "its header is not legal");
-    float *const input = malloc(problem.inputs * sizeof(float));
-    problem.output = calloc(problem.outputs, sizeof(float));
+    const size_t output_bytes = problem.outputs * (problem.output_type == BYTES ? 1 : sizeof(float));
+    float *const input = malloc(problem.inputs * (problem.input_type == BYTES ? 1 : sizeof(float)));
+    problem.output = calloc(output_bytes, 1);
     if (!input || !problem.output)
         fail(argv[1], "not enough memory");
     const size_t size = type_bytes(problem.input_type);
-    unsigned char *const stored = size == sizeof(float) ? (unsigned char *)input : malloc(problem.inputs * size);
+    const int as_it_is = problem.input_type == F32 || problem.input_type == BYTES;
+    unsigned char *const stored = as_it_is ? (unsigned char *)input : malloc(problem.inputs * size);
     if (!stored)
         fail(argv[1], "not enough memory");
     if (fread(stored, size, problem.inputs, in) != problem.inputs)
@@ -240,7 +255,7 @@ int main(int argc, char **argv)
     }
     fclose(in);
     problem.input = input;
-    memset(problem.output, 0, problem.outputs * sizeof(float)); /* its pages are there before the clock starts */
+    memset(problem.output, 0, output_bytes); /* its pages are there before the clock starts */
 
     if (budget_s > 0.0) {
         const struct slice fastest = fastest_slice(&problem, budget_s);

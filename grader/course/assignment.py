@@ -334,6 +334,9 @@ class Assignment(StrictModel):
     title: Line
     operator: str
     submission: SubmissionRules
+    contract: Literal["program", "function", "either"] = "program"
+    """What a CUDA submission is: a program that reads INPUT and writes OUTPUT, or the function `solve` on device
+    pointers (grader.programs.function_contract). `either`: a function, unless it defines `main`."""
     build: BuildRules = BuildRules()
     tolerance: ToleranceRule
     limits: Limits

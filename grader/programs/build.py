@@ -33,6 +33,7 @@ from grader.programs import control
 from grader.programs.compile_errors import failure_sentence
 from grader.programs.control import SOURCE_FOLDER
 from grader.programs.engine import Compiled, Engine, plan_program
+from grader.programs.function_contract import DECLARATION, MAIN, added_files, is_function, signature
 from grader.programs.source_rules import refusal, violations
 from grader.programs.submission import Submission
 from grader.sandbox import quarantine
@@ -137,7 +138,8 @@ def _compile(
             )
         others = [(name, content) for name, content in submission.files if name not in submission.sources]
         fault = Fault.MACHINE if machine else Fault.STUDENT  # not without a witness: see `control`
-        reason = machine or failure_sentence(log, assignment, lacking=made.lacking, uncompiled=others)
+        wanted = signature(suite_of(assignment)) if is_function(submission, assignment) else ""
+        reason = machine or failure_sentence(log, assignment, lacking=made.lacking, uncompiled=others, solve=wanted)
         return Build(None, fault, reason, log, seconds, cached=False, key=key)
     kept = Path(tempfile.mkdtemp(dir=scratch))  # compilers could not write to this new folder
     kept.chmod(0o755)
@@ -152,9 +154,13 @@ def _compile(
 def _compile_sources(
     submission: Submission, assignment: Assignment, engine: Engine, sources: Path, output: Path
 ) -> Compiled:
-    readable = (*engine.build_paths, sources.parent)
+    readable, names, flags = (*engine.build_paths, sources.parent), submission.sources, _flags(submission, assignment)
+    if is_function(submission, assignment):
+        for name, text in added_files(suite_of(assignment)).items():
+            (sources / name).write_text(text, encoding="utf-8")
+        names, flags = (*names, MAIN), (*flags, "-include", DECLARATION)
     run = sandbox.runner(assignment.build.limit_s, readable=readable, writable=(output.parent,))
-    return engine.compile(submission.sources, _flags(submission, assignment), folder=sources, output=output, run=run)
+    return engine.compile(names, flags, folder=sources, output=output, run=run)
 
 
 def _record(
@@ -246,4 +252,6 @@ def _key(submission: Submission, assignment: Assignment, engine: Engine, cases: 
     if submission.is_python:
         headers = {case.operator.encode_header(case.shape).hex() for case in cases}
         parts += [plan_program.identity(), assignment.name, *sorted(headers)]
+    if is_function(submission, assignment):
+        parts += added_files(suite_of(assignment)).values()
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -47,14 +47,22 @@ _REFUSALS = (
 
 
 _MAIN = re.compile(rb"\bint\s+main\s*\(")
+_OTHER_SIGNATURE = re.compile(r"^(\S+(?:\(\d+\)|:\d+)).*\b[Ee]rror\b.*\"solve\b.*", re.MULTILINE)
+_SECOND_MAIN = re.compile(r"multiple definition of [`'\"]main")
 _DRIVER_API = re.compile(rb"\b(cu(?:Init|Module|Library|Launch|CtxCreate)\w{0,40})\s*\(")
 
 
 def failure_sentence(
-    log: str, assignment: Assignment, *, lacking: bool = False, uncompiled: Iterable[tuple[str, bytes]] = ()
+    log: str,
+    assignment: Assignment,
+    *,
+    lacking: bool = False,
+    uncompiled: Iterable[tuple[str, bytes]] = (),
+    solve: str = "",
 ) -> str:
     """One sentence on why compiling failed. `lacking`: the emulator lacks what the program uses, as `log` says;
-    `uncompiled`: files that were handed in and not compiled."""
+    `uncompiled`: files that were handed in and not compiled; `solve`: the signature of the function to hand in, if it
+    is one."""
     if lacking:
         return f"The emulator cannot run this program: {first_line(log)}"
     if "__cudaCDP" in log:
@@ -78,6 +86,14 @@ def failure_sentence(
         if (match := found.search(log)) is not None:
             return match.expand(sentence)
     undefined = list(dict.fromkeys(_UNDEFINED.findall(log)))
+    if solve and undefined == ["solve"]:
+        return f"It does not define the function that is asked for: write {solve}."
+    if solve and (conflict := _OTHER_SIGNATURE.search(log)):
+        return (
+            f"{conflict[1]}: solve has other parameters, or another result, than those that are called: write {solve}."
+        )
+    if solve and _SECOND_MAIN.search(log):
+        return "It defines main, which the grader brings along: hand in solve and its kernels only."
     for name in undefined:
         if library := _forbidden_library(name, assignment):
             function = re.sub(r"_v\d+$", "", name)

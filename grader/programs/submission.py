@@ -29,7 +29,8 @@ from grader.sandbox.walk import files_below
 CODE = SOURCES | {".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".tpp", ".cu_inl"}
 """The suffixes of the sources and headers that a CUDA submission may contain."""
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
-_MAIN = re.compile(r"\bmain\s*\(")
+_MAIN = re.compile(r"\bmain\s*\(|extern\s+\"C\"[^;{}]*\bsolve\s*\(")
+"""The function in which a program begins, or that a function submission defines."""
 _MAX_NOTES = 5
 _MAX_INCLUDES = 2000
 _SPECIAL = re.compile(r'["$`\\]')
