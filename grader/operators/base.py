@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from grader.base.errors import UsageError
 from grader.operators.layout import Dims, Layout, Tensor, lay_out
+from grader.operators.layout import vector as vector
 from grader.operators.steps import Steps
 from grader.operators.tolerance import ErrorRule, Limit, PlainErrors, TimesPlain, times_plain
 
@@ -85,9 +86,10 @@ class Location:
     row: int
     column: int
     label: str
+    in_vector: bool = False
 
     def __str__(self) -> str:
-        place = f"row {self.row}, column {self.column}"
+        place = f"element {self.row}" if self.in_vector else f"row {self.row}, column {self.column}"
         return f"{self.label}, {place}" if self.label else place
 
 
@@ -405,9 +407,11 @@ class Operator(ABC):
         raise IndexError("a place beyond the end of the output")
 
     def location(self, shape: Shape, tensor: str, unit: int, row: int, column: int) -> Location:
-        name = tensor if len(self.outputs(shape)) > 1 else ""
-        label = self.unit_label(shape, unit)
-        return Location(name, unit, row, column, f"{name} of {label}" if name else label)
+        outputs = self.outputs(shape)
+        name = tensor if len(outputs) > 1 else ""
+        label = " of ".join(filter(None, (name, self.unit_label(shape, unit))))
+        in_vector = any(each.is_vector for each in outputs if each.name == tensor)
+        return Location(name, unit, row, column, label, in_vector)
 
     # ---- reading and writing --------------------------------------------------------------------------------
 
@@ -469,6 +473,21 @@ class Operator(ABC):
                 "generate or copy the testcase again."
             )
         return shape
+
+
+class WholeOperator(Operator):
+    """An operator whose files hold each tensor once: the whole problem is one unit."""
+
+    unit, units_name = "problem", "problems"
+
+    def units(self, shape: Shape) -> int:
+        return 1
+
+    def dimensions_of(self, layout: Layout) -> Dims:
+        return layout.rows
+
+    def unit_label(self, shape: Shape, unit: int) -> str:
+        return ""
 
 
 def sizes(shape: Shape) -> tuple[int, ...]:

@@ -44,10 +44,17 @@ class Tensor:
     columns: int
     type: NumberType = field(default=F32_TYPE, kw_only=True)
     strides: Strides | None = field(default=None, kw_only=True)
+    is_vector: bool = field(default=False, kw_only=True)
+    """Whether it has one dimension, its rows, and a column only here."""
 
     @property
     def size(self) -> int:
         return self.rows * self.columns
+
+
+def vector(name: str, size: int, type: NumberType = F32_TYPE) -> Tensor:
+    """A tensor of one dimension; an oracle gets it, and may return it, as (size, 1)."""
+    return Tensor(name, size, 1, type=type, is_vector=True)
 
 
 @dataclass(frozen=True)

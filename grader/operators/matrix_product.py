@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
-from grader.operators.layout import Dims, Layout
+from grader.operators.base import Alternate, Dimension, Rows, Shape, Tensor, Tensors, WholeOperator, sizes
 from grader.operators.steps import Steps, Sum
 
 F64 = NDArray[np.float64]
@@ -28,19 +27,10 @@ def _size(name: str) -> Dimension:
     return Dimension(name, f"from 1 to {MOST}", lambda v: 1 <= v <= MOST)
 
 
-class MatrixProduct(Operator):
+class MatrixProduct(WholeOperator):
     name = "matrix_product"
     dimensions = (_size("M"), _size("N"), _size("K"))
     unit, units_name = "product", "products"
-
-    def units(self, shape: Shape) -> int:
-        return 1
-
-    def dimensions_of(self, layout: Layout) -> Dims:
-        return layout.rows
-
-    def unit_label(self, shape: Shape, unit: int) -> str:
-        return ""
 
     def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
         m, n, k = sizes(shape)

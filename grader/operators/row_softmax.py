@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
-from grader.operators.layout import Dims, Layout
+from grader.operators.base import Alternate, Dimension, Rows, Shape, Tensor, Tensors, WholeOperator, sizes
 from grader.operators.steps import Steps, Sum, Weights
 
 F64 = NDArray[np.float64]
@@ -24,7 +23,7 @@ MOST_VALUES = 1 << 26
 """256 MiB of input, since the oracle computes the whole matrix at once."""
 
 
-class RowSoftmax(Operator):
+class RowSoftmax(WholeOperator):
     name = "row_softmax"
     dimensions = (
         Dimension("rows", f"from 1 to {MOST}", lambda v: 1 <= v <= MOST),
@@ -35,15 +34,6 @@ class RowSoftmax(Operator):
     def relation(self, shape: Shape) -> str:
         values = int(shape[0]) * int(shape[1])
         return f"rows × columns must be at most {MOST_VALUES:,}, found {values:,}" if values > MOST_VALUES else ""
-
-    def units(self, shape: Shape) -> int:
-        return 1
-
-    def dimensions_of(self, layout: Layout) -> Dims:
-        return layout.rows
-
-    def unit_label(self, shape: Shape, unit: int) -> str:
-        return ""
 
     def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
         return (Tensor("X", *sizes(shape)),)

@@ -113,7 +113,8 @@ def _pair(operator: Operator, names: Sequence[str], inputs: int, numbers: tuple[
 
 def _tensor(operator: Operator, layout: Layout, buffer: int, begin: int, *, is_output: bool) -> TensorArgument:
     size = layout.type.bytes
-    dims = (*operator.dimensions_of(layout), (layout.tensor.columns, size))
+    columns = () if layout.tensor.is_vector else ((layout.tensor.columns, size),)
+    dims = (*operator.dimensions_of(layout), *columns)
     return TensorArgument(
         name=layout.tensor.name.lower(),
         dtype=layout.type.torch or layout.type.words,

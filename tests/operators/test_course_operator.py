@@ -18,40 +18,36 @@ from grader.operators.tolerance import ErrorRule, Limit, errors_of
 
 MODULE = '''
 import numpy as np
-from grader.operators.base import Operator, Tensor, Violation, size_of
+from grader.operators.base import Violation, WholeOperator, size_of, vector
 from grader.operators.number_types import I32, I64
 
 
-class Order(Operator):
+class Order(WholeOperator):
     """P is any order in which X does not fall; S is the sum of X."""
 
     name = "order"
     dimensions = (size_of("n"),)
-    unit, units_name = "array", "arrays"
     planar_output = True
     independent_rows = False
 
-    def units(self, shape):
-        return 1
-
     def inputs(self, shape):
-        return (Tensor("X", 1, shape[0], type=I32),)
+        return (vector("X", shape[0], I32),)
 
     def outputs(self, shape):
-        return Tensor("P", 1, shape[0], type=I32), Tensor("S", 1, 1, type=I64)
+        return vector("P", shape[0], I32), vector("S", 1, I64)
 
     def flops(self, shape):
         return shape[0]
 
     def oracle(self, shape, tensors, rows=slice(None)):
         x = tensors[0]
-        return np.argsort(x, axis=1, kind="stable"), x.sum(axis=1, keepdims=True, dtype=np.int64)
+        return np.argsort(x, axis=0, kind="stable"), x.sum(axis=0, keepdims=True, dtype=np.int64)
 
     def check(self, shape, inputs, outputs):
-        x, (p, s) = inputs[0][0], outputs
-        falls = np.diff(x[p[0]]) < 0
+        x, (p, s) = inputs[0].ravel(), outputs
+        falls = np.diff(x[p.ravel()]) < 0
         if falls.any():
-            return Violation("the values fall here", "P", 0, int(falls.argmax()) + 1, int(falls.sum()))
+            return Violation("the values fall here", "P", int(falls.argmax()) + 1, 0, int(falls.sum()))
         return None if s[0, 0] == x.sum(dtype=np.int64) else Violation("the sum is wrong")
 
     def generators(self):
@@ -122,7 +118,7 @@ def test_any_right_answer_passes_and_a_wrong_one_is_named_by_its_place(course, t
     assert outcome(case, files, tmp_path, backwards, x.sum()).passed
     assert (backwards != np.argsort(x, kind="stable")).any()
     found = outcome(case, files, tmp_path, backwards[::-1], x.sum())
-    assert not found.passed and "P, row 0, column" in found.reason.replace("P of array 0", "P")
+    assert not found.passed and found.reason.startswith("P, element ")
     assert "the values fall here" in found.reason
     assert outcome(case, files, tmp_path, backwards, 1).reason == "the sum is wrong"
 
@@ -135,7 +131,7 @@ def test_a_hostile_output_on_which_the_check_fails_is_wrong_and_no_fault_of_the_
 
 def test_a_check_that_fails_on_the_right_answer_is_the_operators_fault(course, tmp_path):
     path = course / "assignment/order/operator.py"
-    path.write_text(MODULE.replace("falls = np.diff(x[p[0]]) < 0", "falls = np.diff(x[p[0] + 10**6]) < 0"))
+    path.write_text(MODULE.replace("np.diff(x[p.ravel()])", "np.diff(x[p.ravel() + 10**6])"))
     case, files, x = made(course, "p1")
     with pytest.raises(GraderFault, match=r"operator\.py: check of order fails on the oracle's own answer"):
         outcome(case, files, tmp_path, range(7), x.sum())
@@ -144,7 +140,7 @@ def test_a_check_that_fails_on_the_right_answer_is_the_operators_fault(course, t
 def test_a_generator_of_the_wrong_size_and_a_slip_are_reported_with_their_place(course):
     path = course / "assignment/order/operator.py"
     path.write_text(MODULE.replace("[: shape[0]]", "[:3]"))
-    with pytest.raises(UsageError, match="must return arrays with 1 x 7 of X values"):
+    with pytest.raises(UsageError, match="must return arrays with 7 x 1 of X values"):
         made(course, "p1")
     path.write_text(MODULE.replace("OPERATOR = Order()", "OPERATOR = Ordr()"))
     with pytest.raises(NameError) as raised:
