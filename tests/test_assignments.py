@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from grader.base.errors import UsageError
@@ -26,7 +27,7 @@ from grader.course.assignment import assignment_for, default_assignment, load_as
 from grader.course.catalogue import TestcaseFiles, ensure, limits
 from grader.course.coherence import suite_of
 from grader.course.testcase import load_suite
-from grader.operators.tolerance import PlainErrors, limit_of
+from grader.operators.tolerance import ErrorRule, PlainErrors, limit_of
 from tests.support.assignments import NAMES, SAYS, WITH_WRONGS, assignment_of, models, shown, template, wrongs
 from tests.support.command_line import grader
 from tests.support.course import ROOT
@@ -80,7 +81,10 @@ def test_its_rules_testcases_and_operator_fit_together(name: str) -> None:
     for case in suite.cases.values():
         plain = {tensor.name: PlainErrors(1e-3, 1e-4, 1.0) for tensor in suite.operator.outputs(case.shape)}
         passing = suite.operator.tolerances(case.shape, rules.tolerance, plain)
-        assert all(limit_of(passing, name).largest > 0 for name in plain)
+        exact = rules.tolerance == ErrorRule(exact=True)
+        for tensor in suite.operator.outputs(case.shape):
+            some = limit_of(passing, tensor.name).allowed(np.ones(1)) > 0
+            assert some != (exact or tensor.type.is_integer), tensor.name
     for part in rules.rubric:
         if part.kind in ("log_speedup", "occupancy"):
             assert set(suite.select(part.tests)) <= set(suite.graded)
@@ -126,8 +130,8 @@ def test_its_sequential_baseline_refuses_bad_files_in_one_sentence(name: str, tm
 
 # ---- nothing in grader/ knows their names ---------------------------------------------------------------------
 
-ENGLISH = {"half", "backward", "matmul"}
-"""Words of their own: a type of PTX, a function that Python submissions define, an operator of Python."""
+ENGLISH = {"half", "backward", "matmul", "convolution", "histogram", "reduction", "scan", "sort", "transpose"}
+"""Words of their own, such as a type of PTX, a function that Python submissions define, a method of lists."""
 
 
 def test_no_code_of_the_grader_holds_a_name() -> None:
@@ -228,7 +232,6 @@ def test_a_wrong_solution_says_what_the_grader_must_find(path: Path) -> None:
     head = path.read_text(encoding="utf-8").splitlines()
     said = SAYS.fullmatch(head[1])
     assert head[0].startswith("// ") and said
-    assert sum(1 for line in head if line.startswith('#include "')) == 1
     part = len(said[1]) * 3 // 5  # the rest may be a name or a number that the grader puts in
     parts = [said[1][at : at + part] for at in range(len(said[1]) - part + 1)]
     assert any(each in texts_of_the_grader() for each in parts), "the grader says nothing like that"
@@ -237,7 +240,8 @@ def test_a_wrong_solution_says_what_the_grader_must_find(path: Path) -> None:
 @cache
 def texts_of_the_grader() -> str:
     """All its constant strings, such as the parts of its messages."""
-    trees = [ast.parse(path.read_bytes()) for path in (ROOT / "grader").rglob("*.py")]
+    paths = [*(ROOT / "grader").rglob("*.py"), *(ROOT / "assignment").glob("*/operator.py")]
+    trees = [ast.parse(path.read_bytes()) for path in paths]
     nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)]
     return "\0".join(node.value for node in nodes if isinstance(node.value, str))
 

@@ -8,9 +8,18 @@ import random
 import pytest
 
 from grader.base.verdict import Fault, Verdict
-from grader.course.assignment import Assignment, FailedTests, LogSpeedup, Occupancy, ReferenceRatio
-from grader.records.record import BaselineRecord, PartRecord, TestRecord
-from grader.records.score import Evidence, failed_tests, is_practice, log_speedup, occupancy, reference_ratio, score
+from grader.course.assignment import Assignment, FailedTests, LogSpeedup, Occupancy, ReferenceRatio, SpeedOfLight
+from grader.records.record import BaselineRecord, FloorRecord, PartRecord, TestRecord
+from grader.records.score import (
+    Evidence,
+    failed_tests,
+    is_practice,
+    log_speedup,
+    occupancy,
+    reference_ratio,
+    score,
+    speed_of_light,
+)
 
 GRADED = tuple(f"t{number:02}" for number in range(1, 31))
 
@@ -101,13 +110,19 @@ def log(points: float = 20, zero_at: float = 10) -> LogSpeedup:
     return LogSpeedup(part="speedup", kind="log_speedup", points=points, tests="x", zero_at=zero_at, full_at=1000)
 
 
+def light(points: float = 20, zero_at: float = 0.1) -> SpeedOfLight:
+    return SpeedOfLight(part="speed", kind="speed_of_light", points=points, tests="x", zero_at=zero_at, full_at=0.6)
+
+
 def in_all_parts(*tests: TestRecord, occupancy: float | None = None) -> Evidence:
     names = frozenset(test.name for test in tests)
     return Evidence(tests, names, dict.fromkeys(("speed", "speedup", "occupancy"), names), None, occupancy, "no ncu")
 
 
 def timed(name: str, speedup: float) -> TestRecord:
-    return record(name, speedup=speedup).model_copy(update={"gpu_ms": 1000 / speedup, "reference_ms": 1.0})
+    floor = FloorRecord(ms=1.0, refuse_below_ms=0.5, limit="memory", terms=(), share=speedup / 1000)
+    changes = {"gpu_ms": 1000 / speedup, "reference_ms": 1.0, "floor": floor}
+    return record(name, speedup=speedup).model_copy(update=changes)
 
 
 def test_failing_a_test_is_never_worth_more_than_being_slow_on_it() -> None:
@@ -125,6 +140,7 @@ def test_failing_a_test_is_never_worth_more_than_being_slow_on_it() -> None:
         for part in (
             lambda evidence, rule=rule: log_speedup(rule, evidence),
             lambda evidence: reference_ratio(ratio(), evidence),
+            lambda evidence: speed_of_light(light(), evidence),
         ):
             worse, now, better = (part(in_all_parts(*each)).points for each in (failed, tests, faster))
             assert worse is not None and now is not None and better is not None
@@ -135,15 +151,16 @@ def test_failing_everything_earns_nothing_for_speed_wherever_its_points_begin() 
     failed = in_all_parts(record("t01", Verdict.WRONG_ANSWER))
     assert log_speedup(log(zero_at=0.5), failed).points == 0
     assert reference_ratio(ratio(), failed).points == 0
+    assert speed_of_light(light(), failed).points == 0
 
 
 @pytest.mark.parametrize("most", [6.66, 12.25, 33.333, 20])
 def test_full_points_are_all_of_them_and_never_more(most: float) -> None:
     fast = in_all_parts(timed("t01", 1e6), occupancy=1.0)
-    given = [log_speedup(log(most), fast), reference_ratio(ratio(most), fast)]
+    given = [log_speedup(log(most), fast), reference_ratio(ratio(most), fast), speed_of_light(light(most), fast)]
     given.append(occupancy(Occupancy(part="occupancy", kind="occupancy", points=most, tests="x", full_at=0.15), fast))
     given.append(failed_tests(FailedTests(part="c", kind="failed_tests", points=most, per_failure=3), fast))
-    assert [part.points for part in given] == [most] * 4
+    assert [part.points for part in given] == [most] * 5
 
 
 def test_the_numbers_in_a_formula_give_the_points_beside_it() -> None:
@@ -169,3 +186,14 @@ def test_occupancy_is_lost_with_its_test_and_unknown_where_the_machine_failed() 
     assert occupancy(rule, spoilt).points is None
     without_gpu = Evidence((failed,), frozenset({"t24"}), {"occupancy": frozenset({"t24"})}, "no GPU", None, "no GPU")
     assert occupancy(rule, without_gpu).points is None
+
+
+@pytest.mark.parametrize(("shares", "points"), [((0.05,), 0), ((0.35,), 10), ((0.6, 0.35), 15), ((0.9, 0.1), 10)])
+def test_speed_of_light_is_linear_in_the_floors_share_of_each_time(shares: tuple[float, ...], points: float) -> None:
+    tests = (timed(f"t{number}", 1000 * share) for number, share in enumerate(shares))
+    assert speed_of_light(light(), in_all_parts(*tests)).points == pytest.approx(points)
+
+
+def test_a_time_without_a_floor_earns_no_guess() -> None:
+    test = timed("t1", 100).model_copy(update={"floor": None})
+    assert speed_of_light(light(), in_all_parts(test)).points is None

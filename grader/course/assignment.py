@@ -283,6 +283,22 @@ class ReferenceRatio(_Part):
         return self
 
 
+class SpeedOfLight(_Part):
+    """Points grow linearly with how near the time is to the floor, the least that the GPU could need: none up to a share
+    of `zero_at`, all from `full_at` on."""
+
+    kind: Literal["speed_of_light"]
+    tests: str
+    zero_at: float = Field(default=0, ge=0, lt=1)
+    full_at: float = Field(gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _anchors_in_order(self) -> SpeedOfLight:
+        if self.full_at <= self.zero_at:
+            raise ValueError(f"full_at ({self.full_at:g}) must be greater than zero_at ({self.zero_at:g})")
+        return self
+
+
 class Occupancy(_Part):
     """Points grow linearly with achieved occupancy, from none at 0 to all at `full_at`."""
 
@@ -297,7 +313,9 @@ class Manual(_Part):
     kind: Literal["manual"]
 
 
-RubricPart = Annotated[FailedTests | LogSpeedup | ReferenceRatio | Occupancy | Manual, Field(discriminator="kind")]
+TimedPart = LogSpeedup | ReferenceRatio | SpeedOfLight
+"""Parts whose tests are timed repeatedly."""
+RubricPart = Annotated[FailedTests | TimedPart | Occupancy | Manual, Field(discriminator="kind")]
 
 
 def _a_tolerance(value: Any) -> Any:
@@ -360,7 +378,7 @@ class Assignment(StrictModel):
         """The selection of the tests whose times are measured repeatedly; None if there are none."""
         if self.timing.tests is not None:
             return self.timing.tests
-        parts = [part.tests for part in self.rubric if isinstance(part, LogSpeedup | ReferenceRatio)]
+        parts = [part.tests for part in self.rubric if isinstance(part, TimedPart)]
         return ",".join(parts) or None
 
     @model_validator(mode="after")

@@ -14,7 +14,7 @@ from statistics import fmean
 
 from grader.base.identity import identity
 from grader.base.verdict import Verdict
-from grader.course.assignment import Assignment, LogSpeedup, Occupancy, ReferenceRatio
+from grader.course.assignment import Assignment, Occupancy, ReferenceRatio, SpeedOfLight, TimedPart
 from grader.course.testcase import Suite
 from grader.records.points import keep, total_of
 from grader.records.record import GraderRecord, PartRecord, ProfileRecord, Record, RescoredRecord, Scores, TestRecord
@@ -48,7 +48,7 @@ def scored(
         untimed = f"the {engine}'s times say nothing about a GPU"
     elif passed and all(test.gpu_ms is None and not test.flags for test in passed):
         untimed = "the run left no complete trace of the GPU"
-    timed = (part for part in rules.rubric if isinstance(part, LogSpeedup | ReferenceRatio | Occupancy))
+    timed = (part for part in rules.rubric if isinstance(part, TimedPart | Occupancy))
     occupancy, no_occupancy = _mean_occupancy(profiles)
     evidence = Evidence(
         tests=tuple(tests),
@@ -104,6 +104,9 @@ def _unmeasured(record: Record, rules: Assignment, suite: Suite) -> Iterator[str
             names = _names(suite, part.tests)
             compared = {test.name for test in passed if test.reference and test.reference.name == part.reference}
             yield from (test.name for test in passed if test.name in names - compared)
+        elif isinstance(part, SpeedOfLight):
+            names = _names(suite, part.tests)
+            yield from (test.name for test in passed if test.name in names and test.floor is None)
 
 
 def with_tests(record: Record, again: Record) -> Record:

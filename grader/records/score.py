@@ -6,10 +6,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import geometric_mean
+from statistics import fmean, geometric_mean
 
 from grader.base.verdict import STUDENT_VERDICTS, Fault, Verdict
-from grader.course.assignment import Assignment, FailedTests, LogSpeedup, Manual, Occupancy, ReferenceRatio, RubricPart
+from grader.course.assignment import (
+    Assignment,
+    FailedTests,
+    LogSpeedup,
+    Manual,
+    Occupancy,
+    ReferenceRatio,
+    RubricPart,
+    SpeedOfLight,
+    TimedPart,
+)
 from grader.records.points import MANUAL
 from grader.records.record import PartRecord, TestRecord
 
@@ -57,6 +67,8 @@ def score(assignment: Assignment, evidence: Evidence) -> tuple[PartRecord, ...]:
                 parts.append(log_speedup(part, evidence))
             case ReferenceRatio():
                 parts.append(reference_ratio(part, evidence))
+            case SpeedOfLight():
+                parts.append(speed_of_light(part, evidence))
             case Occupancy():
                 parts.append(occupancy(part, evidence))
             case Manual():
@@ -141,8 +153,24 @@ def reference_ratio(part: ReferenceRatio, evidence: Evidence) -> PartRecord:
     return _earned(part, share, how, digits=_TIMED_DIGITS)
 
 
+def speed_of_light(part: SpeedOfLight, evidence: Evidence) -> PartRecord:
+    """`points * mean((share - zero_at) / (full_at - zero_at))`, each test within 0 and 1; `share` is the floor divided by
+    the time. A test that failed, or whose time was refused, counts as 0."""
+    found = _known(part, evidence, lambda test: test.floor.share if test.floor else None)
+    if isinstance(found, PartRecord):
+        return found
+    width = part.full_at - part.zero_at
+    each = [min(1.0, max(0.0, ((share or 0.0) - part.zero_at) / width)) for share in found]
+    shares = ", ".join("-" if share is None else f"{share:.3g}" for share in found)
+    how = (
+        f"floor / time is {shares} on {part.tests}{_lost(found)}: {part.points:g} x the mean of "
+        f"(share - {part.zero_at:g}) / {width:.4g}, each within 0 and 1"
+    )
+    return _earned(part, fmean(each), how, digits=_TIMED_DIGITS)
+
+
 def _known(
-    part: LogSpeedup | ReferenceRatio, evidence: Evidence, value: Callable[[TestRecord], float | None]
+    part: TimedPart, evidence: Evidence, value: Callable[[TestRecord], float | None]
 ) -> list[float | None] | PartRecord:
     """The value for each of the part's tests that ran, None if the test failed or its time was refused. If the part
     cannot be scored, return the part's record instead."""
@@ -165,7 +193,7 @@ def _lost(values: Sequence[float | None]) -> str:
     return f", {count} of them failed or refused" if count else ""
 
 
-def _not_measured(part: LogSpeedup | ReferenceRatio | Occupancy, why: str) -> PartRecord:
+def _not_measured(part: TimedPart | Occupancy, why: str) -> PartRecord:
     return _without_points(part, f"not measured: {why}")
 
 

@@ -103,7 +103,7 @@ _PER_TEST: dict[str, tuple[Callable[[TestRecord], Measured | None], str, bool]] 
 """Metrics of single tests: the function that reads a value, the unit, and whether more is better."""
 
 _GPU_TIMES = ("speedup", "gpu_ms")
-_TIMED_PARTS = ("log_speedup", "reference_ratio")
+_TIMED_PARTS = ("log_speedup", "reference_ratio", "speed_of_light")
 
 
 def _spans(names: Sequence[str]) -> list[str]:
