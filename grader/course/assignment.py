@@ -284,8 +284,8 @@ class ReferenceRatio(_Part):
 
 
 class SpeedOfLight(_Part):
-    """Points grow linearly with how near the time is to the floor, the least that the GPU could need: none up to a share
-    of `zero_at`, all from `full_at` on."""
+    """Points grow linearly with how near the time is to the floor, the least that the GPU could need: none up to a
+    share of `zero_at`, all from `full_at` on."""
 
     kind: Literal["speed_of_light"]
     tests: str

@@ -154,8 +154,8 @@ def reference_ratio(part: ReferenceRatio, evidence: Evidence) -> PartRecord:
 
 
 def speed_of_light(part: SpeedOfLight, evidence: Evidence) -> PartRecord:
-    """`points * mean((share - zero_at) / (full_at - zero_at))`, each test within 0 and 1; `share` is the floor divided by
-    the time. A test that failed, or whose time was refused, counts as 0."""
+    """`points * mean((share - zero_at) / (full_at - zero_at))`, each test within 0 and 1; `share` is the floor divided
+    by the time. A test that failed, or whose time was refused, counts as 0."""
     found = _known(part, evidence, lambda test: test.floor.share if test.floor else None)
     if isinstance(found, PartRecord):
         return found
