@@ -26,8 +26,8 @@ from emulator import write_input
 from grader.base.process import Completed
 from grader.course.metrics import COUNTED, METRICS
 from grader.emulator import compile_program
+from grader.findings import short_kernel
 from grader.profiling.counters import counted_launches
-from grader.profiling.kernel_profile import short_name
 from grader.profiling.ncu import Launch, parse_csv
 from grader.programs.toolkit import find_toolkit
 from grader.programs.trace import read_trace
@@ -72,7 +72,7 @@ def run(command: Sequence[str], folder: Path) -> Completed:
 def added_up(launches: Iterable[Launch], names: dict[str, str]) -> dict[str, dict[str, float]]:
     kernels: dict[str, dict[str, float]] = {}
     for launch in launches:
-        sums = kernels.setdefault(short_name(launch.kernel), {})
+        sums = kernels.setdefault(short_kernel(launch.kernel), {})
         for name, key in names.items():
             if key in launch.values:
                 sums[name] = sums.get(name, 0.0) + launch.values[key]

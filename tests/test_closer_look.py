@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -15,16 +14,15 @@ from grader.base.verdict import Fault, Verdict
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
+from grader.findings import Finding, Place, without_echoes
 from grader.grading import closer_look
 from grader.grading.closer_look import CloserLook, case_to_look_at
 from grader.programs.build import Build
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
-from grader.programs.trace import Diagnostic, Race
-from grader.programs.trace.events import Between
 from grader.report import terminal
-from grader.sanitizers import cause_of, sentence, without_echoes
+from grader.sanitizers import Files, cause_of, said_of
 from tests.support.command_line import grader
 from tests.support.course import PROGRAMS, course_with_emulator_limit
 from tests.support.records import made_record, made_test
@@ -122,10 +120,31 @@ def test_a_look_that_fails_says_why_and_names_no_cause(
 # ---- the sentence ---------------------------------------------------------------------------------------------------
 
 
-def a_race(between: Between, line: int, other: int, does: str = "read", **changes: object) -> Diagnostic:
-    race = Race(does, "write", between, "hw4.cu", other, **({"variable": "tile"} | changes))  # type: ignore[arg-type]
-    severity: Literal["error", "warning"] = "warning" if between == "lanes" else "error"
-    return Diagnostic(severity, "race", "…", "k", (0, 0, 0), (0, 0, 0), "hw4.cu", line, "Do this.", race)
+def a_race(between: str, line: int, other: int, **changes: Any) -> Finding:
+    how = {"blocks": "blocks", "copy": "copy"}.get(between, "update" if line == other else "barrier")
+    words = {"does": "read", "other_does": "write", "between": between, "how": how}
+    kind = "race_in_warp" if between == "lanes" else "race"
+    place = Place(file="hw4.cu", line=other)
+    fields = {"kernel": "k", "block": (0, 0, 0), "thread": (0, 0, 0), "array": "tile"} | changes
+    return Finding(kind=kind, file="hw4.cu", line=line, other=place, words=words, **fields)
+
+
+UNWRITTEN = Finding(kind="uninitialised", file="hw4.cu", line=3, kernel="k", array="x")
+PAST = Finding.from_facts(
+    "past_the_end",
+    {"did": "write", "bytes": 4, "relation": "just_past", "of": "allocation", "size": 4096, "by": "cudaMalloc"}
+    | {"allocated_file": "hw4.cu", "allocated_line": 107},
+    kernel="attention(float*)",
+    thread=(3, 0, 0),
+    block=(0, 0, 0),
+    file="hw4.cu",
+    line=60,
+)
+
+
+def source(lines: Sequence[str], first: int = 1) -> Files:
+    """A file whose line `first` is the first of these lines."""
+    return [("hw4.cu", ("\n" * (first - 1) + "\n".join(lines)).encode())]
 
 
 def test_two_lines_that_race_between_warps_do_not_race_within_one_as_well() -> None:
@@ -136,42 +155,37 @@ def test_two_lines_that_race_between_warps_do_not_race_within_one_as_well() -> N
 
 def test_a_race_in_a_python_file_is_told_in_the_words_of_triton() -> None:
     found = a_race("warps", 7, 9)
-    assert "put tl.debug_barrier() between them" in cause_of([replace(found, file="softmax.py")])
+    assert "put tl.debug_barrier() between them" in cause_of([found.model_copy(update={"file": "softmax.py"})])
     assert "__syncthreads()" in cause_of([found])
 
 
 def test_a_race_between_warps_is_the_cause_before_anything_else() -> None:
-    init = Diagnostic("warning", "init", "read nothing", "k", file="hw4.cu", line=3)
-    fault = Diagnostic("error", "memory", "wrote past the end", "k", file="hw4.cu", line=4, advice="Check it.")
     warps, lanes = a_race("warps", 7, 9), a_race("lanes", 1, 2)
-    assert cause_of([lanes, init, warps, fault]).startswith("Race: hw4.cu:7 reads `tile` while another warp still")
-    note = Diagnostic("note", "race", "read races with the atomic update", "k", file="hw4.cu", line=5)
-    assert cause_of([note]) == ""
-    assert cause_of([lanes, init, fault]) == "hw4.cu:4: kernel k wrote past the end. Check it."
-    assert cause_of([fault, warps]).startswith("hw4.cu:4: "), "the race may be a consequence of the bad access"
-    assert cause_of([lanes, init]).startswith("hw4.cu:3: kernel k read nothing.")
+    assert cause_of([lanes, UNWRITTEN, warps, PAST]).startswith("Race: hw4.cu:7 reads `tile` while another warp still")
+    assert cause_of([Finding(kind="outdated_read", file="hw4.cu", line=5)]) == ""
+    assert cause_of([lanes, UNWRITTEN, PAST]).startswith("hw4.cu:60: kernel attention, thread (3,0,0) of block (0,0,0)")
+    assert cause_of([PAST, warps]).startswith("hw4.cu:60: "), "the race may be a consequence of the bad access"
+    assert cause_of([lanes, UNWRITTEN]).startswith("hw4.cu:3: kernel k read x")
     assert cause_of([lanes]).endswith("put __syncwarp() between them. On a GPU this can pass by luck.")
-    assert cause_of([Diagnostic("error", "api", "cudaMalloc: no")]) == ""
+    assert cause_of([Finding(kind="out_of_memory", words={"function": "cudaMalloc"}, values={"bytes": 9})]) == ""
 
 
 @pytest.mark.parametrize(
-    ("refused", "said", "consequence"),
+    ("refused", "said"),
     [
         (
+            {"kind": "out_of_memory", "words": {"function": "cudaMalloc"}, "values": {"bytes": 9}},
             "cudaMalloc: the request for 9 bytes was refused",
-            "cudaMalloc: the request for 9 bytes was refused.",
-            "memory",
         ),
         (
-            "cudaLaunchKernel: the launch of kernel k(int*, int) was refused: no",
+            {"kind": "launch_refused", "words": {"launched": "k(int*, int)", "why": "no"}},
             "the launch of kernel k was refused: no.",
-            "init",
         ),
     ],
 )
-def test_a_refused_call_is_named_before_what_follows_from_it(refused: str, said: str, consequence: Any) -> None:
-    later = Diagnostic("error", consequence, "the result is missing", file="hw4.cu", line=9)
-    assert cause_of([Diagnostic("error", "api", refused, file="hw4.cu", line=7), later]).startswith(f"hw4.cu:7: {said}")
+def test_a_refused_call_is_named_before_what_follows_from_it(refused: dict[str, Any], said: str) -> None:
+    call = Finding(**refused, file="hw4.cu", line=7)
+    assert cause_of([call, UNWRITTEN]).startswith(f"hw4.cu:7: {said}")
 
 
 @pytest.mark.parametrize(
@@ -185,21 +199,21 @@ def test_a_refused_call_is_named_before_what_follows_from_it(refused: str, said:
     ],
 )
 def test_a_race_between_lines_that_disagree_on_the_layout_shows_both(read: str, written: str, layouts: str) -> None:
-    lines = {7: read, 9: written}
-    said = cause_of([a_race("warps", 7, 9)], lambda file, line: lines.get(line, ""))
+    files = source(["__global__ void f() {", read, "y = 1;", written, "}"], 6)
+    said = cause_of([a_race("warps", 7, 9)], files)
     assert ("with another index" in said) is bool(layouts) and layouts in said and "put __syncthreads() between" in said
 
 
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["for (;;) {", "for (;;) {", "s[i] = 1;", "}", "x += s[j];", "}"], "between them, after line 4"),
-        (["for (;;) {", "x += s[j];", "s[i] = 1;", "__syncthreads();", "}"], "between them, after line 2"),
-        (["for (;;) {", "s[i] = 1;", "__syncthreads();", "x += s[j];", "}"], "before hw4.cu:5 closes it"),
+        (["for (;;) {", "for (;;) {", "s[i] = 1;", "}", "x += s[j];", "}"], "between them, after line 5"),
+        (["for (;;) {", "x += s[j];", "s[i] = 1;", "__syncthreads();", "}"], "between them, after line 3"),
+        (["for (;;) {", "s[i] = 1;", "__syncthreads();", "x += s[j];", "}"], "before hw4.cu:6 closes it"),
         (["for (;;) {", "s[i] = 1;", "block.sync();", "x += s[j];", "__syncthreads();", "}"], "between them. "),
         (["s[i] = 1;", "__syncthreads();", "x += s[j];"], "between them. "),
         (["s[i] = 1; }", "__device__ void use() {", "x += s[j];"], "between them. "),
-        (["s[i] = 1;", "t[i] = 2;", "y = 3;", "x += s[j];", "x += t[j];"], "between them, after line 2"),
+        (["s[i] = 1;", "t[i] = 2;", "y = 3;", "x += s[j];", "x += t[j];"], "between them, after line 3"),
     ],
     ids=[
         "after the loads",
@@ -212,62 +226,56 @@ def test_a_race_between_lines_that_disagree_on_the_layout_shows_both(read: str, 
     ],
 )
 def test_a_missing_barrier_is_placed_by_those_that_are_there(lines: list[str], said: str) -> None:
+    lines = ["__global__ void f() {", *lines, "}"]
     read, write = (next(n for n, line in enumerate(lines, 1) if text in line) for text in ("s[j]", "s[i]"))
-    source = dict(enumerate(lines, 1))
-    assert said in cause_of([a_race("warps", read, write)], lambda file, line: source.get(line, ""))
+    assert said in cause_of([a_race("warps", read, write, array="s")], source(lines))
 
 
 def test_memory_is_called_as_the_program_calls_it() -> None:
-    found = a_race("blocks", 7, 7, variable="", allocated_in="/x/source/hw4.cu", allocated_at=20)
-    lines = {("hw4.cu", 20): "  cudaMalloc((void **)&d_out, bytes);"}
-    said = cause_of([found], lambda file, line: lines.get((file, line), ""))
-    assert said.startswith("Race: hw4.cu:7 reads `d_out` while another block writes it at the same line. Do this.")
+    found = a_race("blocks", 7, 7, array=None, allocated=Place(file="hw4.cu", line=20))
+    said = cause_of([found], source(["void f() {", "  cudaMalloc((void **)&d_out, bytes);", "}"], 19))
+    assert said.startswith("Race: hw4.cu:7 reads `d_out` while another block still writes it at the same line")
     assert "memory allocated at hw4.cu:20" in cause_of([found])
 
 
 def test_a_write_past_the_end_is_said_in_one_sentence_with_the_pointer_s_name() -> None:
-    message = "wrote 4 bytes just past the end of the 4096 bytes of cudaMalloc at hw4.cu:107"
-    found = Diagnostic("error", "memory", message, "attention(float*)", (0, 0, 0), (3, 0, 0), "/x/source/hw4.cu", 60)
-    lines = {("hw4.cu", 108): "    check(cudaMalloc((void**)&d_out, bytes));"}
-    assert sentence(found, lambda file, line: lines.get((file, line), "")) == (
+    files = source(["void f() {", "    check(cudaMalloc((void**)&d_out,", "        bytes));", "}"], 106)
+    assert said_of(PAST, files).startswith(
         "hw4.cu:60: kernel attention, thread (3,0,0) of block (0,0,0) wrote 4 bytes just past the end of `d_out` "
         "(4096 bytes, allocated at hw4.cu:107)."
     )
-    assert sentence(found).endswith(f"of block (0,0,0) {message}.")
-    two = "    cudaMalloc(&d_q, bytes); cudaMalloc(&d_out, bytes);"
-    assert "past the end of `d_q` or `d_out` (4096 bytes" in sentence(found, lambda file, line: two * (line == 107))
+    assert "just past the end of the 4096 bytes of cudaMalloc at hw4.cu:107." in said_of(PAST)
+    two = ["void f() { cudaMalloc(&d_q, bytes); cudaMalloc(&d_out, bytes); }"]
+    assert "past the end of `d_q` or `d_out` (4096 bytes" in said_of(PAST, source(two, 107))
+
+
+KERNEL_LINES = [
+    "__global__ void k(float* q, int b, int n) {",
+    "int i = threadIdx.x; if (i < 3) return;",
+    "float* s = q + b;",
+    "x = s[i];",
+    "}",
+    "void f(int n, int d) { int size = 64; float *s;",
+    "k<<<2, (a + 1), size>>>();",
+    "cudaMalloc(&s, n * d);",
+    "}",
+]
 
 
 @pytest.mark.parametrize(
-    ("message", "origin"),
+    ("kind", "facts", "origin"),
     [
-        ("read x, which no thread has written; 9 of the block's 32 threads had returned before", "before, at line 2."),
-        ("wrote 4 bytes 8 bytes past the end of the dynamic shared memory s (64 bytes)", "at hw4.cu:7, of the size "),
-        ("wrote 4 bytes past the end of x", "past the end of x; line 3 sets `s`."),
-        ("wrote 4 bytes to x", "bytes to x."),
-        (
-            "wrote 4 bytes just past the end of the 9 bytes of cudaMalloc at hw4.cu:8",
-            "line 8 asks for a number of values, but",
-        ),
+        ("unwritten_shared", {"how": "returned", "returned": 9, "threads": 32, "array": "x"}, "before, at line 2."),
+        ("past_dynamic_shared", {"did": "write", "bytes": 4}, "at hw4.cu:7, of the size computed at hw4.cu:6."),
+        ("past_the_end", {"did": "write", "bytes": 4}, "; line 3 sets `s`."),
+        ("misaligned", {"did": "write", "bytes": 4}, "a multiple of 4."),
+        ("past_the_end", {"did": "write", "bytes": 4, "allocated_line": 8}, "line 8 asks for a number of values, but"),
     ],
 )
-def test_a_finding_goes_back_to_the_line_that_brought_it_about(message: str, origin: str) -> None:
-    lines = [
-        "__global__ void k() {",
-        "if (i > n) return;",
-        "float* s = q + b;",
-        "x = s[i];",
-        "}",
-        "int size = 64;",
-        "k<<<2, (a + 1), size>>>();",
-        "cudaMalloc(&s, n * d);",
-        "cudaMalloc(&s, n * sizeof(float));",
-        "dim3 grid(n / 4);",
-        "k<<<grid, 32>>>();",
-    ]
-    found = Diagnostic("error", "memory", message, "k()", (3, 0, 0), (0, 0, 0), "/x/source/hw4.cu", 4)
-    said = sentence(found, lambda file, line: dict(enumerate(lines, 1)).get(line, ""))
-    assert origin in said and (origin != "at hw4.cu:7, of the size " or said.endswith("computed at hw4.cu:6."))
+def test_a_finding_goes_back_to_the_line_that_brought_it_about(kind: str, facts: dict[str, Any], origin: str) -> None:
+    facts |= {"allocated_file": "hw4.cu"} if "allocated_line" in facts else {}
+    place = {"kernel": "k()", "block": (3, 0, 0), "thread": (0, 0, 0), "file": "hw4.cu", "line": 4}
+    assert origin in said_of(Finding.from_facts(kind, facts, **place), source(KERNEL_LINES))
 
 
 # ---- what does not end ----------------------------------------------------------------------------------------------

@@ -11,11 +11,12 @@ from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.commands.submissions import grade_paths
+from grader.findings import Finding
 from grader.grading.judgement import judge
 from grader.programs import control
 from grader.programs.engine import select_engine
 from grader.programs.run import Run
-from grader.programs.trace import Diagnostic, Trace
+from grader.programs.trace import Trace
 from grader.sandbox import Outcome
 
 ENGINE = select_engine("emulator", "sm_80")
@@ -75,8 +76,8 @@ def test_what_the_emulator_lacks_and_what_nobody_defines_is_told_to_the_student(
 
 @pytest.mark.parametrize(("fails", "fault"), [(True, Fault.GRADER), (False, Fault.STUDENT)])
 def test_a_forged_crash_of_the_emulator_is_the_students(fails: bool, fault: Fault) -> None:
-    said = Diagnostic(tool="emulator", severity="error", message="the emulator itself failed with SIGSEGV", advice="")
-    trace = Trace(engine="emulator", diagnostics=(said,))
+    said = Finding(kind="emulator_failed", words={"signal": "SIGSEGV", "launched": "k()"})
+    trace = Trace(engine="emulator", findings=(said,))
     run = Run(Outcome(None, "SIGSEGV", "", 0.1, 0.1, 1, "", ""), Path("output"), trace, "")
     check = Check("missing", "There is no output.", 4)
     judged = judge(run, check, limit_s=1, limit_name="the limit", control_fails=lambda: fails)

@@ -32,14 +32,17 @@ def names(template: str) -> set[str]:
 
 
 def test_every_kind_has_its_words_in_every_language() -> None:
-    assert set(KINDS) == set(ENGLISH.sentences) == set(CHINESE.sentences)
+    named = {key.partition(".")[0] for key in ENGLISH.sentences}
+    assert set(KINDS) - named == {"race_of_writes", "race_in_warp"}  # these have the words of `race`
+    assert named <= set(KINDS)
+    assert set(ENGLISH.sentences) == set(CHINESE.sentences)
     assert set(ENGLISH.phrases) == set(CHINESE.phrases)
     assert {name: set(words) for name, words in ENGLISH.words.items()} == {
         name: set(words) for name, words in CHINESE.words.items()
     }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ENGLISH.sentences)
 def test_both_languages_say_the_same_facts(kind: str) -> None:
     assert names("".join(ENGLISH.sentences[kind])) == names("".join(CHINESE.sentences[kind]))
 
@@ -109,10 +112,13 @@ def test_a_sentence_says_where_what_and_what_to_do() -> None:
         block=(0, 1, 0),
         array="d_out",
         allocated=Place(file="hw4.cu", line=107),
-        values={"bytes": 4},
-        words={"did": "write"},
+        values={"bytes": 4, "size": 4096},
+        words={"did": "write", "relation": "just_past", "of": "allocation"},
     )
-    assert sentence(found).startswith("hw4.cu:60: kernel attention, thread (3,0,0) of block (0,1,0) wrote 4 bytes past")
+    assert sentence(found).startswith(
+        "hw4.cu:60: kernel attention, thread (3,0,0) of block (0,1,0) wrote 4 bytes just past the end of `d_out` "
+        "(4096 bytes, allocated at hw4.cu:107). Check the index"
+    )
 
 
 def test_a_step_ends_with_its_line() -> None:

@@ -9,14 +9,8 @@ import pytest
 
 from grader.base.errors import UsageError
 from grader.course.metrics import READ_BYTES, named_metrics
-from grader.profiling.kernel_profile import (
-    ProfileStudy,
-    ScoredOccupancy,
-    kernel_profiles,
-    plan,
-    scored_occupancy,
-    short_name,
-)
+from grader.findings import short_kernel
+from grader.profiling.kernel_profile import ProfileStudy, ScoredOccupancy, kernel_profiles, plan, scored_occupancy
 from grader.profiling.kernel_time import counted_ns
 from grader.profiling.ncu import Launch, parse_csv
 from grader.profiling.occupancy import Demand, Occupancy
@@ -105,7 +99,7 @@ def test_ncus_mangled_names_are_read_as_the_tracer_spells_them(mangled: str, ful
     csv = f'"ID","Kernel Name","Block Size","Grid Size"\n"","","",""\n"0","{mangled}","(64, 1, 1)","(8, 1, 1)"\n'
     (launch,) = parse_csv(csv)
     assert launch.kernel == full
-    assert short_name(launch.kernel) == short
+    assert short_kernel(launch.kernel) == short
 
 
 def test_few_launches_are_all_profiled_and_many_are_sampled_over_the_whole_run() -> None:
@@ -191,7 +185,7 @@ def test_without_counters_the_launch_and_the_trace_remain() -> None:
 
     trace = read_trace(FIXTURES / "trace" / "h200_naive_s01.jsonl")
     profiles = kernel_profiles(trace, (), SHOWN, theory)
-    assert [short_name(profile.name) for profile in profiles] == ["output_kernel", "scores_kernel", "softmax_kernel"]
+    assert [short_kernel(profile.name) for profile in profiles] == ["output_kernel", "scores_kernel", "softmax_kernel"]
     assert profiles[0].share == pytest.approx(14144 / (6080 + 2080 + 14144))
     assert all(not profile.ranges and profile.achieved is None for profile in profiles)
     assert Demand(31, 256, 2048, 0) in demands

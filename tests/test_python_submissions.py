@@ -12,11 +12,11 @@ from grader.course.assignment import SourceRule, load_assignment
 from grader.emulator.ptx import Instr, parse
 from grader.emulator.translate import translate_module
 from grader.emulator.translate.counting import may_compute_floats
+from grader.findings import Finding
 from grader.programs.engine.plan_program import syntax_problem
 from grader.programs.source_rules import _python_violations
 from grader.programs.submission import Submission, read_submission
-from grader.programs.trace import Diagnostic
-from grader.sanitizers import sentence
+from grader.sanitizers import said_of
 
 PROGRAM = "import triton\n"
 
@@ -97,13 +97,11 @@ def test_only_the_beginning_of_a_long_wrong_line_is_quoted() -> None:
 
 
 def test_a_finding_at_a_copy_names_the_array_and_no_call_of_cuda() -> None:
-    message = (
-        "cudaMemcpy: 4000 of the 4000 bytes copied to the host were never written, beginning at offset 0 of the "
-        "4000 bytes of cudaMalloc"
-    )
-    for line, array in (("y = empty((1000,))", "`y`"), ("work(empty((1000,)))", "the array made at softmax.py:7")):
-        found = Diagnostic("warning", "init", f"{message} at softmax.py:7", file="softmax.py", line=9)
-        said = sentence(found, lambda file, number, line=line: line)  # type: ignore[misc]
+    facts: dict[str, object] = {"function": "cudaMemcpy", "count": 4000, "bytes": 4000, "offset": 0, "size": 4000}
+    facts |= {"of": "allocation", "by": "cudaMalloc", "allocated_file": "softmax.py", "allocated_line": 1}
+    found = Finding.from_facts("never_written", facts, file="softmax.py", line=9)
+    for line, array in (("y = empty((1000,))", "`y`"), ("work(empty((1000,)))", "the array made at softmax.py:1")):
+        said = said_of(found, [("softmax.py", line.encode())])
         assert said.startswith("softmax.py:9: 4000 of the 4000 bytes") and array in said and "cuda" not in said
 
 

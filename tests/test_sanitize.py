@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -12,8 +11,8 @@ from grader.base.errors import UsageError
 from grader.base.process import Runner
 from grader.base.verdict import Verdict
 from grader.commands.inspection import sample_to_sanitize
+from grader.findings import Finding, Place, advice, fact, kind_of, sentence
 from grader.programs.engine.interface import Compiled
-from grader.programs.trace import Diagnostic
 from grader.sanitizers import CHECKS, Check, Report, by_place, parse_checks, parse_report, render, run_check
 from tests.support.records import made_record, made_test
 from tests.support.timed_engine import TimedC, tool
@@ -30,16 +29,14 @@ def test_a_stray_read_is_traced_to_kernel_block_thread_and_line() -> None:
     assert not found.not_run
     assert found.errors == 2
     first = found.findings[0].first
-    assert first.message == (
-        "Invalid __global__ read of size 4 bytes, 1 bytes after the nearest allocation (of 32,768 bytes)"
-    )
+    assert fact(first) == "read 4 bytes just past the end of the 32768 bytes of the nearest allocation"
     assert first.kernel == "copy_all(const float *, float *, int)"
     assert (first.file, first.line) == ("out_of_bounds.cu", 9)
     assert (first.block, first.thread) == ((32, 0, 0), (0, 0, 0))
-    assert first.advice is not None
+    assert advice(first)
     api = found.findings[1].first
-    assert api.tool == "api"
-    assert "cudaDeviceSynchronize failed with cudaErrorLaunchFailure (error 719)" in api.message
+    assert kind_of(api).check == "api"
+    assert "cudaDeviceSynchronize failed with cudaErrorLaunchFailure (error 719)" in fact(api)
 
 
 def test_a_race_names_both_accesses_and_counts_all_hazards() -> None:
@@ -47,11 +44,9 @@ def test_a_race_names_both_accesses_and_counts_all_hazards() -> None:
     assert found.errors == 2049
     (finding,) = found.findings
     assert finding.times == 20
-    assert "WAR hazard (write after read)" in finding.first.message
-    assert "thread (96,0,0) reads (race.cu:11) and thread (0,0,0) writes (race.cu:9)" in finding.first.message
     assert finding.first.block == (2, 0, 0)
-    assert finding.first.advice is not None
-    assert "__syncthreads" in finding.first.advice
+    assert sentence(finding.first).startswith("Race: race.cu:11 reads memory while another warp still writes it at ")
+    assert "race.cu:9; put __syncthreads() between them" in sentence(finding.first)
 
 
 def test_reads_of_memory_nobody_wrote_are_one_finding_per_line_of_code() -> None:
@@ -74,14 +69,14 @@ def test_a_fault_inside_an_intrinsic_is_placed_where_it_was_called() -> None:
     )
     first = parse_report("sync", text).findings[0].first
     assert (first.kernel, first.file, first.line) == ("half_waits(float *, const float *)", "divergent_barrier.cu", 17)
-    assert first.advice == "Every thread that calls a warp function must be in its mask."
+    assert advice(first) == "Every thread that calls a warp function must be in its mask."
 
 
 def test_a_wrong_mask_is_one_finding_with_its_thread() -> None:
     found = report("sync", "divergent_barrier_synccheck")
     assert found.errors > 0
     (finding,) = found.findings
-    assert finding.first.message.startswith("Barrier error detected")
+    assert finding.first.kind in ("barrier_in_branch", "mask_wrong_argument")
     assert finding.first.thread == (0, 0, 0)
     assert (finding.first.file, finding.first.line) == ("divergent_barrier.cu", 15)
     assert finding.first.kernel == "half_waits(float *, const float *)"
@@ -126,8 +121,8 @@ def test_the_older_form_of_a_place_is_understood() -> None:
 def test_a_student_reads_what_where_and_what_to_do() -> None:
     text = render([report("memory", "out_of_bounds_memcheck")])
     assert "memory: 2 errors." in text
-    assert "at out_of_bounds.cu:9, in copy_all(const float *, float *, int), block (32,0,0), thread (0,0,0)" in text
-    assert "Compare the index with the allocation's size" in text
+    assert "at out_of_bounds.cu:9, in copy_all, block (32,0,0), thread (0,0,0)" in text
+    assert "Check the index against the size of the array" in text
 
 
 def test_checks_are_named_one_by_one_or_all_at_once() -> None:
@@ -146,8 +141,8 @@ def test_memory_that_was_never_freed_is_a_note() -> None:
         "========= ERROR SUMMARY: 1 error\n"
     )
     (finding,) = parse_report("memory", log).findings
-    assert finding.first.severity == "note"
-    assert finding.first.message == "leak: 4,000 bytes were never freed"
+    assert kind_of(finding.first).severity == "note"
+    assert fact(finding.first) == "leak: the 4000 bytes of cudaMalloc were never freed"
 
 
 # ---- running the tools ------------------------------------------------------------------------------------------
@@ -245,18 +240,13 @@ def test_without_the_tool_it_is_said_where_it_comes_from(tmp_path: Path, monkeyp
 
 
 def test_the_emulators_findings_are_one_for_each_place_with_errors_first() -> None:
-    def told(severity: Literal["error", "warning"], message: str, thread: int, line: int) -> Diagnostic:
-        return Diagnostic(severity, "race", message, "k", (0, 0, 0), (thread, 0, 0), "hw4.cu", line)
+    def told(kind: str, thread: int, line: int, other: int) -> Finding:
+        place = Place(file="hw4.cu", line=other)
+        return Finding(kind=kind, block=(0, 0, 0), thread=(thread, 0, 0), file="hw4.cu", line=line, other=place)
 
-    found = by_place(
-        [
-            told("warning", "write of offset 4 races with the read at line 7", 1, 9),
-            told("error", "write of offset 8 races with the read at line 7", 2, 9),
-            told("error", "write of offset 12 races with the read at line 7", 3, 9),
-            told("error", "write of offset 12 races with the read at line 8", 3, 9),
-        ]
-    )
-    assert [(f.first.severity, f.first.thread, f.times) for f in found] == [
+    races = [("race_of_writes", 1, 9, 7), ("race", 2, 9, 7), ("race", 3, 9, 7), ("race", 3, 9, 8)]
+    found = by_place([told(*race) for race in races])
+    assert [(kind_of(f.first).severity, f.first.thread, f.times) for f in found] == [
         ("error", (2, 0, 0), 2),
         ("error", (3, 0, 0), 1),
         ("warning", (1, 0, 0), 1),

@@ -43,8 +43,8 @@ from grader.course.assignment import SourceRule
 from grader.emulator.nvcc import read_registers
 from grader.emulator.ptx import PtxSyntaxError, parse
 from grader.emulator.translation import missing_functions, read_object, translate
+from grader.findings import short_kernel
 from grader.profiling import ncu
-from grader.profiling.kernel_profile import short_name
 from grader.programs import compiler_calls, makefile
 from grader.programs import source_rules as rules
 from grader.programs.trace import read_received
@@ -175,7 +175,7 @@ def _trace(text: bytes) -> None:
 
 def _ncu(text: bytes) -> None:
     for launch in ncu.parse_csv(text.decode(errors="replace")):
-        short_name(launch.kernel)
+        short_kernel(launch.kernel)
 
 
 def _sanitizer(text: bytes) -> None:

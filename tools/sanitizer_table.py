@@ -14,11 +14,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
@@ -74,7 +73,7 @@ def emulated(bug: SeededBug) -> Found:
         done = run(bug.source, bug.name, Path(folder), leaks=bug.name == "leak")
         diagnostics = done.diagnostics(bug.check)
     lines = {d["line"] for d in diagnostics if d["line"] is not None}
-    lines |= _numbers(r"at line (\d+)", (d["message"] for d in diagnostics))
+    lines |= {d["other_line"] for d in diagnostics if d["other_line"] is not None}
     return Found(frozenset(lines), bool(diagnostics))
 
 
@@ -126,7 +125,7 @@ def under_compute_sanitizer(engine: CudaEngine, bugs: Sequence[SeededBug]) -> di
 def of_report(report: Report) -> Found:
     """What a tool's report names."""
     lines = {f.first.line for f in report.findings if f.first.line is not None}
-    lines |= _numbers(r"\.cu:(\d+)\)", (f.first.message for f in report.findings))
+    lines |= {f.first.other.line for f in report.findings if f.first.other is not None}
     if report.findings or not report.not_run:
         return Found(frozenset(lines), report.errors > 0 or bool(report.findings))
     return Found(ran=f"{NOT_RUN}: {report.not_run}")
@@ -167,10 +166,6 @@ def table(
     counts = [f"{tool} {number}" for tool, number in right.items() if gpu or tool == "the emulator"]
     text = tabulate(rows, headers, tablefmt="github", disable_numparse=True)
     return f"Found at the right line, of {len(bugs)}: {', '.join(counts)}; {where}.\n\n{text}\n"
-
-
-def _numbers(pattern: str, texts: Iterable[str]) -> set[int]:
-    return {int(number) for text in texts for number in re.findall(pattern, text)}
 
 
 def main() -> int:

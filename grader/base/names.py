@@ -23,6 +23,15 @@ def printable_name(text: str) -> str:
     return spelled_out(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+SOURCE_FOLDER = "source"
+"""The name of the folder in which a submission's files lie while they are compiled."""
+
+
+def handed_in_name(file: str) -> str:
+    """The name that the student knows, from the path under which a source file was compiled."""
+    return file.rpartition(f"/{SOURCE_FOLDER}/")[2]
+
+
 def student_id(text: str) -> str:
     """`text` as a student's id: on one line, with composed accents (macOS decomposes accented letters, rosters do
     not)."""

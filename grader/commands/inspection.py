@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.base.errors import UsageError
+from grader.base.names import handed_in_name
 from grader.base.paths import shown
 from grader.base.progress import shown_progress
 from grader.commands.arch_option import emulating
@@ -15,6 +16,7 @@ from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
 from grader.course.metrics import COUNTED, DRAM_BYTES, DURATION, FLOPS, READ_BYTES, STALLS, Metric, named_metrics
 from grader.course.testcase import Case, Suite
+from grader.findings import kind_of, without_echoes
 from grader.gpu.facts import gpu_facts, known_limits
 from grader.gpu.lock import gpu_to_ourselves
 from grader.grading.bench import theory, theory_of
@@ -24,7 +26,7 @@ from grader.profiling.counted_run import counted_run
 from grader.profiling.counters import counted_launches, instruction_mix
 from grader.profiling.kernel_profile import KernelProfile, ProfileStudy, Theory, kernel_profiles, plan
 from grader.profiling.ncu import Launch, NotProfiled, run_ncu
-from grader.programs.build import Build, build, handed_in_name
+from grader.programs.build import Build, build
 from grader.programs.engine import Engine, select_engine
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.engine.emulator import EmulatorEngine
@@ -34,7 +36,7 @@ from grader.programs.submission import Submission, read_submission
 from grader.programs.toolkit import find_toolkit
 from grader.programs.trace import Trace
 from grader.records.record import Record
-from grader.sanitizers import Check, Report, by_place, run_check, with_lines, without_echoes
+from grader.sanitizers import Check, Report, by_place, run_check, with_lines
 
 _EXTRA_METRICS = (
     "shared_load_bank_conflicts",
@@ -268,12 +270,12 @@ def _emulators_findings(subject: Subject, checks: Sequence[Check]) -> tuple[Repo
         subject = replace(subject, engine=replace(subject.engine, sanitize=frozenset(checks), leaks="memory" in checks))
     program = built(subject, subject.submission).program
     assert program is not None
-    diagnostics = without_echoes(_traced(subject, program).diagnostics)
+    findings = without_echoes(_traced(subject, program).findings)
     return tuple(
         Report(
             check,
-            by_place(diagnostic for diagnostic in diagnostics if diagnostic.tool == check),
-            sum(diagnostic.tool == check and diagnostic.severity != "note" for diagnostic in diagnostics),
+            by_place(finding for finding in findings if kind_of(finding).check == check),
+            sum(kind_of(f).check == check and kind_of(f).severity != "note" for f in findings),
         )
         for check in checks
     )

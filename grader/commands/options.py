@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from grader.base.errors import UsageError
+
 SubmissionArgument = Annotated[
     Path,
     typer.Argument(metavar="FILE", help="A .cu file, a .py file (Triton), or a folder.", show_default=False),
@@ -34,6 +36,13 @@ TestsOption = Annotated[
     typer.Option("--tests", metavar="TESTS", help="all, public or t01,t05..t10; by default all on a GPU, else public."),
 ]
 JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result record here.")]
+SarifOption = Annotated[
+    Path | None, typer.Option("--sarif", metavar="FILE", help="Write the findings here, as SARIF, for editors.")
+]
+LangOption = Annotated[
+    str | None,
+    typer.Option("--lang", metavar="en|zh-TW", help="The language of findings; or set GRADER_LANG."),
+]
 RequireSandboxOption = Annotated[
     bool, typer.Option("--require-sandbox", help="Refuse to run programs that cannot be fully confined.")
 ]
@@ -48,3 +57,14 @@ StoreOption = Annotated[
 BestOption = Annotated[
     bool, typer.Option("--best/--latest", help="Which attempt of a student counts; by default the latest.")
 ]
+
+
+def speak(language: str | None) -> None:
+    """Let findings be said in this language, if one is given. Raises UsageError."""
+    if language is None:
+        return
+    from grader.findings import LANGUAGES, select_language
+
+    if language not in LANGUAGES:
+        raise UsageError(f"--lang: there is no language {language!r}; choose from {', '.join(LANGUAGES)}.")
+    select_language(language)

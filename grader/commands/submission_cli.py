@@ -19,12 +19,15 @@ from grader.commands.options import (
     BestOption,
     EngineOption,
     JsonOption,
+    LangOption,
     RequireSandboxOption,
+    SarifOption,
     ShowOption,
     StoreOption,
     SubmissionArgument,
     TestsOption,
     VerboseOption,
+    speak,
 )
 
 _PROFILED_LAUNCHES = 48
@@ -45,6 +48,8 @@ def check(
     engine: EngineOption = "auto",
     arch: ArchOption = None,
     json: JsonOption = None,
+    sarif: SarifOption = None,
+    lang: LangOption = None,
     sanitize: Annotated[
         str | None,
         typer.Option("--sanitize", metavar="FAULTS", help="Look on one sample for memory,race,init,sync or all."),
@@ -61,6 +66,7 @@ def check(
     from grader.commands import submissions
     from grader.report import terminal
 
+    speak(lang)
     if gradcheck:
         from grader.commands import gradients
 
@@ -81,6 +87,10 @@ def check(
         show=show,
         quick=True,
     )
+    if sarif is not None:
+        from grader.commands import report_files
+
+        report_files.write_reports(records, sarif=sarif)
     say(terminal.render_check(records[0], verbose=verbose), paint=_paint())
     found = 0
     if checks and records[0].build.ok:
@@ -110,6 +120,8 @@ def grade(
     json: JsonOption = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML page here.")] = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML here.")] = None,
+    sarif: SarifOption = None,
+    lang: LangOption = None,
     store: StoreOption = None,
     roster: Annotated[
         Path | None, typer.Option("--roster", metavar="CSV", help="Class: ids, names, nicknames, extensions.")
@@ -142,6 +154,7 @@ def grade(
     from grader.report import explain as explanation
     from grader.report import terminal
 
+    speak(lang)
     if require_sandbox:
         sandbox.require()
     may_be_class = as_class or any(option is not None for option in (roster, rerun, cluster))
@@ -179,10 +192,10 @@ def grade(
         from grader.commands import classroom
 
         classroom.keep(records, store)
-    if html is not None or junit is not None:
+    if html is not None or junit is not None or sarif is not None:
         from grader.commands import report_files
 
-        report_files.write_reports(records, html, junit)
+        report_files.write_reports(records, html, junit, sarif)
     text = f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records)
     say(text, paint=_paint())
     if timings:

@@ -19,6 +19,7 @@ from grader.commands.arch_option import emulating
 from grader.course.assignment import Assignment, chosen_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
+from grader.findings import Finding, kind_of, without_echoes
 from grader.grading.pipeline import grade, grade_built, open_grading
 from grader.grading.setup import Setup
 from grader.programs import run as running
@@ -30,7 +31,7 @@ from grader.programs.submission import Submission, read_submission, unreadable
 from grader.records import points
 from grader.records.record import Record, read_record, read_records, write_records
 from grader.report import explain as explanation
-from grader.sanitizers import Check, parse_checks
+from grader.sanitizers import Check, parse_checks, said_of
 
 
 def grade_paths(
@@ -124,7 +125,8 @@ def run_program(
     if sanitize:
         chosen = _looking_for(parse_checks(sanitize), chosen)
     if submission.is_python:
-        return running.run_python(chosen, program if program.is_file() else program / submission.sources[0], arguments)
+        file = program if program.is_file() else program / submission.sources[0]
+        return _told(*running.run_python(chosen, file, arguments), submission)
     free = rules.build.model_copy(update={"dynamic_parallelism": True})
     built = build(submission, rules.model_copy(update={"build": free}), chosen)
     if built.program is None:
@@ -136,7 +138,14 @@ def run_program(
             say(f"grader: {note}", file=sys.stderr)
     folder = program if program.is_dir() else program.parent
     called = f"{folder}/{Path(submission.sources[0]).stem}"  # as if it were compiled next to its source
-    return running.pass_through(chosen, built.program, arguments, called)
+    return _told(*running.pass_through(chosen, built.program, arguments, called), submission)
+
+
+def _told(code: int, findings: Sequence[Finding], submission: Submission) -> int:
+    """The exit code `code`, after the findings are printed to standard error."""
+    for finding in without_echoes(findings):
+        say(f"{kind_of(finding).severity}: {said_of(finding, submission.files)}", file=sys.stderr)
+    return code
 
 
 def _looking_for(checks: Sequence[Check], engine: Engine) -> Engine:

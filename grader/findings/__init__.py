@@ -13,4 +13,16 @@ May import `base` only.
 from grader.findings.finding import Dim3, Finding, Number, Place
 from grader.findings.kinds import KINDS, Check, Kind, Severity, kind_of
 from grader.findings.ranking import CLAIMED, claimed, rank, without_echoes
-from grader.findings.sentences import LANGUAGES, SourceLine, advice, no_source, quoted, select_language, sentence
+from grader.findings.sentences import (
+    LANGUAGES,
+    SourceLine,
+    advice,
+    detail,
+    dim_text,
+    fact,
+    no_source,
+    quoted,
+    select_language,
+    sentence,
+    short_kernel,
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.findings import chinese_calls, chinese_cuda
 from grader.findings.catalogue import Catalogue
 
 _PHRASES = {
@@ -12,7 +13,6 @@ _PHRASES = {
     "space": "",
     "and": "和 ",
     "comma": "、",
-    "memory": "[`{array}`][（{bytes} 位元組，配置於 {allocated}）]",
     "look": "請看 {quoted}。",
 }
 
@@ -27,7 +27,6 @@ _WORDS = {
         "base_two": "以 2 為底而非 e：請乘上 log2(e)",
         "negative": "正負號相反",
     },
-    "between": {"blocks": "block", "warps": "warp", "lanes": "同一 warp 的 thread"},
 }
 
 _SENTENCES: dict[str, tuple[str, str]] = {
@@ -48,18 +47,10 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "複製回主機的是 `{copied}`，但沒有 kernel 寫入它；kernel 寫入的 `{written}` 卻沒有複製回來",
         "",
     ),
-    "launch_refused": ("kernel {launched} 的啟動被拒絕：{why}", ""),
-    "launch_failed": ("kernel {launched} 啟動失敗：{error}", "請用 cudaGetLastError() 檢查結果。"),
     "wrong_size": (
         "輸出檔有 {found} 位元組，應為 {expected} 位元組",
         "每個值佔 sizeof(float) 位元組，輸出檔沒有檔頭。",
     ),
-    "past_the_end": ("{did}了 {memory} 結尾之後的 {bytes} 位元組", "請檢查索引是否超出陣列大小。"),
-    "race": ("{does} `{array}`，同時另一個 {between} 在 {other} {other_does}它", ""),
-    "race_in_warp": ("{does} `{array}`，同時同一 warp 的另一個 thread 在 {other} {other_does}它", ""),
-    "uninitialised": ("讀取了從未寫入的 `{array}`", "請在讀取之前先寫入這塊記憶體。"),
-    "never_written": ("複製到主機的 {bytes} 位元組中有 {count} 位元組從未寫入", ""),
-    "endless_loop": ("{seconds} 秒後仍在這一行的迴圈中，可能永遠不會結束", ""),
     "copied_before_launch": ("結果在 kernel 啟動（第 {launch} 行）之前就複製回主機：請在啟動之後再複製", ""),
     "bytes_without_sizeof": ("{call} 的大小以位元組計，這裡卻是值的個數：請乘上 sizeof({element})", ""),
     "maximum_starts_high": (
@@ -130,4 +121,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "output_scaled": ("每個錯誤的列都是正確值的 {factor} 倍", ""),
 }
 
-CHINESE = Catalogue(_SENTENCES, _WORDS, _PHRASES)
+CHINESE = Catalogue(
+    {**_SENTENCES, **chinese_cuda.SENTENCES, **chinese_calls.SENTENCES},
+    {**_WORDS, **chinese_cuda.WORDS, **chinese_calls.WORDS},
+    {**_PHRASES, **chinese_cuda.PHRASES},
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from grader.findings import english_calls, english_cuda
 from grader.findings.catalogue import Catalogue
 
 _PHRASES = {
@@ -12,7 +13,6 @@ _PHRASES = {
     "space": " ",
     "and": " and ",
     "comma": ", ",
-    "memory": "[`{array}` ][({bytes} bytes, allocated at {allocated})]",
     "look": "Look at {quoted}.",
 }
 
@@ -27,7 +27,6 @@ _WORDS = {
         "base_two": "2 is the base, not e: multiply by log2(e)",
         "negative": "its sign is reversed",
     },
-    "between": {"blocks": "block", "warps": "warp", "lanes": "thread of the same warp"},
 }
 
 _SENTENCES: dict[str, tuple[str, str]] = {
@@ -53,18 +52,10 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "not copied back",
         "",
     ),
-    "launch_refused": ("the launch of kernel {launched} was refused: {why}", ""),
-    "launch_failed": ("the launch of kernel {launched} failed: {error}", "Check the result with cudaGetLastError()."),
     "wrong_size": (
         "The output file has {found} bytes, but {expected} were expected",
         "A value has sizeof(float) bytes, and the output has no header.",
     ),
-    "past_the_end": ("{did} {bytes} bytes past the end of {memory}", "Check the index against the size of the array."),
-    "race": ("{does} `{array}` while another {between} still {other_does} it at {other}", ""),
-    "race_in_warp": ("{does} `{array}` while another thread of the same warp still {other_does} it at {other}", ""),
-    "uninitialised": ("read `{array}`, which nothing has written", "Write the memory before it is read."),
-    "never_written": ("{count} of the {bytes} bytes copied to the host were never written", ""),
-    "endless_loop": ("still in the loop at this line after {seconds} s, which may never end", ""),
     "copied_before_launch": (
         "The results are copied to the host before the kernel is launched (line {launch}): copy them after the launch",
         "",
@@ -172,4 +163,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "output_scaled": ("Every wrong row is the right one times {factor}", ""),
 }
 
-ENGLISH = Catalogue(_SENTENCES, _WORDS, _PHRASES)
+ENGLISH = Catalogue(
+    {**_SENTENCES, **english_cuda.SENTENCES, **english_calls.SENTENCES},
+    {**_WORDS, **english_cuda.WORDS, **english_calls.WORDS},
+    {**_PHRASES, **english_cuda.PHRASES},
+)

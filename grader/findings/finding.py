@@ -18,6 +18,8 @@ MAX_NUMBERS = 16
 """The most numbers of one fact that is a list, such as the keys that are never used."""
 MAX_INT = 2**63 - 1
 
+_PLACED = frozenset({"array", "allocated_file", "allocated_line", "other_file", "other_line"})
+
 Dim3 = tuple[int, int, int]
 
 
@@ -79,6 +81,22 @@ class Finding(BaseModel):
         Field(max_length=MAX_FACTS),
     ] = Field(default_factory=dict)
     words: Annotated[Mapping[Key, Word], Field(max_length=MAX_FACTS)] = Field(default_factory=dict)
+
+    @classmethod
+    def from_facts(cls, kind: str, facts: Mapping[str, object], **fields: object) -> Finding:
+        """A finding from facts by name, as C reports them: numbers and words, and among them the array and the two
+        other places. Raises pydantic's ValidationError, which is a ValueError."""
+        known: dict[str, Any] = {"array": facts.get("array") or None}
+        for name, file, line in (
+            ("allocated", "allocated_file", "allocated_line"),
+            ("other", "other_file", "other_line"),
+        ):
+            if facts.get(file) and facts.get(line):
+                known[name] = {"file": facts[file], "line": facts[line]}
+        plain = {name: value for name, value in facts.items() if name not in _PLACED}
+        known["words"] = {name: value for name, value in plain.items() if isinstance(value, str) and value}
+        known["values"] = {name: value for name, value in plain.items() if not isinstance(value, str)}
+        return cls.model_validate({"kind": kind, **known, **fields})
 
     @property
     def place(self) -> Place | None:

@@ -12,9 +12,10 @@ Check = Literal["memory", "race", "init", "sync", "api", "emulator", "source", "
 """What finds it: one of the four checks of sanitizers, a call of the CUDA API, the emulator about itself, the reader of
 the source, an experiment, watched values, or the pattern of the output."""
 
-Standing = Literal["contradiction", "fault", "slip", "weak fault", "step", "pattern", "luck", "none"]
+Standing = Literal["contradiction", "slip", "fault", "weak fault", "step", "pattern", "luck", "none"]
 """What comes before what. A contradiction leaves no result that could be right, so everything else follows from it. A
-fault breaks a rule of CUDA. A slip is a mistake that the source shows by itself. A weak fault may do no harm. A step
+slip is a mistake that the source shows by itself, such as a size that faults follow from. A fault breaks a rule of
+CUDA. A weak fault may do no harm. A step
 computes another value than it should. A pattern is seen in the output. Luck: GPUs mostly get away with it. None: this
 is no cause of a wrong result."""
 _ORDER = {standing: order for order, standing in enumerate(get_args(Standing))}
@@ -43,11 +44,32 @@ def _kinds(check: Check, severity: Severity, standing: Standing, names: str, lea
     return [Kind(name, check, severity, standing, leads) for name in names.split()]
 
 
+_ACCESSES = """
+    past_parameters misaligned cluster_block_ended cluster_block_missing cluster_outside cluster_block_may_end
+    system_shared past_dynamic_shared past_shared past_local past_local_arrays past_the_end before_start outside
+    use_after_free null_pointer no_allocation invalid_access tool_found trap assertion bad_function_pointer
+    alloca_too_large local_overflow stack_overflow kernel_free host_use_after_free host_dereference host_crash
+    registered_unmapped copy_too_long copy_outside"""
+_ASYNCHRONOUS = """
+    barrier_number barrier_threads reduction_in_branch object_not_initialised object_count object_arrivals object_bytes
+    bulk_size box_start box_before pixels_outside pixels_stored_outside not_a_map map_mode box_misaligned
+    store_and_object_apart not_a_texture texture_memory_freed surface_misaligned surface_outside wgmma_differs
+    wgmma_alone wgmma_outside wgmma_system_shared swizzle_differs"""
+_WAITING = """
+    barrier_in_branch barrier_counts_differ mask_without_caller mask_not_reached mask_wrong_argument syncwarp_unmet
+    deadlock_barrier deadlock_cluster deadlock_object deadlock_registers endless_loop endless_in_function
+    loop_never_ends kernel_stopped expect_too_few object_gone wgmma_unfenced wgmma_registers wgmma_touched
+    wgmma_under_way setmaxnreg"""
+_UNWRITTEN = "uninitialised uninitialised_read unwritten_shared unwritten_local never_written"
+_CALLS = """
+    too_much_shared copy_null copy_direction not_device_memory symbol_too_small out_of_memory call_failed graph_cycle
+    bad_channels not_for_surfaces bad_tensor_map bad_free"""
+
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         # The program as a whole.
-        *_kinds("api", "error", "contradiction", "launch_refused launch_failed"),
+        *_kinds("api", "error", "contradiction", "launch_refused"),
         *_kinds(
             "api",
             "error",
@@ -59,17 +81,27 @@ KINDS: dict[str, Kind] = {
         *_kinds("api", "error", "contradiction", "input_copied_back", leads=False),
         *_kinds("output", "error", "contradiction", "wrong_size", leads=False),
         # Rules of CUDA.
-        *_kinds("memory", "error", "fault", "past_the_end"),
-        *_kinds("race", "error", "fault", "race"),
+        *_kinds("memory", "error", "fault", _ACCESSES),
+        *_kinds("memory", "error", "fault", _ASYNCHRONOUS),
+        *_kinds("race", "error", "fault", "race copy_not_awaited copy_before_kernel"),
+        *_kinds("sync", "error", "fault", _WAITING),
+        *_kinds("race", "warning", "weak fault", "race_of_writes"),
+        *_kinds("init", "warning", "weak fault", _UNWRITTEN),
+        *_kinds("sync", "warning", "weak fault", "bulk_unfinished bulk_still_read"),
+        *_kinds("api", "error", "weak fault", _CALLS),
         *_kinds("race", "warning", "luck", "race_in_warp"),
-        *_kinds("init", "warning", "weak fault", "uninitialised never_written"),
-        *_kinds("sync", "error", "fault", "endless_loop"),
+        *_kinds("race", "warning", "none", "too_many_barriers"),
+        *_kinds("race", "note", "none", "outdated_read"),
+        *_kinds("sync", "note", "none", "launches_endless host_endless"),
+        *_kinds("memory", "note", "none", "leak"),
+        *_kinds("api", "note", "none", "emulator_lacks"),
+        *_kinds("emulator", "error", "none", "emulator_failed"),
         # Mistakes that the source shows by itself.
         *_kinds(
             "source", "error", "slip", "copied_before_launch bytes_without_sizeof maximum_starts_high", leads=False
         ),
         *_kinds("source", "error", "slip", "integer_sum integer_division guard_makes_zero", leads=False),
-        *_kinds("source", "error", "slip", "reduction_begins_late", leads=False),
+        *_kinds("source", "error", "weak fault", "reduction_begins_late", leads=False),
         # What the computation does. Their `words` name a quantity of the operator ("scores", "O") or a tensor.
         *_kinds("watch", "error", "step", "step_wrong", leads=False),
         *_kinds(

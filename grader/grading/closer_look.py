@@ -23,25 +23,23 @@ from grader.base.errors import GraderFault, MachineFault
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import check_output
 from grader.checking.contradictions import contradictions
-from grader.checking.slips import find_slip
-from grader.checking.suspects import suspect
+from grader.checking.slips import slips
 from grader.checking.watch.look import Watched, explain, wrong_values
 from grader.checking.watch.recording import MOST_BYTES
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles, limits
 from grader.course.testcase import Case
+from grader.cpp.reading import read_source
 from grader.emulator import WATCHING
-from grader.findings import claimed, sentence
-from grader.operators.base import Step
+from grader.findings import Finding, kind_of, rank, sentence
 from grader.programs.build import Build, build
 from grader.programs.engine import Engine
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.run import Run, ValueRecording, run_program
 from grader.programs.submission import Submission
-from grader.programs.trace import Diagnostic
-from grader.records.record import CloserLookRecord, TestRecord
+from grader.records.record import MAX_FINDINGS, CloserLookRecord, TestRecord
 from grader.sandbox.streams import Receiver
-from grader.sanitizers import CHECKS, cause_of, race_of
+from grader.sanitizers import CHECKS, explained, likeliest
 
 LOOK_LIMIT_S, ENDLESS_LOOK_LIMIT_S = 20.0, 5.0
 """The time limits of a run with checks; the second applies if the test hit its time limit, since this run will too.
@@ -50,9 +48,6 @@ Findings made before the limit count."""
 SMALLEST_SHARE, SMALLEST_FLOPS = 1 / 200, 1e6
 """A sample is worth a closer look if it has at least this share of the largest sample's operations, or at least this
 many operations."""
-_NEVER_WRITTEN = "copied to the host were never written"
-"""Words of a finding whose place is a copy, although the mistake is in the kernel that should have written the values
-(emulator/runtime)."""
 _CRASHED = (Verdict.RUNTIME_ERROR, Verdict.MEMORY_LIMIT)
 _BEFORE_ITS_RUN = (Verdict.COMPILE_ERROR, Verdict.NOT_RUN)
 
@@ -73,24 +68,33 @@ def failed_by_itself(test: TestRecord) -> bool:
     return test.fault is Fault.STUDENT and test.verdict not in _BEFORE_ITS_RUN
 
 
-def explained(seen: Sequence[Diagnostic], verdict: Verdict) -> bool:
+def is_explained(seen: Sequence[Finding], verdict: Verdict) -> bool:
     """Whether a run without checks has shown which line is wrong. The line of an endless kernel does not explain it,
     since the kernel may wait for a value that a race destroyed. The line of endless host code does."""
     severity = "note" if verdict is Verdict.TIME_LIMIT else "error"
-    return any(each.severity == severity and each.tool in ("memory", "sync") and each.line for each in seen)
+    placed = (kind_of(each) for each in seen if each.line)
+    return any(kind.severity == severity and kind.check in ("memory", "sync") for kind in placed)
 
 
-def in_a_right_program(found: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+def in_a_right_program(found: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings that matter although the output is right: a program may copy the gaps of its arrays to the host, and
     provoke errors of calls."""
-    return tuple(each for each in found if each.tool in WATCHING and _NEVER_WRITTEN not in each.message)
+    return tuple(each for each in found if kind_of(each).check in WATCHING and each.kind != "never_written")
 
 
-def with_cause(test: TestRecord, cause: str, compared: str) -> TestRecord:
+def _relevant(found: Sequence[Finding], verdict: Verdict) -> tuple[Finding, ...]:
+    """The findings that can explain this verdict."""
+    if verdict is Verdict.PASSED:
+        return in_a_right_program(found)
+    return tuple(each for each in found if verdict is not Verdict.TIME_LIMIT or kind_of(each).check == "race")
+
+
+def with_cause(test: TestRecord, cause: str, compared: str, findings: Sequence[Finding] = ()) -> TestRecord:
     """The test's record with `cause` in its reason, or in a warning if it passed. `compared` is the sentence from the
-    comparison of its output."""
+    comparison of its output, `findings` are the facts behind the cause."""
     if not cause:
         return test
+    test = test.model_copy(update={"findings": rank([test.findings, findings])[:MAX_FINDINGS]})
     if test.verdict is Verdict.PASSED:
         return test.model_copy(update={"warnings": (cause, *test.warnings)})
     # The pattern of the wrong values and the call that failed are consequences.
@@ -141,21 +145,26 @@ class CloserLook:
         """The findings of a run of `case` with checks. If the test hit its time limit, only races count: the plain run
         has already shown where it hangs. Raises nothing."""
         began = time.monotonic()
-        cause, problem = "", ""
+        found, problem = tuple[Finding, ...](), ""
         try:
-            cause, problem = self._run(case, verdict)
+            found, problem = self._run(case, verdict)
         except (MachineFault, GraderFault, OSError) as fault:
             problem = str(fault)
-        seconds = round(time.monotonic() - began, 2)
-        return CloserLookRecord(test=case.name, cause=cause, problem=problem, seconds=seconds)
+        first = likeliest(found)
+        return CloserLookRecord(
+            test=case.name,
+            cause=sentence(first, self.submission.line) if first is not None else "",
+            problem=problem if first is None else "",
+            seconds=round(time.monotonic() - began, 2),
+            findings=rank([found])[:MAX_FINDINGS],
+        )
 
-    def _run(self, case: Case, verdict: Verdict) -> tuple[str, str]:
-        """Return (the cause, the reason why the look failed); either may be ''."""
+    def _run(self, case: Case, verdict: Verdict) -> tuple[tuple[Finding, ...], str]:
+        """Return (the findings, the reason why the look failed); either may be empty."""
         limit_s = ENDLESS_LOOK_LIMIT_S if verdict is Verdict.TIME_LIMIT else LOOK_LIMIT_S
-        name_it = race_of if verdict is Verdict.TIME_LIMIT else cause_of
         built = self._built(case)
         if built.program is None:
-            return "", f"it was not built with checks: {built.reason}"
+            return (), f"it was not built with checks: {built.reason}"
         with run_program(
             self._checking,
             built.program,
@@ -164,27 +173,21 @@ class CloserLook:
             wall_s=limit_s,
             limits=self.assignment.limits,
         ) as run:
-            found = run.trace.diagnostics if run.trace is not None else ()
-            if verdict is Verdict.PASSED:
-                found = in_a_right_program(found)
-            broken = contradictions(self.submission.files, run.trace) if verdict is Verdict.WRONG_ANSWER else ()
-            if broken:
-                return sentence(broken[0], self.submission.line), ""
-            cause = name_it(found, self.submission.line)
-            if cause and (slip := find_slip(self.submission.files, "host")):
-                cause = sentence(slip, self.submission.line)
-            elif cause and cause == name_it([each for each in found if each.tool == "init"], self.submission.line):
-                cause = self._unwritten(cause)
-            if cause:
-                return cause, ""
-            watched = self._wrong_values(case, run) if verdict is Verdict.WRONG_ANSWER else ()
-            if watched and (cause := self._watched(built.program, case, watched)):
-                return cause, ""
-            if run.outcome.timed_out:
-                return "", f"with checks it was stopped after {limit_s:g} s"
+            seen = run.trace.findings if run.trace is not None else ()
+            found = [explained(each, self.submission.files) for each in _relevant(seen, verdict)]
+            if verdict is Verdict.WRONG_ANSWER:
+                found += contradictions(self.submission.files, run.trace)
+            if verdict not in (Verdict.PASSED, Verdict.TIME_LIMIT):
+                weak = all(kind_of(each).check == "init" for each in found)
+                found += slips(read_source(self.submission.files), "all" if weak else "host")
+            watched = self._wrong_values(case, run) if verdict is Verdict.WRONG_ANSWER and not likeliest(found) else ()
+            if watched:
+                found += self._watched(built.program, case, watched)
+            if run.outcome.timed_out and verdict is not Verdict.TIME_LIMIT:
+                return tuple(found), f"with checks it was stopped after {limit_s:g} s"
             if run.outcome.broke:
-                return "", f"with checks it was stopped for its {run.outcome.broke}"
-            return "", ""
+                return tuple(found), f"with checks it was stopped for its {run.outcome.broke}"
+            return tuple(found), ""
 
     def _wrong_values(self, case: Case, run: Run) -> tuple[Watched, ...]:
         tolerance = limits(case, self.files, self.assignment.tolerance)
@@ -195,8 +198,8 @@ class CloserLook:
             return ()
         return wrong_values(case.operator, case.shape, self.files.expected(case), run.output, tolerance)
 
-    def _watched(self, program: Path, case: Case, watched: tuple[Watched, ...]) -> str:
-        """The cause that a recording of these values shows; '' if none is certain enough."""
+    def _watched(self, program: Path, case: Case, watched: tuple[Watched, ...]) -> tuple[Finding, ...]:
+        """What a recording of these values shows."""
         with contextlib.closing(Receiver(MOST_BYTES)) as receiver:
             receiver.start()
             wanted = [(each.word, each.bits) for each in watched]
@@ -210,24 +213,4 @@ class CloserLook:
                 recording=ValueRecording(receiver.descriptor, case.output_bytes // 4, wanted),
             ):
                 pass
-            found = explain(case.operator, case.shape, self.files.input(case), receiver.finish(), watched)
-        first = claimed([found])
-        return sentence(first, self.submission.line) if first is not None else ""
-
-    def _unwritten(self, cause: str) -> str:
-        """The `cause`, which speaks of memory that was never written, with the line of the mistake if it is found."""
-        if slip := find_slip(self.submission.files, "all"):
-            return sentence(slip, self.submission.line)
-        return f"{cause}{self._where_results_are_written()}" if _NEVER_WRITTEN in cause else cause
-
-    def _where_results_are_written(self) -> str:
-        """A sentence such as " Look at kernel.cu:36: `o[i] = sum / l;`, launched at kernel.cu:67.", without lines that
-        are not found."""
-        steps: tuple[Step, ...] = ("store", "launch", "grid", "row")
-        store, launch, grid, row = (suspect(self.submission.files, (step,)) for step in steps)
-        launched = f", launched at {launch.file}:{launch.number}" if launch is not None else ""
-        if grid is not None and launch is not None and grid != launch:
-            launched += f" with the grid of line {grid.number}"
-        if row is not None and row not in (launch, store):
-            launched += f"; line {row.number} computes the row"
-        return f" Look at {store.quoted}{launched}." if store is not None else ""
+            return tuple(explain(case.operator, case.shape, self.files.input(case), receiver.finish(), watched))

@@ -7,20 +7,21 @@ program that crashes after writing the right answer has passed, with a warning.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.checking.contradictions import contradictions
 from grader.checking.diagnose import Diagnosis
-from grader.checking.slips import find_slip
+from grader.checking.slips import find_slip, slips
 from grader.checking.suspects import suspect
-from grader.findings import sentence as finding_sentence
-from grader.profiling.kernel_profile import short_name
+from grader.cpp.reading import read_source
+from grader.findings import Finding, kind_of, rank, sentence, short_kernel
 from grader.programs.run import Run
 from grader.programs.submission import Submission
 from grader.programs.trace import Trace
-from grader.sanitizers import SourceLine, no_source, sentence
+from grader.records.record import MAX_FINDINGS
+from grader.sanitizers import Files, explained, said_of
 from grader.sanitizers.triton_words import in_triton
 
 _MACHINE_ERRORS = {3, 35, 36, 46, 100, 101, 214, 226, 802, 803, 804}
@@ -40,13 +41,14 @@ _NOTHING_LAUNCHED = (
 @dataclass(frozen=True)
 class Judgement:
     """The judgement on one testcase. `fault` is None if it passed. `cause` is the part of `reason` that explains the
-    failure, '' if nothing explains it. `warnings` cost no points."""
+    failure, '' if nothing explains it. `warnings` cost no points. `findings` are facts behind it."""
 
     verdict: Verdict
     fault: Fault | None
     reason: str
     cause: str = ""
     warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def judge(
@@ -66,39 +68,52 @@ def judge(
     GPU that does not exist or by hiding the one that does. In the same way `control_fails` confirms a crash that the
     emulator reports as its own."""
     outcome, trace = run.outcome, run.trace
-    source_line = submission.line if submission is not None else no_source
+    files = submission.files if submission is not None else ()
     if outcome.timed_out:
         reason = f"Stopped at {limit_name} of {limit_s:g} s{_last_seen(trace)}."
-        cause = _still_running(trace, source_line)
+        cause = _still_running(trace, files)
         if submission is not None and submission.is_python and (trace is None or not trace.kernels):
             cause = cause or _NOTHING_LAUNCHED
         return _failed(Verdict.TIME_LIMIT, cause, reason)
     if outcome.broke:
         return _failed(*_broken_limit(run, check))
     if check.passed:
-        return Judgement(Verdict.PASSED, None, "", warnings=_warnings(run, source_line))
+        return Judgement(Verdict.PASSED, None, "", warnings=_warnings(run, files))
     if (machine := _machine_error(trace)) is not None and machine_fails():
         return Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, machine)
     if (error := _first_error(trace)) is not None and error[1] == _LAUNCH_TIMEOUT:
         reason = f"A kernel was stopped, near {limit_name} of {limit_s:g} s."
-        return _failed(Verdict.TIME_LIMIT, _still_running(trace, source_line), reason)
+        return _failed(Verdict.TIME_LIMIT, _still_running(trace, files), reason)
     if (failure := _emulator_failure(run)) is not None:
         if control_fails():
             return Judgement(Verdict.GRADER_ERROR, Fault.GRADER, failure)
         return _failed(Verdict.RUNTIME_ERROR, failure, "The emulator runs the grader's own program: this is a crash.")
     contradiction = _contradiction(run, check, submission)
-    explained = contradiction or _explained(diagnosis, submission)
+    likely = contradiction or _explained(diagnosis, submission)
     where = diagnosis.where if diagnosis is not None else ""
-    seen = "" if contradiction else _seen(trace, source_line)
-    return _failed(*_failure(run, check, explained, where, seen))
+    seen = "" if contradiction else _seen(trace, files)
+    failed = _failed(*_failure(run, check, likely, where, seen))
+    return replace(failed, findings=_facts(run, check, submission))
+
+
+def _facts(run: Run, check: Check, submission: Submission | None) -> tuple[Finding, ...]:
+    """Everything that the engine saw and that the source shows, the likeliest cause first."""
+    files = submission.files if submission is not None else ()
+    seen = tuple(explained(found, files) for found in (run.trace.findings if run.trace else ())[:MAX_FINDINGS])
+    wrong = _contradictions(run, check, submission)
+    return rank([(*wrong, *slips(read_source(files)), *seen)])
+
+
+def _contradictions(run: Run, check: Check, submission: Submission | None) -> tuple[Finding, ...]:
+    """What leaves no result that could be right, such as a missing copy back."""
+    if submission is None or submission.is_python or run.outcome.signal or check.kind not in ("values", "precision"):
+        return ()
+    return contradictions(submission.files, run.trace)
 
 
 def _contradiction(run: Run, check: Check, submission: Submission | None) -> str:
-    """A sentence on what leaves no result that could be right, such as a missing copy back."""
-    if submission is None or submission.is_python or run.outcome.signal or check.kind not in ("values", "precision"):
-        return ""
-    found = contradictions(submission.files, run.trace)
-    return finding_sentence(found[0], submission.line) if found else ""
+    found = _contradictions(run, check, submission)
+    return sentence(found[0], submission.line) if found and submission is not None else ""
 
 
 def _failed(verdict: Verdict, cause: str, consequence: str = "") -> Judgement:
@@ -124,7 +139,7 @@ def _explained(diagnosis: Diagnosis | None, submission: Submission | None) -> st
     if submission is None:
         return diagnosis.cause if diagnosis is not None else ""
     if slip := find_slip(submission.files, "all"):
-        return finding_sentence(slip, submission.line)
+        return sentence(slip, submission.line)
     if diagnosis is None or not diagnosis.cause:
         return ""
     cause = in_triton(diagnosis.cause) if submission.is_python else diagnosis.cause
@@ -134,7 +149,7 @@ def _explained(diagnosis: Diagnosis | None, submission: Submission | None) -> st
     return f"{cause} Look at {line.quoted}." if line is not None else cause
 
 
-def _failure(run: Run, check: Check, explained: str, where: str, seen: str) -> tuple[Verdict, str, str]:
+def _failure(run: Run, check: Check, likely: str, where: str, seen: str) -> tuple[Verdict, str, str]:
     """Return (verdict, cause, consequence). If the engine has seen a fault, that is the cause. The failed call and the
     missing output are its consequences, so the report omits them."""
     outcome = run.outcome
@@ -160,7 +175,7 @@ def _failure(run: Run, check: Check, explained: str, where: str, seen: str) -> t
         where = "the output's path is the program's second argument"
         ended = f"The program ended with exit code {outcome.exit_code}; {where}."
         return Verdict.NO_OUTPUT, seen, f"{check.reason} {ended}"
-    cause = " ".join(filter(None, (seen, explained)))
+    cause = " ".join(filter(None, (seen, likely)))
     return Verdict.WRONG_ANSWER, cause, f"{check.reason} {where}".strip()
 
 
@@ -183,27 +198,24 @@ def _emulator_failure(run: Run) -> str | None:
     """The emulator's own report of a crash in its code, which a program can forge."""
     if run.trace is None or run.trace.engine != "emulator" or run.outcome.signal is None:
         return None
-    crashes = (d for d in run.trace.diagnostics if d.tool == "emulator")
-    return next((f"{_sentence(d.message)}. {d.advice}" for d in crashes), None)
+    crash = next((found for found in run.trace.findings if found.kind == "emulator_failed"), None)
+    return _capital(said_of(crash)) if crash is not None else None
 
 
-def _seen(trace: Trace | None, source_line: SourceLine) -> str:
-    """A sentence on the first error that the engine itself saw: the emulator names the line, thread and allocation."""
-    found = trace.diagnostics if trace is not None else ()
-    return next((sentence(each, source_line) for each in found if each.severity == "error"), "")
+def _seen(trace: Trace | None, files: Files) -> str:
+    """A sentence on the error that the engine itself saw: the emulator names the line, thread and allocation."""
+    found = [each for each in (trace.findings if trace is not None else ()) if kind_of(each).severity == "error"]
+    return said_of(found[0], files) if found else ""
 
 
-def _still_running(trace: Trace | None, source_line: SourceLine) -> str:
+def _still_running(trace: Trace | None, files: Files) -> str:
     """A sentence on the loop that did not end: where it is, what happened, what to do."""
-    seen = [d for d in (trace.diagnostics if trace else ()) if d.tool == "sync"]
-    return sentence(seen[-1], source_line) if seen else ""
+    seen = [each for each in (trace.findings if trace else ()) if kind_of(each).check == "sync"]
+    return said_of(seen[-1], files) if seen else ""
 
 
-def _sentence(message: str) -> str:
-    """`message` with a capital letter, unless it begins with a name such as cudaMemcpy, and without its full stop."""
-    word = message.split(" ", 1)[0].rstrip(",:")
-    start = message[:1].upper() if word.isalpha() and word.islower() else message[:1]
-    return start + message[1:].rstrip(". ")
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _last_seen(trace: Trace | None) -> str:
@@ -212,10 +224,10 @@ def _last_seen(trace: Trace | None) -> str:
     if not trace.kernels:
         return "; no kernel had finished"
     count = len(trace.kernels)
-    return f"; {count:,} kernel{'s' * (count > 1)} had finished, the last was {short_name(trace.kernels[-1].name)}"
+    return f"; {count:,} kernel{'s' * (count > 1)} had finished, the last was {short_kernel(trace.kernels[-1].name)}"
 
 
-def _warnings(run: Run, source_line: SourceLine) -> tuple[str, ...]:
+def _warnings(run: Run, files: Files) -> tuple[str, ...]:
     warnings = []
     if run.outcome.signal is not None or run.outcome.exit_code != 0:
         warnings.append(f"The output is right, but the program ended with {run.outcome.ending}.")
@@ -224,7 +236,7 @@ def _warnings(run: Run, source_line: SourceLine) -> tuple[str, ...]:
         were = "process was" if count == 1 else "processes were"
         warnings.append(f"{count} {were} still running after the program ended; the grader killed them.")
     error = _first_error(run.trace)
-    if seen := _seen(run.trace, source_line):
+    if seen := _seen(run.trace, files):
         warnings.append(f"{BUT}{seen}")
     elif error is not None:
         warnings.append(f"The output is right, but {error[0]} failed with {error[2]}.")

@@ -21,7 +21,7 @@ from grader.course.catalogue import changed_files, limits, read_sidecar
 from grader.course.testcase import Case
 from grader.gpu.state import watching
 from grader.grading.bench import Bench, floor_record, timing_record
-from grader.grading.closer_look import explained
+from grader.grading.closer_look import is_explained
 from grader.grading.hidden_testcases import NO_TIMES, shows_diagnosis
 from grader.grading.judgement import Judgement, judge
 from grader.grading.setup import Setup
@@ -32,7 +32,7 @@ from grader.programs.run import Run, run_program
 from grader.programs.submission import Submission
 from grader.programs.trace import Trace
 from grader.records.disclosure import MAX_REASON, bounded, disclosed
-from grader.records.record import BaselineRecord, PrecisionRecord, TestRecord
+from grader.records.record import MAX_FINDINGS, BaselineRecord, PrecisionRecord, TestRecord
 from grader.timing.baseline import Baseline
 from grader.timing.evidence import Witness, computed_on_the_host, doubts, witness_of
 from grader.timing.fresh_inputs import FreshInput, OwnInput, own_input
@@ -212,12 +212,12 @@ def _run_case(
         record = _compared(grading, case, record, limit_s, watch)
         record = _computed_on_the_gpu(grading, record, trace, witness)
     keep = bench is not None and record.verdict is Verdict.PASSED and case.name in bench.scored_tests()
-    seen = trace.diagnostics if trace is not None else ()
+    seen = trace.findings if trace is not None else ()
     return Tested(
         disclosed(record, grading.assignment.hidden_inputs, case),
         trace if keep else None,
         check.reason,
-        explained(seen, judgement.verdict),
+        is_explained(seen, judgement.verdict),
     )
 
 
@@ -329,6 +329,7 @@ def _test_record(
         fault=judgement.fault,
         reason=judgement.reason,
         cause=judgement.cause,
+        findings=judgement.findings[:MAX_FINDINGS],
         max_error=check.max_error,
         wrong_elements=check.wrong if check.kind in ("passed", "values", "precision") else None,
         precision=_precision(check),

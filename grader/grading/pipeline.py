@@ -229,7 +229,9 @@ def _looked_at(
     progress.stage(f"{case.name} again, with checks for races and other faults")
     with watch.stage("closer look"):
         look = closer.at(case, by_case[case].record.verdict)
-    by_case[case] = replace(by_case[case], record=with_cause(by_case[case].record, look.cause, by_case[case].compared))
+    by_case[case] = replace(
+        by_case[case], record=with_cause(by_case[case].record, look.cause, by_case[case].compared, look.findings)
+    )
     return look, [by_case[case] for case in grading.cases]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from grader.base.progress import Progress
 from grader.course.assignment import Limits
 from grader.course.testcase import Case
-from grader.profiling.kernel_profile import short_name
+from grader.findings import short_kernel
 from grader.programs.engine import Engine
 from grader.programs.run import Run, run_program
 from grader.programs.trace import Trace
@@ -74,7 +74,7 @@ def _cut_off(run: Run) -> str:
     if stopped is not None:
         blocks = stopped.grid[0] * stopped.grid[1] * stopped.grid[2]
         begun = int(stopped.counters["blocks_begun"])
-        launch = f"launch {kernels.index(stopped) + 1:,} ({short_name(stopped.name)})"
+        launch = f"launch {kernels.index(stopped) + 1:,} ({short_kernel(stopped.name)})"
         share = f"{begun:,} of {blocks:,} blocks had begun ({begun / blocks:.1%})"
         return f"after {run.outcome.wall_s:.0f} s, in {launch}, of which {share}"
     if run.outcome.timed_out:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from grader.course.metrics import DRAM_BYTES, FLOPS, OCCUPANCY, READ_BYTES, Metric, stall_reasons
+from grader.findings import short_kernel
 from grader.profiling.kernel_time import counted_ns, weighted_median
 from grader.profiling.ncu import Launch
 from grader.profiling.occupancy import Demand, Occupancy
@@ -125,20 +126,6 @@ def kernel_profiles(
     )
 
 
-def short_name(kernel: str) -> str:
-    """A kernel's name without return type, namespaces and parameters, for example `attention<32,4>`."""
-    name = kernel.strip()
-    if name.endswith(")"):
-        depth = 0
-        for place in range(len(name) - 1, -1, -1):
-            depth += {")": 1, "(": -1}.get(name[place], 0)
-            if depth == 0:
-                name = name[:place]
-                break
-    stem, bracket, arguments = name.removeprefix("void ").replace(" ", "").partition("<")
-    return stem.rpartition("::")[2] + bracket + arguments
-
-
 def _demand(kernel: KernelEvent) -> Demand:
     x, y, z = kernel.block
     return Demand(kernel.registers, x * y * z, kernel.static_shared_bytes, kernel.dynamic_shared_bytes)
@@ -197,7 +184,7 @@ def scored_occupancy(profiles: Sequence[KernelProfile], kernels: Sequence[Kernel
     if that is lower. `kernels` are the launches of the trace; without them, no launch is assumed to overlap another."""
     said, working = [], []
     for profile in profiles:
-        short = short_name(profile.name)
+        short = short_kernel(profile.name)
         if profile.share < LEAST_SHARE:
             said.append(f"{short}: left out, {profile.share:.2%} of the GPU time")
         elif profile.reads is False:
@@ -227,7 +214,7 @@ def _weighed(working: Sequence[KernelProfile], kernels: Sequence[KernelEvent], s
         limit = f" of {profile.theoretical.theoretical:.3f} possible" if profile.theoretical else ""
         weight = times[profile.name] / total
         said.append(
-            f"{short_name(profile.name)}: {achieved[profile.name]:.3f}{limit}, weight {weight:.1%}, "
+            f"{short_kernel(profile.name)}: {achieved[profile.name]:.3f}{limit}, weight {weight:.1%}, "
             f"{profile.profiled:,} of {profile.launches:,} launches profiled"
         )
     mean = sum(achieved[name] * time for name, time in times.items()) / total

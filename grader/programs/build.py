@@ -21,7 +21,7 @@ import numpy as np
 
 from grader import sandbox
 from grader.base.machine import cpu_features
-from grader.base.names import spelled_out
+from grader.base.names import SOURCE_FOLDER, spelled_out
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
@@ -31,7 +31,6 @@ from grader.course.testcase import Case
 from grader.plans.contract import Arguments, arguments_of
 from grader.programs import control
 from grader.programs.compile_errors import failure_sentence
-from grader.programs.control import SOURCE_FOLDER
 from grader.programs.engine import Compiled, Engine, plan_program
 from grader.programs.function_contract import DECLARATION, MAIN, added_files, is_function, signature
 from grader.programs.source_rules import refusal, violations
@@ -220,11 +219,6 @@ def _names_their_line(log: str, submission: Submission) -> bool:
     """Whether the compiler found an error in one of the submission's own lines."""
     names = "|".join(re.escape(name) for name, _ in submission.files)
     return re.search(rf"^(?:{names})(?:\(\d+\)|:\d+).*\b[Ee]rror\b", log, re.MULTILINE) is not None
-
-
-def handed_in_name(file: str) -> str:
-    """The name that the student knows, from the path under which a source file was compiled."""
-    return file.rpartition(f"/{SOURCE_FOLDER}/")[2]
 
 
 def _read_cached(folder: Path, key: str) -> Build | None:

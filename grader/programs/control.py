@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from grader import sandbox
 from grader.base.errors import GraderFault, MachineFault, UsageError
+from grader.base.names import SOURCE_FOLDER
 from grader.base.verdict import Fault
 from grader.programs.compile_errors import first_line
 from grader.programs.engine import Compiled, Engine
@@ -23,8 +24,6 @@ from grader.sandbox.scratch import scratch_folder
 
 Result = TypeVar("Result")
 
-SOURCE_FOLDER = "source"
-"""The folder into which a program's files are written for compiling."""
 OWN_PROGRAM = "program"
 """The name of the program that `compile_own` builds."""
 _CONTROL = """\

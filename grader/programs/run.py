@@ -14,8 +14,9 @@ from pathlib import Path
 from grader import sandbox
 from grader.base.errors import MachineFault
 from grader.course.assignment import Limits
+from grader.findings import Finding
 from grader.programs.engine import Engine, plan_program
-from grader.programs.trace import MAX_FILE_BYTES, Trace, read_received
+from grader.programs.trace import MAX_FILE_BYTES, Trace, read_received, read_trace
 from grader.sandbox import memory_share
 from grader.sandbox.scratch import claim_name, scratch_folder
 from grader.sandbox.streams import Receiver
@@ -141,21 +142,26 @@ def _copy(program: Path, to: Path) -> Path:
     return to
 
 
-def pass_through(engine: Engine, program: Path, arguments: Sequence[str], called: str) -> int:
+def pass_through(
+    engine: Engine, program: Path, arguments: Sequence[str], called: str
+) -> tuple[int, tuple[Finding, ...]]:
     """Run `program` unconfined, in the user's folder and on their terminal, with `called` as its argv[0]. Return its
-    exit code, or 128 + the signal."""
+    exit code, or 128 + the signal, and what its engine found."""
     with scratch_folder("run") as folder:
-        launch = engine.launch(program, arguments, str(folder / "trace.jsonl"))
+        trace = folder / "trace.jsonl"
+        launch = engine.launch(program, arguments, str(trace))
         own = launch.command[0] == str(program)  # false for an interpreter, which finds its files by its argv[0]
-        return sandbox.run_attached(launch.command, launch.environment, called if own else launch.command[0])
+        code = sandbox.run_attached(launch.command, launch.environment, called if own else launch.command[0])
+        return code, read_trace(trace).findings
 
 
-def run_python(engine: Engine, file: Path, arguments: Sequence[str]) -> int:
+def run_python(engine: Engine, file: Path, arguments: Sequence[str]) -> tuple[int, tuple[Finding, ...]]:
     """Like `pass_through`, for a Python file."""
     with scratch_folder("run") as folder:
         launch = engine.launch(file, arguments, str(folder / "trace.jsonl"))
         command = plan_program.local_command(engine.local(), file, arguments)
-        return sandbox.run_attached(command, launch.environment, command[0])
+        code = sandbox.run_attached(command, launch.environment, command[0])
+        return code, read_trace(folder / "trace.jsonl").findings
 
 
 def _without_folders(text: str, names: Mapping[Path, str]) -> str:

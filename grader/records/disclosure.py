@@ -64,6 +64,7 @@ def _verdict_alone(test: TestRecord) -> TestRecord:
         "output": "",
         "corners": (),
         "precision": (),
+        "findings": (),
         "reason": reason,
         "cause": "",
         "warnings": (_ENDED_BADLY,) if test.warnings else (),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -16,7 +16,11 @@ from grader.base.errors import MachineFault, UsageError
 from grader.base.identity import Identity, described
 from grader.base.paths import replacing, shown
 from grader.base.verdict import Fault, Verdict
+from grader.findings import Finding
 
+MAX_FINDINGS = 20
+"""The most findings kept of one test."""
+Findings = Annotated[tuple[Finding, ...], Field(max_length=MAX_FINDINGS)]
 SCHEMA: Literal["grader-record-2"] = "grader-record-2"
 OLD_SCHEMA = "grader-record-1"
 """Of records that name only the version of their grader. They can still be read."""
@@ -212,6 +216,8 @@ class TestRecord(_Value):
     fault: Fault | None
     reason: str
     cause: str = ""
+    findings: Findings = ()
+    """What was found out about the failure, the likeliest cause first; `reason` and `cause` are its words."""
     max_error: float | None = None
     wrong_elements: int | None = None
     precision: tuple[PrecisionRecord, ...] = ()
@@ -329,6 +335,7 @@ class CloserLookRecord(_Value):
     cause: str = ""
     problem: str = ""
     seconds: float
+    findings: Findings = ()
 
 
 class RescoredRecord(_Value):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from grader.base.verdict import Fault, Verdict
+from grader.findings import claimed, kind_of
 from grader.grading.shape_split import deciding_number
 from grader.records.record import TestRecord
 
@@ -14,8 +15,7 @@ _DIFFERS = re.compile(r"(?<![:\w])-?(?:0x[0-9a-f]+|\d[\d,.]*)")
 """Numbers that differ between tests with the same failure: sizes, threads. Numbers after a colon are line numbers,
 which do not match."""
 _DISTANCE = re.compile(r"\b(?:just|[\d,]+ bytes) (?=past )")
-_RACE = "Race: "
-"""The beginning of a race's sentence (sanitizers/cause.py)."""
+_NO_EVIDENCE = 100
 _WHOSE = {Fault.GRADER: "not your fault: the grader's", Fault.MACHINE: "not your fault: the machine's"}
 
 
@@ -52,7 +52,7 @@ def alike(text: str) -> str:
 
 
 def causes(tests: Iterable[TestRecord]) -> list[Cause]:
-    """The causes of failed tests, the known ones first and a race before others. A wrong answer without an explanation
+    """The causes of failed tests, the known ones first, by the evidence for them. A wrong answer without an explanation
     of its own is attributed to the first known cause, and every wrong answer to a race, which makes values random."""
     groups: dict[tuple[object, ...], list[TestRecord]] = {}
     for test in tests:
@@ -60,18 +60,28 @@ def causes(tests: Iterable[TestRecord]) -> list[Cause]:
             said = alike(test.cause or test.reason)
             groups.setdefault((test.fault, bool(test.cause), said), []).append(test)
     ordered = sorted(
-        groups.items(),
-        key=lambda group: (group[0][0] is not Fault.STUDENT, not group[0][1], not group[1][0].cause.startswith(_RACE)),
+        groups.items(), key=lambda group: (group[0][0] is not Fault.STUDENT, not group[0][1], _evidence(group[1]))
     )
     found: list[Cause] = []
     for (fault, known, _), members in ordered:
         wrong = fault is Fault.STUDENT and members[0].verdict is Verdict.WRONG_ANSWER
-        if wrong and found and found[0].known and (not known or found[0].sentence.startswith(_RACE)):
+        if wrong and found and found[0].known and (not known or _is_race(found[0].tests)):
             found[0] = Cause(found[0].sentence, (*found[0].tests, *members), known=True)
         else:
             sentence = members[0].cause or members[0].reason
             found.append(Cause(sentence, tuple(members), bool(known)))
     return found
+
+
+def _evidence(tests: Sequence[TestRecord]) -> tuple[int, float]:
+    """Where the best evidence for the cause of these tests stands among the others', the best first."""
+    best = claimed([test.findings for test in tests])
+    return (kind_of(best).order, -best.certainty) if best is not None else (_NO_EVIDENCE, 0)
+
+
+def _is_race(tests: Sequence[TestRecord]) -> bool:
+    best = claimed([test.findings for test in tests])
+    return best is not None and kind_of(best).check == "race"
 
 
 def split_by_shape(tests: Sequence[TestRecord]) -> str:

@@ -1,4 +1,4 @@
-"""Findings of compute-sanitizer and of the emulator in one form, each with advice, and the likeliest cause among them.
+"""Findings of compute-sanitizer and of the emulator, explained by the source, and the likeliest cause among them.
 
 compute-sanitizer has four tools, named here as in the emulator: memory (memcheck), race (racecheck, shared memory
 only), init (initcheck, global memory only), sync (synccheck). Each runs the program, built with -lineinfo, once on a
@@ -8,8 +8,9 @@ fault in a canary (canary.cu) on the same machine: otherwise finding nothing pro
 May import `profiling` and the packages below it.
 """
 
-from grader.sanitizers.cause import SourceLine, cause_of, no_source, race_of, sentence, without_echoes
-from grader.sanitizers.findings import CHECKS, Check, Finding, Report, by_place, parse_checks
+from grader.sanitizers.cause import cause_of, likeliest, race_of, said_of
+from grader.sanitizers.explained import Files, explained
 from grader.sanitizers.log import parse_report
 from grader.sanitizers.text import render
 from grader.sanitizers.tool import LEAKS, run_check, with_lines
+from grader.sanitizers.tool_report import CHECKS, Check, Report, Seen, by_place, parse_checks

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from grader.programs.trace import Diagnostic
-from grader.programs.trace.events import Dim3
-from grader.sanitizers.findings import Check, Report, counted
+from grader.findings import Dim3, Finding
+from grader.sanitizers.tool_report import Check, Report, counted
 
 _PREFIX = "========="
 _AT = re.compile(r"(?:\bat|Device Frame:) (?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<file>[^:]+):(?P<line>\d+))?$")
@@ -31,31 +30,25 @@ _BROKEN = re.compile(
     r"|Unable to find injection library.*|No attachable process found|was stopped after [\d.]+ s)"
 )
 
-_ADVICE = {
-    "Invalid __global__": "Compare the index with the allocation's size: the last block is the usual suspect.",
-    "Invalid __shared__": "Compare the index with the shared array's size, including the launch's dynamic size.",
-    "Invalid __local__": "An index into one of the thread's local arrays is too large.",
-    "misaligned": "A float4 or float2 access needs an address that is a multiple of its size.",
-    "leak": "Free what you allocate: a program that runs longer would run out of memory.",
-    "hazard": "Put __syncthreads() (or __syncwarp() within a warp) between the two accesses.",
-    "Uninitialized": "Write the memory before it is read, in a kernel or with cudaMemset.",
-    "Barrier error.*[Ii]nvalid arg": "Every thread that calls a warp function must be in its mask.",
-    "Barrier error|[Dd]ivergent": "Move the barrier out of the branch, so that all threads reach it.",
-}
-"""Advice for messages that match a pattern; the first match counts."""
+_ACCESS = re.compile(r"Invalid __(global|shared|local)__ (read|write|atomic)\w* of size (\d+)", re.IGNORECASE)
+_UNINITIALISED = re.compile(r"Uninitialized __\w+__ memory read of size (\d+)")
+_MASK = re.compile(r"Barrier error.*[Ii]nvalid arg")
+_WAITS = re.compile(r"Barrier error|[Dd]ivergent")
+_HAZARDS = {"RAW": ("read", "write"), "WAR": ("write", "read"), "WAW": ("write", "write")}
+"""What the two sides of a hazard do, the later one first."""
 
 
 def parse_report(check: Check, text: str) -> Report:
     """Parse a tool's log into a report."""
     summary = None
-    diagnostics = []
+    found: list[Finding] = []
     for block in _blocks(text):
-        if (found := _SUMMARY.search(block[0])) is not None:
-            summary = summary if summary is not None else int((found.group(1) or found.group(2)).replace(",", ""))
+        if (said := _SUMMARY.search(block[0])) is not None:
+            summary = summary if summary is not None else int((said.group(1) or said.group(2)).replace(",", ""))
             continue
-        if (diagnostic := _diagnostic(check, block)) is not None:
-            diagnostics.append(diagnostic)
-    findings = counted(diagnostics, r"\(?\d[\d,]*\)?")
+        if (each := _finding(check, block)) is not None:
+            found.append(each)
+    findings = counted(found)
     if (broken := _BROKEN.search(text)) is not None:
         return Report(check, findings, summary or 0, not_run=broken.group(1))
     if summary is None:
@@ -80,63 +73,80 @@ def _blocks(text: str) -> Iterator[list[str]]:
         yield block
 
 
-def _diagnostic(check: Check, block: list[str]) -> Diagnostic | None:
+def _finding(check: Check, block: list[str]) -> Finding | None:
     head, rest = block[0], block[1:]
     if (api := _API.search(head)) is not None:
         name, code, why, function = api.groups()
-        return Diagnostic("error", "api", f"{function} failed with {name} (error {code}): {why}.")
+        words = {"function": function, "name": name, "why": why}
+        return Finding(kind="call_failed", words=words, values={"code": int(code)})
     if (hazard := _HAZARD.search(head)) is not None:
         return _race(hazard, rest)
     if (leak := _LEAK.search(head)) is not None:
-        return Diagnostic("note", "memory", f"leak: {leak.group(1)} bytes were never freed", advice=_advice("leak"))
+        return Finding(
+            kind="leak", values={"size": _count(leak.group(1))}, words={"of": "allocation", "by": "cudaMalloc"}
+        )
     frames = [_place(text) for text in rest if text.startswith(("at ", "Device Frame: "))]
     if not frames or frames[0][0] is None:
         return None
     kernel, file, line = next((f for f in frames if f[1] not in _INTRINSICS), frames[-1])
     who = next((found for text in rest if (found := _WHO.search(text)) is not None), None)
     numbers = [int(number) for number in who.groups()] if who else []
-    more = _relation(" ".join(rest[1:]))
-    message = head.removeprefix("Error: ").removeprefix("Warning: ") + (f", {more}" if more else "")
-    return Diagnostic(
-        severity="error",
-        tool=check,
-        message=" ".join(message.split()),
-        kernel=kernel,
-        thread=_dim(numbers[:3]),
-        block=_dim(numbers[3:]),
-        file=file,
-        line=line,
-        advice=_advice(" ".join(block)),
-    )
+    kind, facts = _what(check, head, " ".join(rest))
+    fields = {"kernel": kernel, "file": file, "line": line, "thread": _dim(numbers[:3]), "block": _dim(numbers[3:])}
+    return Finding.from_facts(kind, facts, **fields)
 
 
-def _relation(text: str) -> str:
-    """The tool's description of an address, without the address itself, which tells a student nothing."""
-    if (near := _NEAREST.search(text)) is not None:
-        return f"{near.group(1)} bytes {near.group(2)} the nearest allocation (of {near.group(3)} bytes)"
-    return "misaligned" if "misaligned" in text else ""
+def _what(check: Check, head: str, rest: str) -> tuple[str, dict[str, object]]:
+    """The kind of a fault and its facts. The address is left out: it tells a student nothing."""
+    if (access := _ACCESS.search(head)) is not None:
+        space, did, bytes = access.group(1).lower(), access.group(2).lower(), int(access.group(3))
+        facts: dict[str, object] = {"did": "update" if did == "atomic" else did, "bytes": bytes, "space": space}
+        if "misaligned" in rest:
+            return "misaligned", facts
+        if (near := _NEAREST.search(rest)) is None:
+            return "invalid_access", facts
+        size = {"size": _count(near.group(3)), "of": "allocation", "by": "the nearest allocation"}
+        if near.group(2) == "before":
+            return "before_start", {**facts, **size, "relation": "before", "before": _count(near.group(1))}
+        past = _count(near.group(1)) - 1  # the tool counts the first byte past the end as 1
+        relation = {"relation": "past", "past": past} if past else {"relation": "just_past"}
+        return "past_the_end", {**facts, **size, **relation}
+    if (read := _UNINITIALISED.search(head)) is not None:
+        return "uninitialised_read", {"bytes": int(read.group(1))}
+    if check == "sync" and _MASK.search(f"{head} {rest}"):
+        return "mask_wrong_argument", {}
+    if _WAITS.search(f"{head} {rest}"):
+        return "barrier_in_branch", {"some": "threads"}
+    return "tool_found", {"what": " ".join(head.removeprefix("Error: ").removeprefix("Warning: ").split())}
 
 
-def _race(hazard: re.Match[str], rest: list[str]) -> Diagnostic:
+def _race(hazard: re.Match[str], rest: list[str]) -> Finding:
+    """A hazard of racecheck: two threads of a block, and what each does where."""
     sides = [found for text in rest if (found := _HAZARD_SIDE.search(text)) is not None]
     places = [_place(side.group(5)) for side in sides]
     kernel, file, line = places[0] if places else (None, None, None)
-    words = []
-    for side, (_, where, number) in zip(sides, places, strict=True):
-        spot = f" ({where}:{number})" if where else ""
-        words.append(f"thread ({','.join(side.group(2, 3, 4))}) {side.group(1).lower()}s{spot}")
-    name = {"RAW": "read after write", "WAR": "write after read", "WAW": "write after write"}.get(hazard.group(1), "")
-    return Diagnostic(
-        severity="error",
-        tool="race",
-        message=f"Potential {hazard.group(1)} hazard ({name}) in shared memory: {' and '.join(words)}",
-        kernel=kernel,
-        block=_dim([int(number) for number in hazard.group(2, 3, 4)]),
-        thread=_dim([int(number) for number in sides[0].group(2, 3, 4)]) if sides else None,
-        file=file,
-        line=line,
-        advice=_advice("hazard"),
-    )
+    does, other = _HAZARDS.get(hazard.group(1), ("write", "write"))
+    threads = [tuple(int(number) for number in side.group(2, 3, 4)) for side in sides]
+    between = "lanes" if len(threads) > 1 and len({_warp(thread) for thread in threads}) == 1 else "warps"
+    facts: dict[str, object] = {"does": sides[0].group(1).lower() if sides else does, "between": between}
+    facts["other_does"] = sides[1].group(1).lower() if len(sides) > 1 else other
+    if len(sides) > 1 and places[1][1]:
+        facts |= {"other_file": places[1][1], "other_line": places[1][2], "how": "barrier"}
+        facts["other_thread"] = f"({','.join(sides[1].group(2, 3, 4))})"
+        facts["how"] = "update" if places[1][1:] == places[0][1:] else "barrier"
+    block = _dim([int(number) for number in hazard.group(2, 3, 4)])
+    thread = _dim([int(number) for number in sides[0].group(2, 3, 4)]) if sides else None
+    kind = "race_in_warp" if between == "lanes" else "race"
+    return Finding.from_facts(kind, facts, kernel=kernel, file=file, line=line, block=block, thread=thread)
+
+
+def _warp(thread: tuple[int, ...]) -> tuple[int, ...]:
+    """The warp of a thread of a block with one dimension; for others each row counts as warps of its own."""
+    return (thread[0] // 32, *thread[1:])
+
+
+def _count(text: str) -> int:
+    return int(text.replace(",", ""))
 
 
 def _place(text: str) -> tuple[str | None, str | None, int | None]:
@@ -150,7 +160,3 @@ def _place(text: str) -> tuple[str | None, str | None, int | None]:
 
 def _dim(numbers: Sequence[int]) -> Dim3 | None:
     return (numbers[0], numbers[1], numbers[2]) if len(numbers) == 3 else None
-
-
-def _advice(text: str) -> str | None:
-    return next((advice for pattern, advice in _ADVICE.items() if re.search(pattern, text)), None)

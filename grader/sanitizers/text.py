@@ -5,11 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from grader.programs.build import handed_in_name
-from grader.programs.trace import Diagnostic
-from grader.sanitizers.cause import dim_text
-from grader.sanitizers.findings import Report
-from grader.sanitizers.triton_words import in_triton, is_python
+from grader.findings import Finding, advice, detail, dim_text, fact, kind_of, short_kernel
+from grader.sanitizers.tool_report import Report
 
 _SHOWN = 5
 _WIDTH = 100
@@ -41,17 +38,16 @@ def _wrapped(line: str) -> list[str]:
     )
 
 
-def describe(diagnostic: Diagnostic, times: int = 1) -> list[str]:
-    """Describe one finding in up to three lines: what, where, what to do."""
-    where = [f"{handed_in_name(diagnostic.file)}:{diagnostic.line}"] if diagnostic.file else []
-    where += [f"in {diagnostic.kernel}"] if diagnostic.kernel else []
-    where += [f"block {dim_text(diagnostic.block)}"] if diagnostic.block else []
-    where += [f"thread {dim_text(diagnostic.thread)}"] if diagnostic.thread else []
+def describe(finding: Finding, times: int = 1) -> list[str]:
+    """Describe one finding in up to four lines: what, where, in which memory, what to do."""
+    where = [str(finding.place)] if finding.place else []
+    where += [f"in {short_kernel(finding.kernel)}"] if finding.kernel else []
+    where += [f"block {dim_text(finding.block)}"] if finding.block else []
+    where += [f"thread {dim_text(finding.thread)}"] if finding.thread else []
     seen = f" (seen {times:,} times at this place)" if times > 1 else ""
-    kind = "note: " if diagnostic.severity == "note" else ""
-    lines = [f"  {kind}{diagnostic.message}{seen}"]
+    kind = "note: " if kind_of(finding).severity == "note" else ""
+    lines = [f"  {kind}{fact(finding)}{seen}"]
     if where:
         lines.append(f"    at {', '.join(where)}")
-    if diagnostic.advice:
-        lines.append(f"    {diagnostic.advice}")
-    return [in_triton(line) for line in lines] if is_python(diagnostic.file) else lines
+    lines += [f"    {more}" for more in (detail(finding), advice(finding)) if more]
+    return lines

@@ -18,8 +18,8 @@ from grader.programs.control import OWN_PROGRAM, compile_own
 from grader.programs.engine.cuda import CudaEngine
 from grader.sandbox import memory_share
 from grader.sandbox.cache import cache_entry, kept, mark_used
-from grader.sanitizers.findings import Check, Report
 from grader.sanitizers.log import parse_report
+from grader.sanitizers.tool_report import Check, Report
 
 _TOOLS: dict[Check, tuple[str, ...]] = {
     "memory": ("--tool", "memcheck"),

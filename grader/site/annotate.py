@@ -11,8 +11,9 @@ from pathlib import PurePosixPath
 from markupsafe import Markup, escape
 
 from grader.base.names import spelled_out
+from grader.findings import claimed
 from grader.records.record import Record, TestRecord
-from grader.report.failures import alike, causes, names_of
+from grader.report.failures import Cause, alike, causes, names_of
 
 _NVCC = re.compile(r"^(?P<file>[^\s():][^():\n]*)\((?P<line>\d{1,9})\): (?P<what>(?:error|warning|remark)\b.*)$", re.M)
 _GCC = re.compile(
@@ -67,7 +68,7 @@ def messages_of(record: Record) -> tuple[Message, ...]:
     found = list(_from_compiler(record.build.log))
     if record.build.ok:
         for cause in causes(record.tests):
-            found += _at_places("error", cause.names, cause.sentence)
+            found += _of_cause(cause)
     for tests, text in warnings_of(record.tests):
         found += _at_places("warning", tests, text)
     return tuple(dict.fromkeys(found))
@@ -80,6 +81,18 @@ def warnings_of(tests: Sequence[TestRecord]) -> list[tuple[str, str]]:
         for warning in test.warnings:
             seen.setdefault(alike(warning), (warning, []))[1].append(test.name)
     return [(names_of(names), text) for text, names in seen.values()]
+
+
+def _of_cause(cause: Cause) -> Iterator[Message]:
+    """A message at the place of the likeliest finding, and references to it at its other places."""
+    best = claimed([test.findings for test in cause.tests])
+    if best is None or best.place is None:
+        yield from _at_places("error", cause.names, cause.sentence)
+        return
+    yield Message(best.place.file, best.place.line, "error", f"{cause.names}: {cause.sentence}")
+    for place in {best.other, best.allocated} - {None, best.place}:
+        if place is not None:
+            yield Message(place.file, place.line, "note", f"{cause.names}: see {best.place}")
 
 
 def _at_places(kind: str, tests: str, text: str) -> Iterator[Message]:

@@ -18,6 +18,7 @@ from typing import Any
 from grader.base.paths import cache_folder
 from grader.base.process import Completed, Runner
 from grader.emulator import compile_program, runtime_identity
+from grader.findings import Finding, advice, detail, fact, kind_of
 from grader.programs.toolkit import find_toolkit
 
 HERE = Path(__file__).parent
@@ -139,7 +140,19 @@ class Execution:
     trace: list[dict[str, Any]] = field(default_factory=list)
 
     def diagnostics(self, tool: str | None = None) -> list[dict[str, Any]]:
-        return [t for t in self.trace if t["kind"] == "diagnostic" and tool in (None, t["tool"])]
+        """The findings in the trace, with their words."""
+        made = (self._told(line) for line in self.trace if line["kind"] == "finding")
+        return [each for each in made if tool in (None, each["tool"])]
+
+    @staticmethod
+    def _told(line: dict[str, Any]) -> dict[str, Any]:
+        facts = {n: Path(v).name if n.endswith("_file") else v for n, v in line["facts"].items()}
+        found = Finding.from_facts(
+            line["is"], facts, file=Path(line["file"]).name if line["file"] else None, line=line["line"]
+        )
+        kind = kind_of(found)
+        said = {"tool": kind.check, "severity": kind.severity, "message": fact(found), "advice": advice(found)}
+        return {**line, **said, "detail": detail(found), "other_line": found.other.line if found.other else None}
 
     def kernels(self) -> list[dict[str, Any]]:
         return [t for t in self.trace if t["kind"] == "kernel"]

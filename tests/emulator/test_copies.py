@@ -64,7 +64,7 @@ def test_a_missing_wait_is_a_race(name: str, tmp_path: Path) -> None:
     done = execute(build(SEEDED_SOURCE, watch=True), name, folder=tmp_path)
     found = done.diagnostics()[0]
     assert (found["tool"], found["severity"]) == ("race", "error")
-    assert "while the asynchronous copy to it by" in found["message"] and "is under way" in found["message"]
+    assert "while the asynchronous copy to it, begun at" in found["message"]
     assert "__pipeline_wait_prior(0)" in found["advice"] and "__syncthreads()" in found["advice"]
 
 
@@ -73,11 +73,10 @@ def test_a_missing_wait_names_the_copy_and_the_thread_that_issued_it(tmp_path: P
     (found,) = done.diagnostics()
     copy = line_of("&in[t], 4); // BUG missing_wait: race", SEEDED_SOURCE)
     assert found["line"] == line_of("out[t] = s[127 - t]; // BUG missing_wait: race", SEEDED_SOURCE)
-    assert f"by thread (31,0,0) at line {copy} is under way" in found["message"]
+    assert (found["other_line"], found["facts"]["other_thread"]) == (copy, "(31,0,0)")
 
 
 def test_a_wait_behind_the_barrier_is_told_from_a_missing_barrier(tmp_path: Path) -> None:
     done = execute(build(SEEDED_SOURCE, watch=True), "wait_behind_the_barrier", folder=tmp_path)
-    raced = [d for d in done.diagnostics("race") if "races with the asynchronous write" in d["message"]]
-    assert ["no barrier lies between the wait for it and this access" in d["message"] for d in raced] == [True]
-    assert "after the wait" in raced[0]["advice"]
+    raced = [d for d in done.diagnostics("race") if d["facts"]["how"] == "after_copy"]
+    assert ["wait for the copy (__pipeline_wait_prior(0)), then put" in d["message"] for d in raced] == [True]

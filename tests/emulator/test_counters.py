@@ -14,9 +14,9 @@ import pytest
 
 from grader.commands.inspection import ProfileStudy, counted_kernels
 from grader.course.metrics import COUNTED, METRICS, named_metrics
+from grader.findings import short_kernel
 from grader.profiling.advice import advice, by_line
 from grader.profiling.counters import counted_launches, instruction_mix
-from grader.profiling.kernel_profile import short_name
 from grader.profiling.ncu import Launch, parse_csv
 from grader.programs.trace import Trace, read_trace
 from grader.report import profile as profile_report
@@ -282,9 +282,9 @@ def naive_on_both(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[L
     program = build(ROOT / "reference" / "hw4" / "naive.cu", count=True, target="sm_90")
     done = execute(program, "in", "out", folder=folder)
     launches = counted_launches(trace_of(done, folder))
-    here = {short_name(launch.kernel): launch for launch in launches}
+    here = {short_kernel(launch.kernel): launch for launch in launches}
     return {
-        name: (here[name], launch) for launch in parse_csv(H200.read_text()) for name in [short_name(launch.kernel)]
+        name: (here[name], launch) for launch in parse_csv(H200.read_text()) for name in [short_kernel(launch.kernel)]
     }
 
 
@@ -316,7 +316,7 @@ def test_counters_of_a_synthetic_program_are_those_of_an_h200(program: str, tmp_
     source = ROOT / "benchmarks" / "counters" / f"{program}.cu"
     done = execute(build(source, count=True, target="sm_90"), folder=tmp_path)
     here: dict[str, Launch] = {
-        short_name(launch.kernel): launch for launch in counted_launches(trace_of(done, tmp_path))
+        short_kernel(launch.kernel): launch for launch in counted_launches(trace_of(done, tmp_path))
     }
     assert here.keys() == there.keys()
     for kernel in here.keys() - NOISE:

@@ -31,4 +31,4 @@ def test_what_is_found_is_what_the_label_says(name: str, label: str, tmp_path: P
     }
     assert found == set(label.split("_")) - {"clean"}
     assert (done.exit_code != 0) == ("bounds" in found)
-    assert bool(race_of(read_trace(tmp_path / "trace.jsonl").diagnostics)) == ("race" in found)
+    assert bool(race_of(read_trace(tmp_path / "trace.jsonl").findings)) == ("race" in found)

@@ -23,12 +23,8 @@ def lines_of(source: Path, name: str) -> set[str]:
 
 def cause(source: Path, name: str, folder: Path) -> str:
     run(source, name, folder)
-    text = source.read_text().splitlines()
-    found = read_trace(folder / "trace.jsonl").diagnostics
-    said = cause_of(
-        found, lambda file, line: text[line - 1] if file.endswith(source.name) and line <= len(text) else ""
-    )
-    return said.replace(f"{source.parent}/", "")
+    found = read_trace(folder / "trace.jsonl").findings
+    return cause_of(found, [(str(source), source.read_bytes())]).replace(f"{source.parent}/", "")
 
 
 @pytest.mark.parametrize(("source", "name"), RACES, ids=[name for _, name in RACES])
@@ -46,4 +42,4 @@ def test_the_cause_of_a_racing_program_is_the_race_with_both_its_lines(source: P
 @pytest.mark.parametrize("name", programs_in(CORRECT))
 def test_no_race_is_the_cause_of_a_correct_program(name: str, tmp_path: Path) -> None:
     run(CORRECT, name, tmp_path)
-    assert race_of(read_trace(tmp_path / "trace.jsonl").diagnostics) == ""
+    assert race_of(read_trace(tmp_path / "trace.jsonl").findings) == ""

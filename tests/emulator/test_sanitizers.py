@@ -36,7 +36,10 @@ CONFORMANCE = [path for path in (HERE / "conformance").glob("*.cu") if path.stem
 def lines_named(findings: list[dict[str, Any]]) -> set[int]:
     """The findings' own lines, and those of the other side of a race."""
     own = {d["line"] for d in findings if d["line"] is not None}
-    return own | {int(n) for d in findings for n in re.findall(r"at line (\d+)", d["message"])}
+    others = {
+        n for d in findings for name, n in d["facts"].items() if name in ("other_line", "line_of", "expect", "wait")
+    }
+    return own | others
 
 
 def test_each_check_has_bugs_to_find() -> None:
@@ -100,25 +103,25 @@ def test_a_product_that_reads_while_a_copy_is_under_way_is_found_without_the_slo
 
 def test_a_race_names_the_variable_both_lines_and_both_threads(tmp_path: Path) -> None:
     done = run(HERE / "seeded" / "shared_races.cu", "missing_barrier_after_store", tmp_path)
-    found = next(d for d in done.diagnostics("race") if "of another warp" in d["message"])
-    assert re.search(r"offset \d+ of the shared variable s \(512 bytes\) races with the read", found["message"])
-    assert re.search(r"by thread \(\d+,0,0\) of another warp at line \d+", found["message"])
-    assert found["thread"] is not None and "__syncthreads()" in found["advice"]
+    found = next(d for d in done.diagnostics("race") if d["facts"]["between"] == "warps")
+    assert re.match(
+        r"offset \d+ of the shared variable s \(512 bytes\); the other side: thread \(\d+,0,0\)", found["detail"]
+    )
+    assert re.match(r"Race: shared_races.cu:\d+ writes `s` while another warp still reads it at ", found["message"])
+    assert found["thread"] is not None and "put __syncthreads() between them" in found["message"]
 
 
 def test_a_race_of_blocks_names_the_other_block_and_the_allocation(tmp_path: Path) -> None:
     done = run(HERE / "seeded" / "global_races.cu", "overlapping_output", tmp_path)
     (found,) = done.diagnostics("race")
-    assert found["block"] == [1, 0, 0] and "of block (0,0,0)" in found["message"]
-    assert "of the 1024 bytes of cudaMalloc at seeded.h:" in found["message"]
+    assert found["block"] == [1, 0, 0] and "of block (0,0,0)" in found["detail"]
+    assert "of the 1024 bytes of cudaMalloc at seeded.h:" in found["detail"]
 
 
 def test_reports_of_races_are_the_same_each_time(tmp_path: Path) -> None:
     source = HERE / "seeded" / "global_races.cu"
     runs = [run(source, "in_place_between_blocks", tmp_path).diagnostics("race") for _ in range(3)]
-    assert [[d["message"].split(" of ")[0] for d in found] for found in runs] == [
-        [d["message"].split(" of ")[0] for d in runs[0]]
-    ] * 3
+    assert [[d["message"] for d in found] for found in runs] == [[d["message"] for d in runs[0]]] * 3
     assert [[d["thread"] for d in found] for found in runs] == [[d["thread"] for d in runs[0]]] * 3
 
 

@@ -28,7 +28,7 @@ def test_there_are_forty() -> None:
 def test_an_uninitialised_read_is_found_by_init_by_all_and_by_check_alone(name: str, tmp_path: Path) -> None:
     program = build(SOURCE, watch=True)
     everything = execute(program, name, folder=tmp_path)
-    cause = cause_of(in_a_right_program(read_trace(tmp_path / "trace.jsonl").diagnostics))
+    cause = cause_of(in_a_right_program(read_trace(tmp_path / "trace.jsonl").findings))
     alone = execute(program, name, folder=tmp_path, GRADER_EMULATOR_CHECKS="memory,sync,init")
     assert everything.exit_code == 0
     assert {found["line"] for found in alone.diagnostics()} == {LINES[name]}

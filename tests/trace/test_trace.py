@@ -5,10 +5,12 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from grader.programs.trace import ApiError, Diagnostic, KernelSummary, Trace, TracerError, read_received, read_trace
+from grader.findings import Finding, Place
+from grader.programs.trace import ApiError, KernelSummary, Trace, TracerError, read_received, read_trace
 from grader.programs.trace import reader as reader_module
 from grader.programs.trace.reader import MAX_COUNTERS, MAX_TEXT_IN_ALL
 
@@ -165,18 +167,16 @@ def test_a_trace_that_may_lack_events_is_not_complete(read: Read, flaw: dict[str
     assert (trace.starts, trace.ends, trace.complete) == (1, 1, False)
 
 
-def test_errors_and_diagnostics_are_read(read: Read) -> None:
-    diagnostic = {
-        "kind": "diagnostic",
-        "severity": "error",
-        "tool": "memory",
-        "message": "write past the end",
+def test_errors_and_findings_are_read(read: Read) -> None:
+    finding = {
+        "kind": "finding",
+        "is": "past_the_end",
         "kernel": "attention",
         "block": [1, 0, 0],
         "thread": [31, 2, 0],
-        "file": "hw4.cu",
+        "file": "/tmp/x/source/hw4.cu",
         "line": 40,
-        "advice": "check the bound",
+        "facts": {"bytes": 4, "did": "write", "allocated_file": "/tmp/x/source/hw4.cu", "allocated_line": 7},
     }
     error = {"kind": "api_error", "function": "cudaMalloc", "code": 2, "name": "cudaErrorMemoryAllocation"}
     refused = {
@@ -184,27 +184,23 @@ def test_errors_and_diagnostics_are_read(read: Read) -> None:
         "call": "cuptiSubscribe",
         "message": "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS",
     }
-    bare = {
-        "kind": "diagnostic",
-        "severity": "warning",
-        "tool": "init",
-        "message": "read of memory never written",
-        "line": None,
-    }
-    trace = read(START, diagnostic, error, bare, refused, END)
+    bare: dict[str, Any] = {"kind": "finding", "is": "uninitialised", "file": None, "line": None, "facts": {}}
+    newer = {**bare, "is": "a_kind_of_tomorrow"}
+    trace = read(START, finding, error, bare, newer, refused, END)
 
-    assert trace.diagnostics[0] == Diagnostic(
-        "error",
-        "memory",
-        "write past the end",
-        "attention",
-        (1, 0, 0),
-        (31, 2, 0),
-        "hw4.cu",
-        40,
-        "check the bound",
+    assert trace.findings[0] == Finding(
+        kind="past_the_end",
+        kernel="attention",
+        block=(1, 0, 0),
+        thread=(31, 2, 0),
+        file="hw4.cu",
+        line=40,
+        allocated=Place(file="hw4.cu", line=7),
+        values={"bytes": 4},
+        words={"did": "write"},
     )
-    assert trace.diagnostics[1] == Diagnostic("warning", "init", "read of memory never written")
+    assert trace.findings[1:] == (Finding(kind="uninitialised"),)
+    assert trace.unknown_lines == 1
     assert trace.api_errors == (ApiError("cudaMalloc", 2, "cudaErrorMemoryAllocation"),)
     assert trace.tracer_errors == (TracerError("cuptiSubscribe", "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS"),)
 
@@ -232,7 +228,7 @@ def test_errors_and_diagnostics_are_read(read: Read) -> None:
         kernel(1, 100, counters={"flops": 10**400}),
         kernel(1, 100, counters=[1]),
         memcpy(1, 2, "sideways"),
-        {"kind": "diagnostic", "severity": "fatal", "tool": "memory", "message": ""},
+        {"kind": "finding", "is": "race", "facts": {"does": "read", "bytes": {}}},
         {"kind": "start", "engine": "cuda"},
     ],
     ids=lambda value: str(value)[:40],

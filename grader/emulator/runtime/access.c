@@ -14,7 +14,7 @@ int rt_refill(struct warp *w, u32 site, u64 addr, u32 bytes) {
 
 static const char *did(struct warp *w, u32 site) {
     const struct site_info *s = &w->block->launch->module->info->sites[site];
-    return s->kind == SITE_STORE || s->kind == SITE_COPY ? "wrote" : s->kind == SITE_ATOMIC ? "updated" : "read";
+    return s->kind == SITE_STORE || s->kind == SITE_COPY ? "write" : s->kind == SITE_ATOMIC ? "update" : "read";
 }
 
 /* The memory of an access, for shadow.c: its space and, for shared memory, the block that owns it. Before resolve(), whether
@@ -42,54 +42,49 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
     if (space == SPACE_PARAM) {
         u64 offset = addr - PARAM_WINDOW;
         if (offset + bytes > w->block->launch->kernel->parameter_bytes)
-            BAD(cudaErrorIllegalAddress, "%s %u bytes past the end of the kernel's parameters", did(w, site), bytes);
+            BAD(cudaErrorIllegalAddress, "past_parameters", "did:%s\nbytes=%u", did(w, site), bytes);
         return (void *)(w->params + offset);
     }
     if (addr & (bytes - 1))
-        BAD(cudaErrorMisalignedAddress, "%s %u bytes of %s memory at a misaligned address: it must be a multiple of %u, but is %u bytes past one",
-                 did(w, site), bytes, space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "global", bytes, (u32)(addr & (bytes - 1)));
+        BAD(cudaErrorMisalignedAddress, "misaligned", "did:%s\nbytes=%u\nspace:%s\npast=%u", did(w, site), bytes,
+            space == SPACE_SHARED ? "shared" : space == SPACE_LOCAL ? "local" : "global", (u32)(addr & (bytes - 1)));
     if (space == SPACE_SHARED) {
         if (UNLIKELY(addr > CLUSTER_OFFSET)) {
             struct block *peer = cluster_block(w->block, addr);
             if (!peer)
-                BAD(cudaErrorIllegalAddress, "%s shared memory of block %u of the cluster, which %s", did(w, site), (u32)(addr >> 24) - 1,
-                         w->block->cluster && (addr >> 24) - 1 < w->block->cluster->size ? "has ended: let all blocks reach a barrier of the cluster before any of them ends" : "does not exist");
+                BAD(cudaErrorIllegalAddress, w->block->cluster && (addr >> 24) - 1 < w->block->cluster->size ? "cluster_block_ended" : "cluster_block_missing",
+                    "did:%s\npeer=%u", did(w, site), (u32)(addr >> 24) - 1);
             if ((addr & CLUSTER_OFFSET) + bytes > w->shared_size)
-                BAD(cudaErrorIllegalAddress, "%s %u bytes at offset %llu of the %u bytes of shared memory of block %u of the cluster", did(w, site), bytes,
-                         (unsigned long long)(addr & CLUSTER_OFFSET), w->shared_size, (u32)(addr >> 24) - 1);
+                BAD(cudaErrorIllegalAddress, "cluster_outside", "did:%s\nbytes=%u\noffset=%llu\nsize=%u\npeer=%u", did(w, site), bytes,
+                    (unsigned long long)(addr & CLUSTER_OFFSET), w->shared_size, (u32)(addr >> 24) - 1);
             *address = addr & CLUSTER_OFFSET, watched->whose = peer;
             if (peer != w->block) peer->visit = (struct visit){w, site, lane, peer->cluster->phase};
             return peer->shared + *address;
         }
         if (UNLIKELY(addr < SHARED_START) && first_time(w->block->launch->module->info, site, ~8u)) /* no fault on a GPU */
-            diagnose(w, site, lane, "error", "memory", "Take the address of a shared variable (__cvta_generic_to_shared) instead of a number.",
-                     "%s %u bytes at address %llu of shared memory; the kernel's variables begin at %u, after the system's", did(w, site), bytes, (unsigned long long)addr, SHARED_START);
+            finding(w, site, lane, "memory", "system_shared", "did:%s\nbytes=%u\noffset=%llu\nbegin=%u", did(w, site), bytes, (unsigned long long)addr, SHARED_START);
         if (UNLIKELY(addr >= w->reserved && addr + bytes <= w->reserved + RESERVED_BYTES)) watched->space = SPACE_PARAM; /* holds no variables, but atomics on it order warps */
         else if (addr + bytes > w->shared_size) {
             const struct kernel_info *k = w->block->launch->kernel;
-            char place[256] = "shared memory";
+            char place[400] = "of:block\nrelation:whole";
             if (w->shared_size) shared_place(k, (u32)addr, w->shared_size, place, sizeof place);
-            if (strstr(place, " past the end of the dynamic ")) BAD(cudaErrorIllegalAddress, "%s %u bytes %s", did(w, site), bytes, place);
-            BAD(cudaErrorIllegalAddress, "%s %u bytes%s %s; the block has %u bytes of shared memory (%u static, %u dynamic)", did(w, site), bytes,
-                     strstr(place, " past ") ? "" : strncmp(place, "offset", 6) == 0 ? " at" : " of", place, w->shared_size - SHARED_START, k->static_shared, w->dynamic_shared);
+            BAD(cudaErrorIllegalAddress, shared_is_dynamic(k, (u32)addr, w->shared_size) ? "past_dynamic_shared" : "past_shared",
+                "did:%s\nbytes=%u\nshared=%u\nstatic=%u\ndynamic=%u\n%s", did(w, site), bytes, w->shared_size - SHARED_START, k->static_shared, w->dynamic_shared, place);
         }
         return w->shared + addr;
     }
     if (space == SPACE_LOCAL) {
         if (addr + bytes > w->local_size)
-            BAD(cudaErrorIllegalAddress, "%s %u bytes at offset %llu of local memory (local arrays), of which the thread has %u bytes",
-                     did(w, site), bytes, (unsigned long long)addr, w->local_top);
+            BAD(cudaErrorIllegalAddress, "past_local", "did:%s\nbytes=%u\noffset=%llu\nsize=%u", did(w, site), bytes, (unsigned long long)addr, w->local_top);
         if (addr + bytes > w->local_top && first_time(w->block->launch->module->info, site, ~2u)) /* a GPU does not fault here */
-            diagnose(w, site, lane, "error", "memory", "Check the index against the size of the array.",
-                     "%s %u bytes past the end of the thread's local arrays, at offset %llu; they take %u bytes", did(w, site), bytes,
-                     (unsigned long long)addr, w->local_top);
+            finding(w, site, lane, "memory", "past_local_arrays", "did:%s\nbytes=%u\noffset=%llu\nsize=%u", did(w, site), bytes, (unsigned long long)addr, w->local_top);
         return w->local + (addr >> 2) * 128 + lane * 4 + (addr & 3);
     }
     const struct site *c = &w->sites[site];
     if (!(addr >= c->lo && addr + bytes <= c->hi) && !rt_refill(w, site, addr, bytes)) {
         char where[512];
-        memory_describe(addr, where, sizeof where);
-        BAD(cudaErrorIllegalAddress, "%s %u bytes %s", did(w, site), bytes, where);
+        const char *kind = memory_facts(addr, where, sizeof where);
+        BAD(cudaErrorIllegalAddress, kind, "did:%s\nbytes=%u\n%s", did(w, site), bytes, where);
     }
     return (void *)(addr + (u64)w->sites[site].delta);
 }
@@ -266,22 +261,18 @@ void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32
 void rt_shuffle_check(struct warp *w, u32 site, u32 m, u32 members) {
     u32 outside = m & ~members, missing = members & w->live & ~m;
     if (outside)
-        diagnose(w, site, lowest_lane(outside), "error", "sync", "Name every calling lane in the mask.",
-                 "lanes 0x%08x call a warp function whose mask 0x%08x does not name them", outside, members);
+        finding(w, site, lowest_lane(outside), "sync", "mask_without_caller", "lanes:0x%08x\nmask:0x%08x", outside, members);
     else if (missing)
-        diagnose(w, site, lowest_lane(m), "error", "sync",
-                 "Let all lanes of the mask reach the same call, or compute the mask before the branch with __ballot_sync.",
-                 "the mask 0x%08x of a warp function names lanes 0x%08x, which do not reach this call (they took another branch)", members, missing);
+        finding(w, site, lowest_lane(m), "sync", "mask_not_reached", "lanes:0x%08x\nmask:0x%08x", missing, members);
 }
 
 void rt_divided_barrier(struct warp *w, u32 site, u32 m) {
     if (m != w->live)
-        diagnose(w, site, lowest_lane(m), "error", "sync", "Move __syncthreads() out of the branch, so that all threads of the block reach the same call.",
-                 "__syncthreads() in a branch that only lanes 0x%08x of the warp take", m);
+        finding(w, site, lowest_lane(m), "sync", "barrier_in_branch", "lanes:0x%08x", m);
 }
 
 void rt_trap(struct warp *w, u32 site, u32 m) {
-    if (m) rt_fault(w, site, lowest_lane(m), cudaErrorLaunchFailure, "the kernel executed a trap instruction (__trap)");
+    if (m) rt_fault(w, site, lowest_lane(m), cudaErrorLaunchFailure, "trap", "did:trap");
 }
 
 u64 rt_alloca(struct warp *w, u32 site, u32 m, const u64 *bytes, u32 align) {
@@ -290,8 +281,7 @@ u64 rt_alloca(struct warp *w, u32 site, u32 m, const u64 *bytes, u32 align) {
         if (m >> l & 1 && bytes[l] > most) most = bytes[l];
     u64 start = ((u64)w->local_top + align - 1) & ~((u64)align - 1), top = (start + most + 15) & ~15ull;
     if (top > w->local_size)
-        rt_fault(w, site, lowest_lane(m), cudaErrorLaunchOutOfResources, "alloca of %llu bytes: local memory (stack) has %u bytes per thread, of which %u are in use",
-                 (unsigned long long)most, w->local_size, w->local_top);
+        rt_fault(w, site, lowest_lane(m), cudaErrorLaunchOutOfResources, "alloca_too_large", "bytes=%llu\nsize=%u\nused=%u", (unsigned long long)most, w->local_size, w->local_top);
     w->local_top = (u32)top;
     return start;
 }

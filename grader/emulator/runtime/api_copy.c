@@ -15,8 +15,7 @@ static enum side resolve(const char *function, const void *p, u64 bytes, void **
         if ((u64)p + bytes > a->start + a->size) {
             char text[512];
             memory_place(a, (u64)p, text, sizeof text);
-            diagnose(NULL, ~0u, 0, "error", "memory", "Compare the number of bytes in the call with the size of the allocation (bytes, not elements).",
-                     "%s: %llu bytes that begin at %s are %llu too many", function, (unsigned long long)bytes, text, (unsigned long long)((u64)p + bytes - a->start - a->size));
+            finding(NULL, ~0u, 0, "memory", "copy_too_long", "function:%s\nbytes=%llu\nexcess=%llu\n%s", function, (unsigned long long)bytes, (unsigned long long)((u64)p + bytes - a->start - a->size), text);
             return SIDE_BAD;
         }
         return a->delta ? SIDE_DEVICE : SIDE_BOTH;
@@ -24,8 +23,8 @@ static enum side resolve(const char *function, const void *p, u64 bytes, void **
     *host = (void *)p;
     if (memory_is_arena((u64)p)) {
         char text[512];
-        memory_describe((u64)p, text, sizeof text);
-        diagnose(NULL, ~0u, 0, "error", "memory", "Use the pointer that the allocation returned, before it is freed.", "%s: the pointer is %s", function, text);
+        memory_facts((u64)p, text, sizeof text);
+        finding(NULL, ~0u, 0, "memory", "copy_outside", "function:%s\n%s", function, text);
         return SIDE_BAD;
     }
     return SIDE_HOST;
@@ -104,7 +103,7 @@ cudaError_t move_submit(const char *function, const struct move *m, cudaStream_t
     if (MUST_NOT_RUN) return (cudaError_t)api_result(function, sticky_error);
     if (m->width == 0 || m->rows == 0 || m->planes == 0) return (cudaError_t)api_result(function, cudaSuccess);
     if (m->rows > 1 && (m->to_pitch < m->width || m->from_pitch < m->width)) return (cudaError_t)api_result(function, cudaErrorInvalidPitchValue);
-    if (!m->to || !m->from) return (cudaError_t)api_error(function, cudaErrorInvalidValue, "the %s is a null pointer", m->to ? "source" : "destination");
+    if (!m->to || !m->from) return (cudaError_t)api_error(function, cudaErrorInvalidValue, "copy_null", "side:%s", m->to ? "source" : "destination");
     void *t, *f;
     enum side ts = resolve(function, m->to, (m->planes - 1) * m->to_slice + (m->rows - 1) * m->to_pitch + m->width, &t);
     enum side fs = resolve(function, m->from, (m->planes - 1) * m->from_slice + (m->rows - 1) * m->from_pitch + m->width, &f);
@@ -112,11 +111,11 @@ cudaError_t move_submit(const char *function, const struct move *m, cudaStream_t
     int kind = (int)m->kind;
     if (kind < 0 || kind > 4) return (cudaError_t)api_result(function, cudaErrorInvalidMemcpyDirection);
     const char *wrong = NULL;
-    if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && ts == SIDE_HOST) wrong = "the destination is host memory, but the direction says device";
-    if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && fs == SIDE_HOST) wrong = "the source is host memory, but the direction says device";
-    if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost) && fs == SIDE_DEVICE) wrong = "the source is device memory, but the direction says host";
-    if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost) && ts == SIDE_DEVICE) wrong = "the destination is device memory, but the direction says host";
-    if (wrong) return (cudaError_t)api_error(function, cudaErrorInvalidValue, "%s", wrong);
+    if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) && ts == SIDE_HOST) wrong = "to_host";
+    if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) && fs == SIDE_HOST) wrong = "from_host";
+    if ((kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost) && fs == SIDE_DEVICE) wrong = "from_device";
+    if ((kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost) && ts == SIDE_DEVICE) wrong = "to_device";
+    if (wrong) return (cudaError_t)api_error(function, cudaErrorInvalidValue, "copy_direction", "how:%s", wrong);
     int captured = synchronous ? -1 : capture_move(stream, m);
     if (captured >= 0) return (cudaError_t)api_result(function, captured);
     int d = kind == cudaMemcpyDefault ? (fs == SIDE_HOST ? 0 : 2) + (ts == SIDE_HOST ? 0 : 1) : kind == cudaMemcpyHostToDevice ? 1 : kind == cudaMemcpyDeviceToHost ? 2 : kind == cudaMemcpyDeviceToDevice ? 3 : 0;
@@ -231,7 +230,7 @@ cudaError_t set_submit(const char *function, void *to, u64 pitch, u32 value, u32
     void *t;
     enum side side = resolve(function, to, (rows - 1) * pitch + width * element, &t);
     if (side == SIDE_HOST)
-        return (cudaError_t)api_error(function, cudaErrorInvalidValue, "the pointer is host memory (or null), not device memory");
+        return (cudaError_t)api_error(function, cudaErrorInvalidValue, "not_device_memory", "why:host");
     if (side == SIDE_BAD) return (cudaError_t)api_result(function, cudaErrorInvalidValue);
     int captured = capture_set(stream, to, pitch, value, element, width, rows);
     if (captured >= 0) return (cudaError_t)api_result(function, captured);
@@ -263,7 +262,7 @@ static cudaError_t symbol_copy(const char *function, const void *symbol, size_t 
     if (cudaGetSymbolAddress(&address, symbol) != cudaSuccess) return (cudaError_t)api_result(function, cudaErrorInvalidSymbol);
     cudaGetSymbolSize(&size, symbol);
     if (offset + n > size)
-        return (cudaError_t)api_error(function, cudaErrorInvalidValue, "%zu bytes at offset %zu do not fit into the symbol's %zu bytes", n, offset, size);
+        return (cudaError_t)api_error(function, cudaErrorInvalidValue, "symbol_too_small", "bytes=%zu\noffset=%zu\nsize=%zu", n, offset, size);
     address = (u8 *)address + offset;
     return to_symbol ? copy(function, address, n, other, n, n, 1, kind, s, synchronous) : copy(function, other, n, address, n, n, 1, kind, s, synchronous);
 }

@@ -7,10 +7,10 @@
 static cudaError_t instantiate(const char *function, cudaGraphExec_t *out, cudaGraph_t g, unsigned long long flags) {
     if (!out || !g) return (cudaError_t)api_result(function, cudaErrorInvalidValue);
     if (flags & cudaGraphInstantiateFlagDeviceLaunch)
-        return (cudaError_t)api_error(function, cudaErrorNotSupported, "the emulator launches graphs from the host only");
+        return (cudaError_t)api_error(function, cudaErrorNotSupported, "emulator_lacks", "what:launches of graphs from kernels\ninstead:launch graphs from the host");
     struct graph *exec = graph_copy((struct graph *)g);
     struct node **order = graph_order(exec);
-    if (!order) return (cudaError_t)api_error(function, cudaErrorInvalidValue, "the graph's nodes wait for each other in a cycle");
+    if (!order) return (cudaError_t)api_error(function, cudaErrorInvalidValue, "graph_cycle", "of:graph");
     exec->nodes = order;
     exec->flags = flags;
     *out = (cudaGraphExec_t)exec;

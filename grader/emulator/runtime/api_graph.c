@@ -204,7 +204,7 @@ cudaError_t cudaGraphAddMemFreeNode(WHERE, void *p) { NEW(cudaGraphNodeTypeMemFr
 cudaError_t cudaGraphAddNode(cudaGraphNode_t *out, cudaGraph_t g, const cudaGraphNode_t *before, const cudaGraphEdgeData *edges, size_t n, struct cudaGraphNodeParams *p) {
     (void)edges;
     if (p->type == cudaGraphNodeTypeConditional)
-        return (cudaError_t)api_error(__func__, cudaErrorNotSupported, "the emulator has no conditional graph nodes; decide on the host, between two graph launches");
+        return (cudaError_t)api_error(__func__, cudaErrorNotSupported, "emulator_lacks", "what:conditional graph nodes\ninstead:decide on the host, between two graph launches");
     if (p->type == cudaGraphNodeTypeMemAlloc) {
         struct cudaMemAllocNodeParams old = {.poolProps = p->alloc.poolProps, .bytesize = p->alloc.bytesize};
         cudaError_t e = cudaGraphAddMemAllocNode(out, g, before, n, &old);

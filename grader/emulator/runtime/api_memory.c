@@ -9,7 +9,7 @@ static cudaError_t allocate(const char *function, void **out, size_t bytes, enum
     *out = NULL;
     if (bytes == 0) return (cudaError_t)api_result(function, cudaSuccess);
     struct allocation *a = memory_allocate(bytes, 512, kind, function);
-    if (!a) return (cudaError_t)api_error(function, cudaErrorMemoryAllocation, "the request for %zu bytes was refused: the GPU has less memory left", bytes);
+    if (!a) return (cudaError_t)api_error(function, cudaErrorMemoryAllocation, "out_of_memory", "bytes=%zu", bytes);
     *out = (void *)a->start;
     return (cudaError_t)api_result(function, cudaSuccess);
 }

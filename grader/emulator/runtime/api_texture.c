@@ -24,9 +24,9 @@ static u64 at_least_one(size_t n) { return n ? n : 1; }
 static cudaError_t allocate_array(const char *function, cudaArray_t *out, const struct cudaChannelFormatDesc *format, struct cudaExtent e, unsigned flags) {
     u32 element = format ? element_bytes(format) : 0;
     if (!out || !e.width) return (cudaError_t)api_result(function, cudaErrorInvalidValue);
-    if (!element) return (cudaError_t)api_error(function, cudaErrorInvalidChannelDescriptor, "the channels must be one, two or four, of 8, 16 or 32 bits each");
-    if (flags & cudaArrayCubemap) return (cudaError_t)api_error(function, cudaErrorNotSupported, "the emulator has no cube maps; use a layered array with six layers");
-    if (flags & (cudaArraySparse | cudaArrayDeferredMapping)) return (cudaError_t)api_error(function, cudaErrorNotSupported, "the emulator has no sparse arrays");
+    if (!element) return (cudaError_t)api_error(function, cudaErrorInvalidChannelDescriptor, "bad_channels", "of:array");
+    if (flags & cudaArrayCubemap) return (cudaError_t)api_error(function, cudaErrorNotSupported, "emulator_lacks", "what:cube maps\ninstead:use a layered array with six layers");
+    if (flags & (cudaArraySparse | cudaArrayDeferredMapping)) return (cudaError_t)api_error(function, cudaErrorNotSupported, "emulator_lacks", "what:sparse arrays\ninstead:allocate the whole array");
     struct allocation *a = memory_allocate(e.width * at_least_one(e.height) * at_least_one(e.depth) * element, 512, MEMORY_DEVICE, function);
     if (!a) return (cudaError_t)api_result(function, cudaErrorMemoryAllocation);
     struct array *array = malloc(sizeof *array);
@@ -137,8 +137,8 @@ cudaError_t cudaCreateTextureObject(cudaTextureObject_t *out, const struct cudaR
     HOST_CALL();
     struct texture t = {0};
     if (!out || !r || !d) return API(cudaErrorInvalidValue);
-    if (view || r->resType == cudaResourceTypeMipmappedArray) return (cudaError_t)api_error(__func__, cudaErrorNotSupported, "the emulator has no mipmaps and no resource views");
-    if (d->sRGB) return (cudaError_t)api_error(__func__, cudaErrorNotSupported, "the emulator has no sRGB textures; convert in the kernel");
+    if (view || r->resType == cudaResourceTypeMipmappedArray) return (cudaError_t)api_error(__func__, cudaErrorNotSupported, "emulator_lacks", "what:mipmaps and resource views\ninstead:use one array for each level");
+    if (d->sRGB) return (cudaError_t)api_error(__func__, cudaErrorNotSupported, "emulator_lacks", "what:sRGB textures\ninstead:convert in the kernel");
     int code = set_resource(&t, r);
     if (code) return API(code);
     t.normalizes = d->readMode == cudaReadModeNormalizedFloat && is_integer(t.kind);
@@ -167,7 +167,7 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *out, const struct cudaR
     int code = set_resource(&t, r);
     if (code) return API(code);
     if (!(((const struct array *)r->res.array.array)->flags & cudaArraySurfaceLoadStore))
-        return (cudaError_t)api_error(__func__, cudaErrorInvalidValue, "the array was allocated without cudaArraySurfaceLoadStore");
+        return (cudaError_t)api_error(__func__, cudaErrorInvalidValue, "not_for_surfaces", "of:array");
     *out = keep(&t);
     return API(cudaSuccess);
 }

@@ -26,15 +26,14 @@ u32 barrier_expected(struct block *b, u32 id) { return b->barriers[id].expected 
 
 static void arrive(struct warp *w, u32 site, u32 id, u32 threads, u32 lanes) {
     struct block *b = w->block;
-    if (id > 15) rt_fault(w, site, lowest_lane(lanes), cudaErrorIllegalInstruction, "barrier number %u: there are 16, 0 to 15", id);
+    if (id > 15) rt_fault(w, site, lowest_lane(lanes), cudaErrorIllegalInstruction, "barrier_number", "id=%u", id);
     struct barrier *r = &b->barriers[id];
     w->step++;
     if (w->waits) syncwarp_unmet(w);
     if (threads) {
-        if (threads % 32) rt_fault(w, site, lowest_lane(lanes), cudaErrorIllegalInstruction, "a barrier for %u threads: the number must be a multiple of 32", threads);
+        if (threads % 32) rt_fault(w, site, lowest_lane(lanes), cudaErrorIllegalInstruction, "barrier_threads", "threads=%u", threads);
         if (r->expected && r->expected != threads)
-            diagnose(w, site, lowest_lane(lanes), "error", "sync", "Give all calls of one barrier the same number of threads.",
-                     "barrier %u is used for %u threads here and for %u elsewhere", id, threads, r->expected);
+            finding(w, site, lowest_lane(lanes), "sync", "barrier_counts_differ", "id=%u\nthreads=%u\nelsewhere=%u", id, threads, r->expected);
         r->expected = threads;
     }
     /* With a count, a whole warp counts as 32 threads, even the last, incomplete one of a block. */

@@ -92,11 +92,9 @@ void bulk_finish(struct block *b) {
         const struct transfer *t = &b->bulk->in_flight[i];
         if (t->object && b->cluster) continue;
         if (t->object)
-            diagnose(&b->warps[t->warp], t->site, t->lane, "warning", "sync", "Wait at the barrier object of every bulk copy before the block ends.",
-                     "the block ended while the bulk copy of %u bytes issued here was under way", t->bytes);
+            finding(&b->warps[t->warp], t->site, t->lane, "sync", "bulk_unfinished", "bytes=%u", t->bytes);
         else if (!t->read && t->reads_shared && first_time(b->launch->module->info, t->site, ~4u))
-            diagnose(&b->warps[t->warp], t->site, t->lane, "warning", "sync", "Let the thread that stores execute cp.async.bulk.wait_group.read 0 before it ends.",
-                     "the block ended while the bulk copy of %u bytes issued here might still read its shared memory", t->bytes);
+            finding(&b->warps[t->warp], t->site, t->lane, "sync", "bulk_still_read", "bytes=%u", t->bytes);
         arrive(b, i);
     }
 }
@@ -155,7 +153,7 @@ static struct block *target_of(struct block *b, u64 place) {
 void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_copy how, const u64 *to, const u64 *from, const u32 *bytes, const u64 *object, const u32 *blocks, u32 m) {
     for (u32 todo = m; todo; todo &= todo - 1) {
         const u32 l = lowest_lane(todo), n = bytes[l];
-        if (n % 16) rt_fault(w, store_site, l, cudaErrorIllegalInstruction, "a bulk copy of %u bytes: the number must be a multiple of 16", n);
+        if (n % 16) rt_fault(w, store_site, l, cudaErrorIllegalInstruction, "bulk_size", "bytes=%u", n);
         if (!n) continue;
         const u32 reads = how.from == SPACE_SHARED && is_watched(w->block) ? read_begins(w, load_site, l) : 0;
         check(w, load_site, how.from, from[l], l, n);
@@ -177,17 +175,16 @@ void rt_bulk_copy(struct warp *w, u32 load_site, u32 store_site, struct bulk_cop
 static void check_corner(struct warp *w, u32 site, u32 l, const struct box *box, int stores) {
     const struct tensor_map *m = &box->map;
     if (box->at[0] * (i32)m->element % 16)
-        rt_fault(w, site, l, cudaErrorIllegalInstruction, "a box that begins %d bytes from the start of its tensor's rows: the first coordinate times the element's %u bytes must be a multiple of 16",
-                 box->at[0] * (i32)m->element, m->element);
+        rt_fault(w, site, l, cudaErrorIllegalInstruction, "box_start", "bytes=%d\nelement=%u", box->at[0] * (i32)m->element, m->element);
     for (u32 i = 0; i < m->rank; i++) {
         if (stores && box->at[i] < 0)
-            rt_fault(w, site, l, cudaErrorIllegalInstruction, "a store of a box that begins before its tensor, at coordinate %d of dimension %u: only loads may begin there", box->at[i], i);
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "box_before", "at=%d\ndimension=%u", box->at[i], i);
         if (!m->pixels || i == 0 || i + 1 == m->rank) continue;
         const i64 low = m->low[i - 1], high = (i64)m->last[i] + m->high[i - 1];
         if (box->at[i] < low || box->at[i] > high)
-            rt_fault(w, site, l, cudaErrorIllegalInstruction, "a column of pixels that begins at coordinate %d of dimension %u, outside its box from %lld to %lld", box->at[i], i, (long long)low, (long long)high);
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "pixels_outside", "at=%d\ndimension=%u\nlow=%lld\nhigh=%lld", box->at[i], i, (long long)low, (long long)high);
         if (stores && (low < 0 || m->high[i - 1] > 0))
-            rt_fault(w, site, l, cudaErrorIllegalInstruction, "a store of pixels whose box, from %lld to %lld in dimension %u, reaches outside the tensor: only loads may do so", (long long)low, (long long)high, i);
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "pixels_stored_outside", "low=%lld\nhigh=%lld\ndimension=%u", (long long)low, (long long)high, i);
     }
 }
 
@@ -197,17 +194,15 @@ void rt_bulk_tensor(struct warp *w, u32 load_site, u32 store_site, struct box_co
         struct box box = {0};
         memcpy(&box.map, quiet_address(w, global_site, SPACE_GENERIC, map[l], l), sizeof box.map);
         if (box.map.magic != MAP_MAGIC || box.map.rank != how.dimensions)
-            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "the map of a bulk copy of %u dimensions is not a tensor map of %u dimensions: pass the CUtensorMap as a const __grid_constant__ parameter",
-                     how.dimensions, how.dimensions);
+            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "not_a_map", "dimensions=%u", how.dimensions);
         if ((box.map.pixels != 0) != (how.by_pixels != 0))
-            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "a bulk copy in %s mode with a tensor map from cuTensorMapEncode%s", how.by_pixels ? "im2col" : "tile", how.by_pixels ? "Tiled" : "Im2col");
+            rt_fault(w, global_site, l, cudaErrorIllegalInstruction, "map_mode", "mode:%s\nmade:cuTensorMapEncode%s", how.by_pixels ? "im2col" : "tile", how.by_pixels ? "Tiled" : "Im2col");
         for (u32 i = 0; i < how.dimensions; i++) box.at[i] = (i32)at[32 * i + l];
         for (u32 i = 0; i < how.offsets; i++) box.offset[i + 1] = at[32 * (how.dimensions + i) + l];
         check_corner(w, global_site, l, &box, object == NULL);
         const u32 bytes = box_bytes(&box.map);
         if (shared[l] % 128)
-            rt_fault(w, shared_site, l, cudaErrorMisalignedAddress, "a tensor's box in shared memory must begin at a multiple of 128 bytes, but begins %u bytes past one: declare it __align__(128)",
-                     (u32)(shared[l] % 128));
+            rt_fault(w, shared_site, l, cudaErrorMisalignedAddress, "box_misaligned", "past=%u", (u32)(shared[l] % 128));
         u64 first, last;
         if (box_extent(&box, &first, &last)) {
             rt_address(w, global_site, SPACE_GLOBAL, first, l, 1);
@@ -236,8 +231,7 @@ void rt_send(struct warp *w, u32 site, struct bulk_copy how, u32 size, u32 count
         const u64 place = to[l] - window, done = object[l] - window;
         rt_address(w, site, SPACE_SHARED, place, l, size * count);
         if (rank_of_u64_s(place, w->cluster_rank) != rank_of_u64_s(done, w->cluster_rank))
-            rt_fault(w, site, l, cudaErrorIllegalInstruction, "an asynchronous store to block %u of the cluster completes at a barrier object of block %u: map both addresses to the same block",
-                     rank_of_u64_s(place, w->cluster_rank), rank_of_u64_s(done, w->cluster_rank));
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "store_and_object_apart", "peer=%u\nobject=%u", rank_of_u64_s(place, w->cluster_rank), rank_of_u64_s(done, w->cluster_rank));
         struct transfer *t = issue(w, site, l, target_of(w->block, place), &done, size * count);
         t->to = quiet_address(w, site, SPACE_SHARED, place, l), t->read = malloc(size * count);
         t->shared = (u32)place & CLUSTER_OFFSET, t->reduction = how.reduction, t->type = how.type;

@@ -40,8 +40,7 @@ struct block *cluster_block(struct block *b, u64 address) {
 void cluster_check_end(struct block *b) {
     const struct visit v = b->visit;
     if (!v.w || !b->cluster || !first_time(b->launch->module->info, v.site, ~3u)) return;
-    diagnose(v.w, v.site, v.lane, "error", "memory", "Let all blocks reach a barrier of the cluster (cluster.sync()) after the last access to each other's shared memory.",
-             "used shared memory of block %u of the cluster, which may have ended: nothing makes that block wait for this access", b->warps[0].cluster_rank);
+    finding(v.w, v.site, v.lane, "memory", "cluster_block_may_end", "peer=%u", b->warps[0].cluster_rank);
 }
 
 /* ---- the barrier ---------------------------------------------------------------------------------------------------- */
@@ -74,8 +73,7 @@ void rt_cluster_wait(struct warp *w, u32 site) {
         if (c->phase != w->cluster_phase) break;
         w->asked_in_vain = 1;
         if (++b->asked_in_vain > VAIN_MAXIMUM)
-            rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout, "deadlock: this thread waits at the barrier of its cluster, which %u threads have reached, and all others wait too",
-                     c->arrived);
+            rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout, "deadlock_cluster", "arrived=%u", c->arrived);
         rt_nanosleep(w, 0);
     }
     w->synced = b->stamp;

@@ -73,7 +73,7 @@
 
 /* Stores an error for cudaGetLastError, traces it, and returns it. */
 int api_result(const char *function, int code);
-int api_error(const char *function, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int api_error(const char *function, int code, const char *kind, const char *facts, ...) __attribute__((format(printf, 4, 5)));
 #define API(code) ((cudaError_t)api_result(__func__, (int)(code)))
 /* The sticky error of a kernel's fault, which synchronising calls report; 0 if there is none. */
 int surface_fault(void);
@@ -114,13 +114,18 @@ void *memory_host(u64 address);   /* the host's pointer to a device (or host) ad
 u64 memory_used(void);
 void memory_reset(void);         /* frees all but the program's variables */
 void memory_report_leaks(void);
-void memory_describe(u64 address, char *text, size_t size);
-/* "offset 8 of the 256 bytes of cudaMalloc (allocation 3)" */
+/* Facts about a bad address, and the kind of fault that an access to it is. */
+const char *memory_facts(u64 address, char *text, size_t size);
+/* Facts about an allocation: its size, the call that made it, and where. */
+void allocation_facts(const struct allocation *a, char *text, size_t size);
+/* The same, and the offset of an address in it. */
 void memory_place(const struct allocation *a, u64 address, char *text, size_t size);
-/* "offset 8 of the shared variable tile (1024 bytes)" */
+/* Facts about a place in shared memory: the variable, its size, the offset; how far it is past its end. */
 void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char *text, size_t size);
 /* The start and size of the variable at an offset; 0 if none is known. */
 u32 shared_extent(const struct kernel_info *k, u32 offset, u32 shared_size, u32 *start);
+/* Whether the variable at an offset is dynamic shared memory. */
+int shared_is_dynamic(const struct kernel_info *k, u32 offset, u32 shared_size);
 /* The name of the variable at an offset; "" if none is known. */
 const char *shared_variable(const struct kernel_info *k, u32 offset, u32 shared_size);
 
@@ -422,9 +427,9 @@ void *fiber_prepare(u8 *stack_top, void (*entry)(void *), void *argument);
 #define GUARD_BYTES (1u << 18) /* inaccessible, below a stack: more than a frame can step over */
 void yield_warp(struct warp *w); /* returns at the warp's next turn */
 /* rt_fault for a warp other than the one that runs. */
-void diagnose_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) __attribute__((format(printf, 5, 6)));
+void report_fault(struct warp *w, u32 site, u32 lane, int code, const char *kind, const char *facts, ...) __attribute__((format(printf, 6, 7)));
 /* Reports an access to a bad address. Returns memory to use instead, or, unless the program goes on, not at all. */
-void *bad_access(struct warp *w, u32 site, u32 lane, int goes_on, int code, const char *format, ...) __attribute__((format(printf, 6, 7)));
+void *bad_access(struct warp *w, u32 site, u32 lane, int goes_on, int code, const char *kind, const char *facts, ...) __attribute__((format(printf, 7, 8)));
 /* rt_address for an atomic. */
 void *atomic_address(struct warp *w, u32 site, int space, u64 addr, u32 lane, u32 bytes);
 void leave_warp(struct warp *w, int state) __attribute__((noreturn));
@@ -471,10 +476,9 @@ void trace_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int trace_enabled(void);
 const char *json_string(const char *text, char *buffer, size_t size);
 const char *demangle(const char *name);
-/* One finding: to the trace and, as a paragraph, to stderr. `w` may be NULL. */
-#define diagnose(w, site, lane, severity, tool, advice, ...) diagnose_with("", w, site, lane, severity, tool, advice, __VA_ARGS__)
-/* `more` are further members of the trace's object, ',"key":value'. */
-void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...)
-    __attribute__((format(printf, 8, 9)));
+/* One finding, to the trace: the check that it belongs to, its kind (grader/findings/kinds.py) and its facts, one a line,
+ * "name=12" for numbers and "name:text" for words. grader/findings makes sentences of them. `w` may be NULL: the place is
+ * then that of host_call. */
+void finding(struct warp *w, u32 site, u32 lane, const char *check, const char *kind, const char *facts, ...) __attribute__((format(printf, 6, 7)));
 
 #endif

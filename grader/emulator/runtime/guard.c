@@ -101,18 +101,16 @@ static void report(const struct guard *g, u64 address, int writes) {
     u32 line = host_place(other, &file);
     char there[300] = "";
     if (!first_time(other, (u32)((u64)host_call >> 32), (u32)(u64)host_call)) return;
-    if (line) snprintf(there, sizeof there, " at %s:%u", file, line);
-    const char *does = writes < 0 ? "uses" : writes ? "writes to" : "reads";
+    if (line) snprintf(there, sizeof there, "other_file:%s\nother_line=%u", file, line);
+    const char *does = writes < 0 ? "use" : writes ? "write" : "read";
     if (!g->stream) {
-        diagnose(NULL, ~0u, 0, "error", "memory", "Free the memory after its last use.", "host code %s memory that was freed%s", does, there);
+        finding(NULL, ~0u, 0, "memory", "host_use_after_free", "does:%s\n%s", does, there);
         return;
     }
     char place[400];
     struct allocation *a = memory_find(address);
-    memory_place(a, address, place, sizeof place);
-    char *bytes = strstr(place, "the "); /* without the offset, which tells a reader nothing */
-    diagnose(NULL, ~0u, 0, "error", "race", "Wait for the copy's stream first (cudaStreamSynchronize).",
-             "host code %s %s while the %s%s may still be %s them", does, bytes ? bytes : place, g->function, there, g->readable ? "reading" : "writing");
+    allocation_facts(a, place, sizeof place);
+    finding(NULL, ~0u, 0, "race", "copy_not_awaited", "does:%s\nfunction:%s\nhow:%s\n%s\n%s", does, g->function, g->readable ? "reading" : "writing", there, place);
 }
 
 /* Whether the fault at this address was an access to guarded memory; if so, it is reported, and the access may continue. */

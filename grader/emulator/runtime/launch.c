@@ -166,8 +166,8 @@ static u32 round_up(u32 x, u32 to) { return (x + to - 1) / to * to; }
 /* The registers that a block takes: each warp gets a multiple of 256. */
 static u32 block_registers(const struct kernel_info *k, u32 threads) { return round_up(k->registers * 32, 256) * ((threads + 31) / 32); }
 
-static int refuse(const char *function, int code, const struct kernel_info *k, const char *text) {
-    diagnose(NULL, ~0u, 0, "error", "api", "", "%s: the launch of kernel %s was refused: %s", function, demangle(k->name), text);
+static int refuse(const char *function, int code, const struct kernel_info *k, const char *facts) {
+    finding(NULL, ~0u, 0, "api", "launch_refused", "function:%s\nlaunched:%s\n%s", function, demangle(k->name), facts);
     return api_result(function, code);
 }
 
@@ -203,11 +203,11 @@ static const char *cluster_problem(const struct kernel_info *k, dim3 grid, u32 *
     if (!cluster[0]) memcpy(cluster, k->cluster, sizeof k->cluster);
     if (!cluster[0]) return NULL;
     const u32 sizes[3] = {grid.x, grid.y, grid.z};
-    if (!HAS_CLUSTERS) return "this GPU has no clusters of blocks: use --arch sm_90a";
-    if (k->cluster[0] && memcmp(cluster, k->cluster, sizeof k->cluster)) return "the cluster differs from the kernel's __cluster_dims__";
+    if (!HAS_CLUSTERS) return "how:no_clusters";
+    if (k->cluster[0] && memcmp(cluster, k->cluster, sizeof k->cluster)) return "how:cluster_differs";
     for (int d = 0; d < 3; d++)
-        if (!cluster[d] || sizes[d] % cluster[d]) return "the grid is not a multiple of the cluster";
-    return cluster[0] * cluster[1] * cluster[2] > CLUSTER_MAXIMUM ? "a cluster has at most 16 blocks, 8 if it is to run on every GPU" : NULL;
+        if (!cluster[d] || sizes[d] % cluster[d]) return "how:cluster_multiple";
+    return cluster[0] * cluster[1] * cluster[2] > CLUSTER_MAXIMUM ? "how:cluster_size" : NULL;
 }
 
 enum { COOPERATIVE = 1, MAY_OVERLAP = 2 };
@@ -220,17 +220,15 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     u64 threads = (u64)block.x * block.y * block.z;
     if (grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0) {
         const char *zero = !grid.x ? "grid.x" : !grid.y ? "grid.y" : !grid.z ? "grid.z" : !block.x ? "block.x" : !block.y ? "block.y" : "block.z";
-        snprintf(text, sizeof text, "%s is 0 (grid (%u,%u,%u), block (%u,%u,%u)); if a division rounds down to 0, round up: (n + size - 1) / size", zero, grid.x, grid.y, grid.z, block.x,
-                 block.y, block.z);
+        snprintf(text, sizeof text, "how:zero\nzero:%s\ngrid:(%u,%u,%u)\nshape:(%u,%u,%u)", zero, grid.x, grid.y, grid.z, block.x, block.y, block.z);
         return refuse(function, INVALID_SHAPE, k, text);
     }
     if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {
-        snprintf(text, sizeof text, "grid (%u,%u,%u) exceeds the limits (2147483647,65535,65535)", grid.x, grid.y, grid.z);
+        snprintf(text, sizeof text, "how:grid\ngrid:(%u,%u,%u)", grid.x, grid.y, grid.z);
         return refuse(function, INVALID_SHAPE, k, text);
     }
     if (threads > 1024 || block.x > 1024 || block.y > 1024 || block.z > 64) {
-        snprintf(text, sizeof text, "block (%u,%u,%u) has %llu threads; the limits are 1024 in all and (1024,1024,64)", block.x, block.y, block.z,
-                 (unsigned long long)threads);
+        snprintf(text, sizeof text, "how:block\nshape:(%u,%u,%u)\nthreads=%llu", block.x, block.y, block.z, (unsigned long long)threads);
         return refuse(function, INVALID_SHAPE, k, text);
     }
     u32 cluster[3] = {in_clusters ? in_clusters->x : 0, in_clusters ? in_clusters->y : 0, in_clusters ? in_clusters->z : 0};
@@ -238,16 +236,15 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     if (problem) return refuse(function, cudaErrorInvalidClusterSize, k, problem);
     const u32 allowed = dynamic_limit(known);
     if (shared > allowed) {
-        snprintf(text, sizeof text, "%zu bytes of dynamic shared memory, but at most %u are allowed next to the %u static ones%s", shared, allowed, k->static_shared,
-                 known->max_dynamic ? "" : " (cudaFuncSetAttribute with cudaFuncAttributeMaxDynamicSharedMemorySize allows more)");
+        snprintf(text, sizeof text, "how:%s\nbytes=%zu\nlimit=%u\nstatic=%u", known->max_dynamic ? "shared_allowed" : "shared", shared, allowed, k->static_shared);
         return refuse(function, cudaErrorInvalidValue, k, text);
     }
     if (k->max_threads && threads > k->max_threads) {
-        snprintf(text, sizeof text, "%llu threads per block, but __launch_bounds__ promises at most %u", (unsigned long long)threads, k->max_threads);
+        snprintf(text, sizeof text, "how:bounds\nthreads=%llu\nlimit=%u", (unsigned long long)threads, k->max_threads);
         return refuse(function, cudaErrorInvalidValue, k, text);
     }
     if (block_registers(k, (u32)threads) > REGISTERS_PER_BLOCK) {
-        snprintf(text, sizeof text, "%u registers per thread times %llu threads exceed the 65536 registers of a multiprocessor", k->registers, (unsigned long long)threads);
+        snprintf(text, sizeof text, "how:registers\nregisters=%u\nthreads=%llu\nlimit=%u", k->registers, (unsigned long long)threads, REGISTERS_PER_BLOCK);
         return refuse(function, cudaErrorLaunchOutOfResources, k, text);
     }
     int captured = capture_launch(stream, host, grid, block, args, shared);
@@ -309,7 +306,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void *f, dim3 grid, dim3 block, vo
     if (known) {
         u64 blocks = (u64)grid.x * grid.y * grid.z;
         if (blocks > (u64)gpu->multiprocessors * (u64)resident_blocks(known->kernel, block.x * block.y * block.z, shared))
-            return (cudaError_t)refuse(__func__, cudaErrorCooperativeLaunchTooLarge, known->kernel, "the grid has more blocks than the GPU can hold at once");
+            return (cudaError_t)refuse(__func__, cudaErrorCooperativeLaunchTooLarge, known->kernel, "how:cooperative");
     }
     return (cudaError_t)launch(__func__, f, grid, block, args, shared, stream, COOPERATIVE, NULL);
 }
@@ -381,8 +378,7 @@ cudaError_t cudaFuncSetAttribute(const void *f, enum cudaFuncAttribute attribute
     if (!known) return API(cudaErrorInvalidDeviceFunction);
     if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
         if (value < 0 || (u32)value + known->kernel->static_shared > gpu->shared_per_block)
-            return (cudaError_t)api_error(__func__, cudaErrorInvalidValue, "%d bytes of dynamic and %u bytes of static shared memory; a block on an sm_%u can have %u in all", value,
-                                          known->kernel->static_shared, gpu->architecture, gpu->shared_per_block);
+            return (cudaError_t)api_error(__func__, cudaErrorInvalidValue, "too_much_shared", "bytes=%d\nstatic=%u\narchitecture=%u\nlimit=%u", value, known->kernel->static_shared, gpu->architecture, gpu->shared_per_block);
         known->max_dynamic = (u32)value > SHARED_DEFAULT - known->kernel->static_shared ? (u32)value : 0;
     }
     return API(cudaSuccess);

@@ -105,8 +105,7 @@ static void settle(struct block *b, u64 *object, struct state s) {
 static u64 *object_at(struct warp *w, u32 site, int space, u64 addr, u32 lane) {
     u64 *object = rt_address(w, site, space, addr, lane, 8);
     if (!is_valid(*object))
-        rt_fault(w, site, lane, cudaErrorIllegalInstruction,
-                 "this barrier object (cuda::barrier, mbarrier) was not initialised: init(&barrier, count) by one thread and __syncthreads() must come before its first use");
+        rt_fault(w, site, lane, cudaErrorIllegalInstruction, "object_not_initialised", "of:object");
     return object;
 }
 
@@ -115,7 +114,7 @@ void rt_mbarrier_init(struct warp *w, u32 site, int space, const u64 *addr, u32 
         u32 l = lowest_lane(todo);
         u64 *object = rt_address(w, site, space, addr[l], l, 8), n = (u32)count[l];
         if (!n || n > COUNT_MAXIMUM)
-            rt_fault(w, site, l, cudaErrorIllegalInstruction, "a barrier object for %llu arrivals: the number must be from 1 to %llu", (unsigned long long)n, COUNT_MAXIMUM);
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "object_count", "count=%llu\nlimit=%llu", (unsigned long long)n, (unsigned long long)COUNT_MAXIMUM);
         *object = pack((struct state){.pending = n, .expected = n});
     }
 }
@@ -131,8 +130,7 @@ void rt_mbarrier_arrive(struct warp *w, u32 site, int space, const u64 *addr, u3
         u64 *object = object_at(w, site, space, addr[l], l), old = *object, n = (u32)vv[l];
         struct state s = unpack(old);
         if (n > s.pending)
-            rt_fault(w, site, l, cudaErrorIllegalInstruction, "%llu arrivals at a barrier object that waits for only %llu more of its %llu: more threads arrive than the count in init(), or a thread arrives again before the phase is complete",
-                     (unsigned long long)n, (unsigned long long)s.pending, (unsigned long long)s.expected);
+            rt_fault(w, site, l, cudaErrorIllegalInstruction, "object_arrivals", "count=%llu\npending=%llu\nexpected=%llu", (unsigned long long)n, (unsigned long long)s.pending, (unsigned long long)s.expected);
         s.pending -= n;
         if (drops) s.expected -= n;
         settle(b, object, s);
@@ -145,7 +143,7 @@ static void add_bytes(struct warp *w, u32 site, u32 lane, u64 *object, i64 bytes
     struct state s = unpack(*object);
     s.bytes += bytes;
     if (s.bytes > BYTES_MAXIMUM || s.bytes < -BYTES_MAXIMUM)
-        rt_fault(w, site, lane, cudaErrorIllegalInstruction, "a phase of a barrier object would wait for %lld bytes: the limit is %lld", (long long)s.bytes, (long long)BYTES_MAXIMUM);
+        rt_fault(w, site, lane, cudaErrorIllegalInstruction, "object_bytes", "bytes=%lld\nlimit=%lld", (long long)s.bytes, (long long)BYTES_MAXIMUM);
     settle(w->block, object, s);
 }
 
@@ -162,12 +160,10 @@ void rt_mbarrier_expect(struct warp *w, u32 site, int space, const u64 *addr, u3
 void mbarrier_complete(struct warp *w, u32 site, u32 lane, struct block *whose, u64 *object, u32 bytes, u32 phase) {
     const struct object *facts = facts_of(whose, object);
     if (facts->phases != phase && first_time(w->block->launch->module->info, site, ~7u))
-        diagnose(w, site, lane, "error", "sync", "Let expect_tx count the bytes of all copies of a phase, including both halves of a multicast.",
-                 "the phase of the barrier object was complete before the bulk copy of %u bytes issued here arrived: expect_tx at line %u counts too few bytes", bytes, facts->expect_line);
+        finding(w, site, lane, "sync", "expect_too_few", "bytes=%u\nexpect=%u", bytes, facts->expect_line);
     if (is_valid(*object)) add_bytes(w, site, lane, object, -(i64)bytes);
     else
-        diagnose(w, site, lane, "error", "sync", "Wait for the copy before the barrier object's memory is used for something else.",
-                 "the bulk copy issued here completes at a barrier object that is not initialised, or is no longer");
+        finding(w, site, lane, "sync", "object_gone", "of:object");
 }
 
 /* ---- waiting ---------------------------------------------------------------------------------------------------------- */
@@ -175,9 +171,8 @@ void mbarrier_complete(struct warp *w, u32 site, u32 lane, struct block *whose, 
 /* What is wrong with a phase that never becomes complete. */
 static const char *trouble(const struct vain *v, char *text, size_t size) {
     const i64 bytes = v->left.bytes;
-    if (bytes > 0) snprintf(text, size, " and %lld more bytes than its copies bring (expect_tx at line %u)", (long long)bytes, v->expect_line);
-    else if (bytes < 0) snprintf(text, size, " and its copies bring %lld bytes more than expect_tx at line %u counted", (long long)-bytes, v->expect_line);
-    else snprintf(text, size, "%s", v->left.pending == v->left.expected ? ", none of which has happened yet (or it waits with the wrong parity)" : "");
+    if (bytes) snprintf(text, size, "%s=%lld\nexpect=%u", bytes > 0 ? "lacking" : "excess", (long long)(bytes > 0 ? bytes : -bytes), v->expect_line);
+    else snprintf(text, size, "%s", v->left.pending == v->left.expected ? "none:none" : "");
     return text;
 }
 
@@ -192,11 +187,7 @@ static void deadlock(struct warp *w) {
         if (b->warps[i].asked_in_vain && b->state[i] == WARP_READY && suspicion(&vain[i]) > suspicion(&vain[worst->index])) worst = &b->warps[i];
     const struct vain *v = &vain[worst->index];
     char text[160];
-    diagnose_fault(worst, v->site, lowest_lane(v->lanes), cudaErrorLaunchTimeout,
-                   "deadlock: this thread waits at a barrier object (cuda::barrier, cuda::pipeline, mbarrier) for %llu more of %llu arrivals%s, and %s",
-                   (unsigned long long)v->left.pending, (unsigned long long)v->left.expected, trouble(v, text, sizeof text),
-                   v->lanes == worst->live ? "all other threads of the block wait too"
-                                           : "the threads that still run wait too, or are lanes of its warp outside the function that it waits in, which the emulator cannot run: make the function __forceinline__");
+    report_fault(worst, v->site, lowest_lane(v->lanes), cudaErrorLaunchTimeout, "deadlock_object", "pending=%llu\nexpected=%llu\n%s\nothers:%s", (unsigned long long)v->left.pending, (unsigned long long)v->left.expected, trouble(v, text, sizeof text), v->lanes == worst->live ? "all" : "apart");
     leave_warp(w, WARP_DEAD);
 }
 

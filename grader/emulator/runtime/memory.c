@@ -171,14 +171,11 @@ int memory_free(u64 address, enum memory_kind kind, const char *function) {
     int bad = !a || a->start != address || a->freed;
     int mismatch = !bad && !(a->kind == kind || (kind == MEMORY_DEVICE && a->kind == MEMORY_MANAGED));
     if (bad || mismatch) {
-        const char *what = !a                  ? "is not the start of an allocation"
-                           : a->freed          ? "was freed before"
-                                               : "was allocated by another function";
+        const char *what = !a ? "no_allocation" : a->freed ? "freed" : "other_function";
         char label[64] = "";
         if (a) snprintf(label, sizeof label, "%s", a->label);
         pthread_mutex_unlock(&lock);
-        diagnose(NULL, ~0u, 0, "error", "api", "Free each allocation once, with the function that matches its allocation.",
-                 "%s(0x%llx): the address %s%s%s", function, (unsigned long long)address, what, label[0] ? ", allocated by " : "", label);
+        finding(NULL, ~0u, 0, "api", "bad_free", "function:%s\nhow:%s\nby:%s", function, what, label);
         return cudaErrorInvalidValue;
     }
     release(a);
@@ -208,13 +205,15 @@ void *memory_host(u64 address) {
 
 u64 memory_used(void) { return used; }
 
-/* "cudaMalloc at hw4.cu:57", or with the allocation's number if the line is not known. */
-static void allocation_name(const struct allocation *a, char *text, size_t size) {
-    const char *file = "";
+void allocation_facts(const struct allocation *a, char *text, size_t size) {
+    const char *file = "", *space = strrchr(a->label, ' ');
     u32 line = host_place(a->made_at, &file);
-    const char *slash = strrchr(file, '/');
-    if (line) snprintf(text, size, "%s at %s:%u", a->label, slash ? slash + 1 : file, line);
-    else snprintf(text, size, "%s (allocation %llu)", a->label, (unsigned long long)a->serial);
+    int n = snprintf(text, size, "size=%llu\nby:%s\n", (unsigned long long)a->size, a->label);
+    if (n < 0 || (size_t)n >= size) return;
+    text += n, size -= (size_t)n;
+    if (a->kind == MEMORY_VARIABLE) snprintf(text, size, "of:variable\narray:%s", space ? space + 1 : a->label);
+    else if (line) snprintf(text, size, "of:allocation\nallocated_file:%s\nallocated_line=%u", file, line);
+    else snprintf(text, size, "of:allocation\nserial=%llu", (unsigned long long)a->serial);
 }
 
 /* If GRADER_EMULATOR_LEAKS is set, reports allocations that were never freed, as notes: the system frees them anyway. */
@@ -223,20 +222,16 @@ void memory_report_leaks(void) {
     for (u64 i = 0; i < count; i++) {
         const struct allocation *a = table[i];
         if (a->freed || a->kind == MEMORY_VARIABLE || a->kind == MEMORY_REGISTERED) continue;
-        char name[200];
-        allocation_name(a, name, sizeof name);
+        char facts[400];
+        allocation_facts(a, facts, sizeof facts);
         host_call = a->made_at;
-        diagnose(NULL, ~0u, 0, "note", "memory", "Free what you allocate: a program that runs longer would run out of memory.",
-                 "leak: the %llu bytes of %s were never freed", (unsigned long long)a->size, name);
+        finding(NULL, ~0u, 0, "memory", "leak", "%s", facts);
     }
 }
 
 void memory_place(const struct allocation *a, u64 address, char *text, size_t size) {
-    unsigned long long offset = address - a->start, bytes = a->size;
-    char name[200];
-    allocation_name(a, name, sizeof name);
-    if (a->kind == MEMORY_VARIABLE) snprintf(text, size, "offset %llu of %s (%llu bytes)", offset, a->label, bytes);
-    else snprintf(text, size, "offset %llu of the %llu bytes of %s", offset, bytes, name);
+    int n = snprintf(text, size, "offset=%llu\n", (unsigned long long)(address - a->start));
+    if (n > 0 && (size_t)n < size) allocation_facts(a, text + n, size - (size_t)n);
 }
 
 /* "kernel(int*)::tile" → "tile" */
@@ -244,13 +239,6 @@ static const char *last_name(const char *name) {
     const char *text = demangle(name), *last = text;
     for (const char *p = text; (p = strstr(p, "::")) != NULL; p += 2) last = p + 2;
     return last;
-}
-
-/* "just" or "12 bytes": the distance past an end. */
-static const char *distance(u64 bytes, char *text, size_t size) {
-    if (bytes) snprintf(text, size, "%llu bytes", (unsigned long long)bytes);
-    else snprintf(text, size, "just");
-    return text;
 }
 
 static const struct shared_info *shared_at(const struct kernel_info *k, u32 offset, u32 shared_size) {
@@ -266,6 +254,11 @@ u32 shared_extent(const struct kernel_info *k, u32 offset, u32 shared_size, u32 
     return !found ? 0 : found->size ? found->size : shared_size - found->offset;
 }
 
+int shared_is_dynamic(const struct kernel_info *k, u32 offset, u32 shared_size) {
+    const struct shared_info *found = shared_at(k, offset, shared_size);
+    return found && !found->size;
+}
+
 const char *shared_variable(const struct kernel_info *k, u32 offset, u32 shared_size) {
     const struct shared_info *found = shared_at(k, offset, shared_size);
     return found ? last_name(found->name) : "";
@@ -274,37 +267,31 @@ const char *shared_variable(const struct kernel_info *k, u32 offset, u32 shared_
 void shared_place(const struct kernel_info *k, u32 offset, u32 shared_size, char *text, size_t size) {
     const struct shared_info *found = shared_at(k, offset, shared_size);
     if (!found) {
-        snprintf(text, size, "offset %u of shared memory", offset);
+        snprintf(text, size, "of:block\noffset=%u\nrelation:inside", offset);
         return;
     }
     u32 bytes = found->size ? found->size : shared_size - found->offset, at = offset - found->offset;
-    const char *what = found->size ? "shared variable" : "dynamic shared memory";
-    if (at < bytes) snprintf(text, size, "offset %u of the %s %s (%u bytes)", at, what, last_name(found->name), bytes);
-    else {
-        char far_past[32];
-        snprintf(text, size, "%s past the end of the %s %s (%u bytes)", distance(at - bytes, far_past, sizeof far_past), what, last_name(found->name), bytes);
-    }
+    int n = snprintf(text, size, "of:%s\narray:%s\nsize=%u\n", found->size ? "shared" : "dynamic", last_name(found->name), bytes);
+    if (n < 0 || (size_t)n >= size) return;
+    if (at < bytes) snprintf(text + n, size - (size_t)n, "offset=%u\nrelation:inside", at);
+    else snprintf(text + n, size - (size_t)n, at > bytes ? "relation:past\npast=%u" : "relation:just_past", at - bytes);
 }
 
-/* The place of an access outside all allocations, to follow "wrote 4 bytes": "just past the end of the 4096 bytes of
- * cudaMalloc at hw4.cu:57". The address is left out: it differs from run to run and tells a reader nothing. */
-void memory_describe(u64 address, char *text, size_t size) {
+/* The address is left out: it differs from run to run and tells a reader nothing. */
+const char *memory_facts(u64 address, char *text, size_t size) {
     struct allocation *a = memory_nearest(address);
     u64 far = 1ull << 20;
     if (!a || (address + far < a->start) || (address > a->start + a->size + far && !memory_is_arena(address))) {
-        if (address < 4096) snprintf(text, size, "through a null pointer%s", address ? " plus an offset" : "");
-        else
-            snprintf(text, size, "at an address in no allocation; if it is a host pointer (malloc, new, a local variable), copy the data with cudaMemcpy or allocate it with cudaMallocManaged");
-        return;
+        snprintf(text, size, "relation:%s", address >= 4096 ? "nowhere" : address ? "null_offset" : "null");
+        return address < 4096 ? "null_pointer" : "no_allocation";
     }
-    char name[200];
-    allocation_name(a, name, sizeof name);
-    const char *freed = a->freed ? ", which was freed before" : "";
-    if (address < a->start)
-        snprintf(text, size, "%llu bytes before the %llu bytes of %s%s", (unsigned long long)(a->start - address), (unsigned long long)a->size, name, freed);
-    else if (address >= a->start + a->size) {
-        char far_past[32];
-        snprintf(text, size, "%s past the end of the %llu bytes of %s%s", distance(address - a->start - a->size, far_past, sizeof far_past), (unsigned long long)a->size, name, freed);
-    } else
-        snprintf(text, size, "at offset %llu of the %llu bytes of %s%s", (unsigned long long)(address - a->start), (unsigned long long)a->size, name, freed);
+    const u64 end = a->start + a->size;
+    const char *kind = a->freed ? "use_after_free" : address < a->start ? "before_start" : address >= end ? "past_the_end" : "outside";
+    int n = snprintf(text, size, "%s", a->freed ? "freed:freed\n" : "");
+    n += address < a->start ? snprintf(text + n, size - (size_t)n, "relation:before\nbefore=%llu\n", (unsigned long long)(a->start - address))
+         : address == end   ? snprintf(text + n, size - (size_t)n, "relation:just_past\n")
+         : address > end    ? snprintf(text + n, size - (size_t)n, "relation:past\npast=%llu\n", (unsigned long long)(address - end))
+                            : snprintf(text + n, size - (size_t)n, "relation:inside\noffset=%llu\n", (unsigned long long)(address - a->start));
+    allocation_facts(a, text + n, size - (size_t)n);
+    return kind;
 }

@@ -44,7 +44,7 @@ static u32 new_segment(void) {
 /* Begins a phase. If the launch has too many, the block gets stamp 0, which is never compared. */
 static void new_phase(struct block *b) {
     if (phase_count == PHASES_MAXIMUM) {
-        if (b->stamp) diagnose(NULL, ~0u, 0, "warning", "race", "Check for races on a smaller problem.", "this launch has too many barriers: races after the first %u are not detected", PHASES_MAXIMUM);
+        if (b->stamp) finding(NULL, ~0u, 0, "race", "too_many_barriers", "limit=%u", PHASES_MAXIMUM);
         b->stamp = 0;
         return;
     }

@@ -53,11 +53,9 @@ static void *wait_for_it(void *argument) {
     int here = !seen.kernel && (host_place(seen.frames[0], &file) || !seen.last_call);
     host_call = here ? host_frame(seen.frames, seen.count) : seen.last_call;
     if (seen.kernel)
-        diagnose(NULL, ~0u, 0, "note", "sync", "Check the loop that launches kernels: it may never end, or each launch may do too little work.",
-                 "kernel %.200s was running, launch number %llu of the program", demangle(seen.kernel->name), (unsigned long long)seen.launch);
+        finding(NULL, ~0u, 0, "sync", "launches_endless", "launched:%s\nlaunch=%llu", demangle(seen.kernel->name), (unsigned long long)seen.launch);
     else
-        diagnose(NULL, ~0u, 0, "note", "sync", "Check the condition of the loop around this line.", "host code was still running%s here",
-                 here ? "" : "; its last CUDA call was");
+        finding(NULL, ~0u, 0, "sync", "host_endless", "%s", here ? "" : "last:call");
     return NULL;
 }
 

@@ -39,13 +39,9 @@ void pending_copy(const struct stream *s, u64 to, u64 from) {
     const char *file = "";
     u32 line = host_place(found.call, &file);
     char place[400], there[300] = "";
-    if (line) snprintf(there, sizeof there, " launched at %s:%u", file, line);
-    memory_place(memory_find(address), address, place, sizeof place);
-    char *bytes = strstr(place, "the ");
-    const char *name = demangle(found.name), *after_type = strncmp(name, "void ", 5) == 0 ? name + 5 : name;
-    diagnose(NULL, ~0u, 0, "error", "race", "Copy in the kernel's stream, or wait for that stream first.",
-             "the copy %s %s in %s does not wait for kernel %.*s,%s in another stream", address == to ? "to" : "from", bytes ? bytes : place,
-             s == &legacy_stream ? "the default stream" : "this stream", (int)strcspn(after_type, "("), after_type, there);
+    if (line) snprintf(there, sizeof there, "other_file:%s\nother_line=%u", file, line);
+    allocation_facts(memory_find(address), place, sizeof place);
+    finding(NULL, ~0u, 0, "race", "copy_before_kernel", "how:%s\nstream:%s\nlaunched:%s\n%s\n%s", address == to ? "to" : "from", s == &legacy_stream ? "default" : "this", demangle(found.name), there, place);
 }
 
 void pending_settle(const struct stream *s) {

@@ -108,7 +108,7 @@ void rt_assert(struct warp *w, u32 lane, u64 message, u64 file, u32 line, u64 fu
     fflush(stdout);
     fprintf(stderr, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", f, line, g, w->ctaid[0], w->ctaid[1], w->ctaid[2],
             xyz[0], xyz[1], xyz[2], m);
-    rt_fault(w, ~0u, lane, cudaErrorAssert, "assertion `%s` failed at %s:%u", m, f, line);
+    rt_fault(w, ~0u, lane, cudaErrorAssert, "assertion", "condition:%s\nother_file:%s\nother_line=%u", m, f, line);
 }
 
 u64 rt_malloc(struct warp *w, u32 lane, u64 bytes) {
@@ -117,7 +117,7 @@ u64 rt_malloc(struct warp *w, u32 lane, u64 bytes) {
     return a ? a->start : 0;
 }
 void rt_free(struct warp *w, u32 lane, u64 address) {
-    if (memory_free(address, MEMORY_HEAP, "free in a kernel")) rt_fault(w, ~0u, lane, cudaErrorIllegalAddress, "free of an address that malloc in a kernel did not return");
+    if (memory_free(address, MEMORY_HEAP, "free in a kernel")) rt_fault(w, ~0u, lane, cudaErrorIllegalAddress, "kernel_free", "of:heap");
     struct launch *l = w->block->launch;
     memset(w->sites, 0, l->module->info->site_count * sizeof *w->sites); /* forget the bounds of freed allocations */
 }

@@ -36,15 +36,7 @@ static const char *signal_name(int number) {
 }
 
 static void emulator_failed(int signal_number, const struct launch *l) {
-    static const char advice[] = "Report this to the course staff; the program can still run on a GPU (--engine cuda).";
-    char text[2300], message[4700], kernel[1100];
-    snprintf(text, sizeof text, "the emulator itself failed with %s in kernel %s: this is a bug in the grader, not in this program", signal_name(signal_number),
-             demangle(l->kernel->name));
-    fflush(stdout);
-    fprintf(stderr, "error: %s. %s\n", text, advice);
-    trace_line("{\"kind\":\"diagnostic\",\"severity\":\"error\",\"tool\":\"emulator\",\"message\":%s,\"kernel\":%s,\"block\":null,\"thread\":null,"
-               "\"file\":null,\"line\":null,\"advice\":\"%s\"}",
-               json_string(text, message, sizeof message), json_string(demangle(l->kernel->name), kernel, sizeof kernel), advice);
+    finding(NULL, ~0u, 0, "emulator", "emulator_failed", "signal:%s\nlaunched:%s", signal_name(signal_number), demangle(l->kernel->name));
 }
 
 static void crashed(int signal_number, siginfo_t *info, void *context) {
@@ -65,22 +57,18 @@ static void crashed(int signal_number, siginfo_t *info, void *context) {
     struct allocation *a = memory && l ? memory_find(address) : NULL;
     if (info->si_code <= 0) { /* a process sent the signal */
     } else if (l && memory && is_behind_stack(address))
-        diagnose(NULL, ~0u, 0, "error", "memory", "Look for recursion that does not end, or for very large local arrays.", "stack overflow inside kernel %s",
-                 demangle(l->kernel->name));
+        finding(NULL, ~0u, 0, "memory", "stack_overflow", "launched:%s", demangle(l->kernel->name));
     else if (a && a->kind == MEMORY_REGISTERED)
-        diagnose(NULL, ~0u, 0, "error", "memory", "Call cudaHostUnregister before you free the memory, and launch no kernel that uses it after that.",
-                 "kernel %s uses host memory that was registered and has been unmapped (address 0x%llx)", demangle(l->kernel->name), (unsigned long long)address);
+        finding(NULL, ~0u, 0, "memory", "registered_unmapped", "launched:%s", demangle(l->kernel->name));
     else if (l)
         emulator_failed(signal_number, l);
     else if (memory) {
         if (memory_is_arena(address)) {
             char text[512];
-            memory_describe(address, text, sizeof text);
-            diagnose(NULL, ~0u, 0, "error", "memory", "Copy the data with cudaMemcpy first, or allocate it with cudaMallocManaged.",
-                     "host code dereferenced a device pointer, %s", text);
+            memory_facts(address, text, sizeof text);
+            finding(NULL, ~0u, 0, "memory", "host_dereference", "%s", text);
         } else if (trace_enabled() || getenv("GRADER_EMULATOR_VERBOSE"))
-            diagnose(NULL, ~0u, 0, "error", "memory", "This is in host code: check what malloc and fopen returned, that the program got its arguments, and indices into host arrays.",
-                     "host code accessed address 0x%llx, where no memory is mapped (segmentation fault)", (unsigned long long)address);
+            finding(NULL, ~0u, 0, "memory", "host_crash", "address:0x%llx", (unsigned long long)address);
     }
     finish();
     signal(signal_number, SIG_DFL); /* not earlier, or the next thread to crash would cut the report short */
@@ -92,10 +80,8 @@ static void stopped(int signal_number) {
     if (l) {
         static const char text[] = "emulator: stopped while a kernel was running\n";
         if (write(2, text, sizeof text - 1) < 0) _exit(124);
-        char c[1100];
-        trace_line("{\"kind\":\"diagnostic\",\"severity\":\"error\",\"tool\":\"sync\",\"message\":\"the program was stopped while this kernel was still running\","
-                   "\"kernel\":%s,\"block\":null,\"thread\":null,\"file\":null,\"line\":null,\"advice\":\"Check its loops, and whether it waits for threads that cannot run.\"}",
-                   json_string(demangle(l->kernel->name), c, sizeof c));
+        host_call = NULL;
+        finding(NULL, ~0u, 0, "sync", "kernel_stopped", "launched:%s", demangle(l->kernel->name));
     }
     signal(signal_number, SIG_DFL);
     raise(signal_number);

@@ -69,7 +69,7 @@ static void note(struct warp *w, const struct edge *e) {
     if (state == c->state) {
         c->confirmed++;
         if (header->decision == DECIDED_BY_REGISTERS)
-            rt_fault(w, c->site, lowest_lane(e->m), cudaErrorLaunchTimeout, "the loop at this line never ends: no value that its condition depends on changes any more");
+            rt_fault(w, c->site, lowest_lane(e->m), cudaErrorLaunchTimeout, "loop_never_ends", "how:unchanged");
     } else if (c->passes >= c->power)
         c->state = state, c->power *= 2, c->passes = 0, c->confirmed = 0, c->events++;
 }
@@ -153,7 +153,6 @@ int is_hopeless(struct worker *k, struct launch *l) {
     }
     __atomic_store_n(&k->proved, epoch, __ATOMIC_SEQ_CST);
     if (!workers_proved(l, epoch) || launches_under_way != l || l->next_under_way || host_can_act()) return 0;
-    diagnose_fault(first, first->candidate.site, lowest_lane(first->live), cudaErrorLaunchTimeout,
-                   "the loop at this line never ends: it waits for a value in memory, and all other threads of the kernel have ended or wait too");
+    report_fault(first, first->candidate.site, lowest_lane(first->live), cudaErrorLaunchTimeout, "loop_never_ends", "how:waits");
     return 1;
 }

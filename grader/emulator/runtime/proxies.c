@@ -50,7 +50,7 @@ static struct access access_by(struct warp *w, u32 site, u32 lane) {
 }
 
 static void thread_name(const struct warp *w, u32 thread, char *text, size_t size) {
-    snprintf(text, size, "thread (%u,%u,%u)", thread % w->ntid[0], thread / w->ntid[0] % w->ntid[1], thread / w->ntid[0] / w->ntid[1]);
+    snprintf(text, size, "other_thread:(%u,%u,%u)", thread % w->ntid[0], thread / w->ntid[0] % w->ntid[1], thread / w->ntid[0] / w->ntid[1]);
 }
 
 /* ---- copies to shared memory ---------------------------------------------------------------------------------------- */
@@ -61,17 +61,11 @@ void report_under_way(const struct access *x, const struct cell *c, u64 addr) {
     const int overwrites = x->writes && !x->atomic, bulk = copy->order & SITE_ASYNC;
     const u32 thread = c->write.at & 1023;
     if (!first_time(info, x->sites[x->site].line << 4 | 15, copy->line)) return;
-    char who[80] = "this thread", place[256], facts[1800], wait[200] = "";
+    char facts[1800], who[80] = "", wait[80] = "";
     if (thread != x->thread) thread_name(x->w, thread, who, sizeof who);
-    if (bulk && x->w->early_wait)
-        snprintf(wait, sizeof wait, ": the wait at line %u passed at once, because the phase with that parity was already complete", x->sites[x->w->early_wait - 1].line);
-    place_of(x, addr, place, sizeof place);
-    race_facts(x, addr, copy, "copy", facts, sizeof facts);
-    diagnose_with(facts, x->w, x->site, x->thread, overwrites ? "warning" : "error", "race",
-                  wait[0] ? "Wait with the parity of the copy's phase: 0 for a barrier object's first phase, then 1, 0, … in turn."
-                  : bulk  ? "Wait at the copy's barrier object before this access."
-                          : "An asynchronous copy to this memory has not been waited for: call __pipeline_wait_prior(0) (cp.async.wait_group 0), then __syncthreads(), before this access.",
-                  "%s of %s while the asynchronous copy to it by %s at line %u is under way%s", x->does, place, who, copy->line, wait);
+    if (bulk && x->w->early_wait) snprintf(wait, sizeof wait, "wait=%u", x->sites[x->w->early_wait - 1].line);
+    race_facts(x, addr, copy, facts, sizeof facts);
+    finding(x->w, x->site, x->thread, "race", overwrites ? "race_of_writes" : "race", "how:%s\nbetween:copy\n%s\n%s\n%s", wait[0] ? "wrong_parity" : bulk ? "bulk_copy" : "copy", wait, facts, who);
 }
 
 void shadow_arrival(struct warp *w, struct block *target, u32 site, u64 addr, u32 lane, u32 bytes, u32 swizzle, int on_time) {
@@ -120,13 +114,10 @@ void check_readers(const struct access *x, struct cell *c, u64 addr) {
         const struct site_info *s = &x->sites[r->site];
         const int product = s->kind == SITE_LOAD && s->bytes == 0;
         if (x->same_value || !first_time(info, x->sites[x->site].line << 4 | 14, s->line)) continue;
-        char who[80], place[256];
+        char who[80], facts[1800];
         thread_name(x->w, r->thread, who, sizeof who);
-        place_of(x, addr, place, sizeof place);
-        diagnose(x->w, x->site, x->thread, "error", "race",
-                 product ? "Wait for the product's group (wgmma.wait_group) in all its warps, then let them reach a barrier, before its operand is overwritten."
-                         : "Let the thread that copies wait until its group has been read (cp.async.bulk.wait_group.read 0), then reach a barrier, before the memory is overwritten.",
-                 "%s of %s while %s by %s at line %u may still read it", x->does, place, product ? "the wgmma" : "the bulk copy", who, s->line);
+        race_facts(x, addr, s, facts, sizeof facts);
+        finding(x->w, x->site, x->thread, "race", "race", "how:%s\nbetween:copy\n%s\n%s", product ? "operand" : "bulk_read", facts, who);
     }
 }
 
@@ -162,13 +153,10 @@ static void report_unfenced(const struct access *x, const struct cell *c, u64 ad
     const struct site_info *store = &x->sites[c->write.at >> 10];
     const int object = store->order & SITE_OBJECT;
     if (!first_time(info, x->sites[x->site].line << 4 | 13, store->line)) return;
-    char who[80] = "this thread", place[256];
+    char who[80] = "", facts[1800];
     if ((c->write.at & 1023) != x->thread) thread_name(x->w, c->write.at & 1023, who, sizeof who);
-    place_of(x, addr, place, sizeof place);
-    diagnose(x->w, x->site, x->thread, "error", "race",
-             object ? "Let the thread that initialises barrier objects execute fence.mbarrier_init (or fence.proxy.async) afterwards, and then a barrier."
-                    : "Let every thread that stores execute fence.proxy.async.shared::cta after its stores, before the barrier.",
-             "asynchronous %s of %s, which %s %s at line %u without a proxy fence after it", object ? "use" : "read", place, who, object ? "initialised" : "wrote", store->line);
+    race_facts(x, addr, store, facts, sizeof facts);
+    finding(x->w, x->site, x->thread, "race", "race", "how:%s\nbetween:copy\n%s\n%s", object ? "object_unfenced" : "unfenced", facts, who);
 }
 
 void asynchronous_read(const struct access *x, struct cell *c, u64 addr) {
@@ -193,7 +181,6 @@ void check_swizzle(struct warp *w, u32 site, u32 addr, u32 swizzle) {
     const struct cell *c = &w->block->shadow[addr / 4];
     const struct site_info *copy = &info->sites[c->write.at >> 10];
     if (!c->swizzle || c->swizzle == swizzle || c->under_way || !first_time(info, info->sites[site].line << 4 | 12, copy->line)) return;
-    static const char *const names[] = {"no swizzle", "a swizzle of 32 bytes", "a swizzle of 64 bytes", "a swizzle of 128 bytes"};
-    diagnose(w, site, lowest_lane(w->live), "error", "memory", "Give the tensor map and the descriptor (bits 62 and 63: 1 for 128 bytes, 2 for 64, 3 for 32, 0 for none) the same swizzle.",
-             "the wgmma's descriptor says %s, but the tensor copy at line %u wrote this tile with %s", names[lowest_lane(swizzle)], copy->line, names[lowest_lane(c->swizzle)]);
+    static const char *const names[] = {"none", "32", "64", "128"};
+    finding(w, site, lowest_lane(w->live), "memory", "swizzle_differs", "says:%s\nwrote:%s\nline_of=%u", names[lowest_lane(swizzle)], names[lowest_lane(c->swizzle)], copy->line);
 }

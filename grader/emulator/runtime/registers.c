@@ -20,14 +20,11 @@ void rt_move_registers(struct warp *w, u32 site, u32 count, int more) {
     const u32 lane = lowest_lane(w->live), now = registers_of(w);
     if (!b->launch->kernel->max_threads) return; /* ptxas ignores the instruction, and says so */
     if (more ? count < now : count > now)
-        diagnose(w, site, lane, "error", "sync", "Let setmaxnreg.dec name at most the registers that the warp has, and setmaxnreg.inc at least those.",
-                 "setmaxnreg.%s to %u registers in a warp that has %u", more ? "inc" : "dec", count, now);
+        finding(w, site, lane, "sync", "setmaxnreg", "how:%s\ncount=%u\nnow=%u", more ? "inc" : "dec", count, now);
     while (more && count > left_for(w)) {
         w->asked_in_vain = 1;
         if (++b->asked_in_vain > VAIN_MAXIMUM)
-            rt_fault(w, site, lane, cudaErrorLaunchTimeout,
-                     "deadlock: setmaxnreg.inc waits for %u registers per thread, and the other warps leave %u: the block was launched with %u per thread for %u warps, and together its warps ask for more",
-                     count, left_for(w), b->launch->kernel->registers, b->warp_count);
+            rt_fault(w, site, lane, cudaErrorLaunchTimeout, "deadlock_registers", "count=%u\nleft=%u\nregisters=%u\nwarps=%u", count, left_for(w), b->launch->kernel->registers, b->warp_count);
         rt_nanosleep(w, 0);
     }
     w->registers = count;

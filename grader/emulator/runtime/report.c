@@ -1,10 +1,10 @@
-/* The trace, the diagnostics, and the API's errors. */
+/* The trace, the findings, and the API's errors. */
 
 #define _GNU_SOURCE
 #include "emu.h"
-#include <ctype.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -100,54 +100,52 @@ void thread_of(struct warp *w, u32 lane, u32 *xyz) {
     for (int i = 0; i < 3; i++) xyz[i] = w->tid[i][lane & 31];
 }
 
-/* Whether a message continues the sentence that "thread (0,0,0) of block (0,0,0)" begins (grader/sanitizers/cause.py has
- * the same words). */
-static int is_what_it_did(const char *message) {
-    return strncmp(message, "wrote ", 6) == 0 || strncmp(message, "read ", 5) == 0 || strncmp(message, "updated ", 8) == 0;
-}
-
-/* GRADER_EMULATOR_CHECKS names the checks whose findings are wanted. */
 static int is_wanted(const char *tool) {
     const char *checks = getenv("GRADER_EMULATOR_CHECKS");
     return !checks || strstr(checks, tool) || strcmp(tool, "api") == 0;
 }
 
-void diagnose_with(const char *more, struct warp *w, u32 site, u32 lane, const char *severity, const char *tool, const char *advice, const char *format, ...) {
-    char text[1024], place[512] = "", kernel[600] = "", a[2100], b[2100], c[1100], d[1100];
-    if (!is_wanted(tool)) return;
+/* The facts, one a line, as members of a JSON object. */
+static void facts_json(char *facts, char *json, size_t size) {
+    size_t n = 0;
+    char *rest = facts, text[1600];
+    for (char *fact; (fact = strsep(&rest, "\n"));) {
+        char *end = fact + strcspn(fact, "=:");
+        if (!*end || n + 2 * strlen(fact) + 16 > size) continue;
+        int is_number = *end == '=';
+        *end++ = 0;
+        n += (size_t)snprintf(json + n, size - n, "%s\"%s\":%s", n ? "," : "", fact, is_number ? end : json_string(end, text, sizeof text));
+    }
+    json[n] = 0;
+}
+
+void finding(struct warp *w, u32 site, u32 lane, const char *check, const char *kind, const char *facts, ...) {
+    char text[2000], json[4200], kernel[600] = "", a[2100], c[1100];
+    if (!is_wanted(check)) return;
     va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    va_start(list, facts);
+    vsnprintf(text, sizeof text, facts, list);
     va_end(list);
     pthread_mutex_lock(&lock);
-    u32 n = ++findings;
     const char *file = NULL;
-    u32 line = 0, xyz[3] = {0};
+    u32 n = ++findings, line = 0, xyz[3] = {0};
+    char where[160] = "\"block\":null,\"thread\":null", source[2300] = "\"file\":null,\"line\":null";
     if (w) {
         struct launch *l = w->block->launch;
         const struct module_info *info = l->module->info;
         if (site < info->site_count) line = info->sites[site].line, file = info->files[(u64)info->sites[site].file];
         snprintf(kernel, sizeof kernel, "%s", demangle(l->kernel->name));
         thread_of(w, lane, xyz);
+        snprintf(where, sizeof where, "\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u]", w->ctaid[0], w->ctaid[1], w->ctaid[2], xyz[0], xyz[1], xyz[2]);
     } else
         line = host_place(host_call, &file);
-    if (line) snprintf(place, sizeof place, "%s:%u: ", file, line);
-    if (n <= SHOWN) {
+    if (line) snprintf(source, sizeof source, "\"file\":%s,\"line\":%u", json_string(file, a, sizeof a), line);
+    facts_json(text, json, sizeof json);
+    const char *name = w ? json_string(kernel, c, sizeof c) : "null";
+    if (n <= TRACED) trace_line("{\"kind\":\"finding\",\"is\":\"%s\",\"kernel\":%s,%s,%s,\"facts\":{%s}}", kind, name, where, source, json);
+    if (n <= SHOWN && !trace_enabled()) { /* a program that is run by hand */
         fflush(stdout);
-        fprintf(stderr, "%s%s: ", place, severity);
-        if (w) {
-            fprintf(stderr, "kernel %s, thread (%u,%u,%u) of block (%u,%u,%u)%s ", kernel, xyz[0], xyz[1], xyz[2], w->ctaid[0], w->ctaid[1], w->ctaid[2],
-                    is_what_it_did(text) ? "" : ":");
-        }
-        fprintf(stderr, "%s.%s%s\n", text, advice[0] ? " " : "", advice);
-        if (n == SHOWN) fprintf(stderr, "(further findings are counted, not shown)\n");
-    }
-    if (n <= TRACED) {
-        char where[160] = "\"block\":null,\"thread\":null", source[2300] = "\"file\":null,\"line\":null";
-        if (w) snprintf(where, sizeof where, "\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u]", w->ctaid[0], w->ctaid[1], w->ctaid[2], xyz[0], xyz[1], xyz[2]);
-        if (line) snprintf(source, sizeof source, "\"file\":%s,\"line\":%u", json_string(file, a, sizeof a), line);
-        trace_line("{\"kind\":\"diagnostic\",\"severity\":\"%s\",\"tool\":\"%s\",\"message\":%s,\"kernel\":%s,%s,%s,\"advice\":%s%s}", severity, tool,
-                   json_string(text, b, sizeof b), w ? json_string(kernel, c, sizeof c) : "null", where, source, json_string(advice, d, sizeof d), more);
+        fprintf(stderr, "%s: {%s,\"kernel\":%s,%s,%s}\n", kind, source, name, where, json);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -175,21 +173,19 @@ int api_result(const char *function, int code) {
     return code;
 }
 
-int api_error(const char *function, int code, const char *format, ...) {
+int api_error(const char *function, int code, const char *kind, const char *facts, ...) {
     char text[1024];
     va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
+    va_start(list, facts);
+    vsnprintf(text, sizeof text, facts, list);
     va_end(list);
-    diagnose(NULL, ~0u, 0, "error", "api", "", "%s: %s", function, text);
+    finding(NULL, ~0u, 0, "api", kind, "function:%s\n%s", function, text);
     return api_result(function, code);
 }
 
 int api_absent(const char *function, const char *what, const char *advice, const void *call) {
-    char text[200];
     host_call = call;
-    snprintf(text, sizeof text, "%c%s.", toupper(advice[0]), advice + 1);
-    if (first_time(function, 0, 0)) diagnose(NULL, ~0u, 0, "note", "api", text, "%s: the emulator lacks %s; the call returns cudaErrorNotSupported", function, what);
+    if (first_time(function, 0, 0)) finding(NULL, ~0u, 0, "api", "emulator_lacks", "function:%s\nwhat:%s\ninstead:%s", function, what, advice);
     return api_result(function, cudaErrorNotSupported);
 }
 

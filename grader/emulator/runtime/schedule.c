@@ -66,12 +66,8 @@ static int poll(struct warp *w, const struct edge *e, u32 inside) {
         double seconds = (double)running_ns / 1e9;
         u32 outside = w->live & ~inside;
         if (outside)
-            rt_fault(w, site, lowest_lane(w->live & inside), cudaErrorLaunchTimeout,
-                     "still running after %.1f s; this thread waits in the loop at this line, in a function, while lanes 0x%08x of its warp are not in the "
-                     "same call; if it waits for these lanes, the emulator cannot run them, nor can a GPU before compute capability 7.0: take a lock with one "
-                     "lane of a warp, or make the function __forceinline__",
-                     seconds, outside);
-        rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout, "still in the loop at this line after %.1f s, which may never end", seconds);
+            rt_fault(w, site, lowest_lane(w->live & inside), cudaErrorLaunchTimeout, "endless_in_function", "seconds=%.1f\nlanes:0x%08x", seconds, outside);
+        rt_fault(w, site, lowest_lane(w->live), cudaErrorLaunchTimeout, "endless_loop", "seconds=%.1f", seconds);
     }
     yield_warp(w);
     return 1;
@@ -124,8 +120,7 @@ device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address) {
     const struct module_info *info = w->block->launch->module->info;
     for (u32 i = 0; i < info->function_count; i++)
         if (*info->functions[i].address == address) return info->functions[i].run;
-    rt_fault(w, site, lane, cudaErrorIllegalInstruction, "a call through the pointer 0x%llx, which is not a device function%s", (unsigned long long)address,
-             address ? ": was its address taken on the host?" : " (it is null)");
+    rt_fault(w, site, lane, cudaErrorIllegalInstruction, "bad_function_pointer", "how:%s", address ? "host" : "null");
     return NULL;
 }
 
@@ -138,10 +133,7 @@ static void deadlocked(struct block *b) {
     u32 id = b->waits_at[first];
     if (!__atomic_exchange_n(&l->abort, 1, __ATOMIC_SEQ_CST) && !l->error) {
         l->error = cudaErrorLaunchTimeout;
-        diagnose(w, b->wait_site[first], lowest_lane(w->live), "error", "sync",
-                 "Every thread of the block must reach the barrier the same number of times.",
-                 "deadlock: %u of %u warps wait at barrier %u for %u threads, of which %u have arrived; no other warp of the block can run", waiting,
-                 b->warp_count, id, barrier_expected(b, id), b->barriers[id].arrived);
+        finding(w, b->wait_site[first], lowest_lane(w->live), "sync", "deadlock_barrier", "waiting=%u\nwarps=%u\nid=%u\nexpected=%u\narrived=%u", waiting, b->warp_count, id, barrier_expected(b, id), b->barriers[id].arrived);
     }
 }
 

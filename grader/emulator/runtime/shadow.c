@@ -56,7 +56,7 @@ static struct cell *global_cell(struct allocation *a, u64 addr) {
 /* ---- accesses --------------------------------------------------------------------------------------------------------- */
 
 const char *word_for(const struct site_info *s) {
-    return s->kind == SITE_ATOMIC ? "atomic update" : s->kind == SITE_STORE ? "write" : s->kind == SITE_COPY ? "asynchronous write" : "read";
+    return s->kind == SITE_ATOMIC ? "update" : s->kind == SITE_STORE ? "write" : s->kind == SITE_COPY ? "copy" : "read";
 }
 
 void place_of(const struct access *x, u64 addr, char *text, size_t size) {
@@ -64,17 +64,10 @@ void place_of(const struct access *x, u64 addr, char *text, size_t size) {
     else shared_place(x->w->block->launch->kernel, (u32)addr, x->w->shared_size, text, size);
 }
 
-/* Describes a race for readers of the trace: what each side does to which variable, and where the other side is. */
-void race_facts(const struct access *x, u64 addr, const struct site_info *other, const char *between, char *text, size_t size) {
+void race_facts(const struct access *x, u64 addr, const struct site_info *other, char *text, size_t size) {
     const struct module_info *info = x->w->block->launch->module->info;
-    const struct allocation *a = x->allocation;
-    const char *variable = a ? a->kind == MEMORY_VARIABLE ? a->label : "" : shared_variable(x->w->block->launch->kernel, (u32)addr, x->w->shared_size);
-    const char *file = "";
-    u32 line = a && a->kind != MEMORY_VARIABLE ? host_place(a->made_at, &file) : 0;
-    char names[3][500];
-    snprintf(text, size, ",\"race\":{\"does\":\"%s\",\"other\":\"%s\",\"between\":\"%s\",\"file\":%s,\"line\":%u,\"variable\":%s,\"allocated_in\":%s,\"allocated_at\":%u}", x->does,
-             word_for(other), between, json_string(info->files[(u64)other->file], names[0], sizeof names[0]), other->line, json_string(variable, names[1], sizeof names[1]),
-             json_string(line ? file : "", names[2], sizeof names[2]), line);
+    int n = snprintf(text, size, "does:%s\nother_does:%s\nother_file:%s\nother_line=%u\n", x->does, word_for(other), info->files[(u64)other->file], other->line);
+    if (n > 0 && (size_t)n < size) place_of(x, addr, text + n, size - (size_t)n);
 }
 
 /* ---- races ------------------------------------------------------------------------------------------------------------ */
@@ -95,51 +88,26 @@ static void report_race(const struct access *x, u64 addr, u32 other_at, int othe
     u32 other_site = other_at >> 10, other = other_at & 1023;
     const struct site_info *s = &x->sites[other_site];
     int strong = s->order & x->sites[x->site].order & SITE_STRONG; /* accesses to a flag; races on the data that it guards are worse */
-    const char *between, *advice, *whose = order == ORDER_NONE_IN_GRID ? "blocks" : same_warp ? "lanes" : "warps", *severity = strong || (s->kind != SITE_LOAD && x->writes && s->kind != SITE_ATOMIC && !x->atomic) ? "warning" : "error";
-    char who[120], place[256], facts[1800];
-    u32 xyz[3] = {other % x->w->ntid[0], other / x->w->ntid[0] % x->w->ntid[1], other / x->w->ntid[0] / x->w->ntid[1]};
-    if (other_block == OTHER_LAUNCH) {
-        snprintf(who, sizeof who, "a thread of the kernel that overlaps with this one");
-        between = "the later kernel does not wait for the earlier one";
-        advice = "Call cudaGridDependencySynchronize() (griddepcontrol.wait) in every thread of the later kernel before it touches what the earlier one uses.";
-    } else if (order == ORDER_NONE_IN_GRID) {
-        u64 k = other_block;
-        snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of block (%u,%u,%u)" : "a thread of another block", xyz[0], xyz[1], xyz[2], (u32)(k % l->grid[0]),
-                 (u32)(k / l->grid[0] % l->grid[1]), (u32)(k / l->grid[0] / l->grid[1]));
-        between = x->allocation ? "blocks run in any order, and nothing makes one wait for the other" : "nothing makes one block of the cluster wait for the other";
-        advice = x->allocation ? "Let each block write to different places (does the address lack the offset of its batch or rows?), use atomics (with __threadfence() if other data depend on them), or split the kernel in two."
-                               : "Let both blocks reach a barrier of the cluster (cluster.sync()) between the two accesses, or arrive and wait at a barrier object.";
-    } else if (same_warp) {
-        snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of the same warp" : "another thread of the same warp", xyz[0], xyz[1], xyz[2]);
-        int at_once = x->site == other_site;
-        between = at_once ? "which value remains is undefined" : "no __syncwarp() lies between them";
-        advice = at_once ? "Let one thread write, give each its own place, or use an atomic."
-                         : "Put __syncwarp() between the two accesses: since compute capability 7.0 the threads of a warp need not run in step.";
-        severity = "warning";
-    } else {
-        snprintf(who, sizeof who, other_known ? "thread (%u,%u,%u) of another warp" : "a thread of another warp", xyz[0], xyz[1], xyz[2]);
-        between = "no barrier lies between them";
-        advice = "Put __syncthreads() between the two accesses, where all threads of the block reach it.";
-    }
-    if (s->order & SITE_ASYNC && s->kind == SITE_COPY) {
-        between = "this warp has not waited at the copy's barrier object since then";
-        advice = "Let every warp that uses the tile wait at the copy's barrier object first.";
-    } else if (x->sites[x->site].order & SITE_ASYNC && x->sites[x->site].kind == SITE_COPY) {
-        between = "the copy does not wait for it";
-        advice = "Let all threads that use the tile reach a barrier, or arrive at a barrier object that the copying thread waits at, before the copy overwrites the tile.";
-    } else if (s->kind == SITE_COPY && order != ORDER_NONE_IN_GRID) { /* the copy has arrived */
-        between = same_warp ? "no __syncwarp() lies between the wait for it and this access" : "no barrier lies between the wait for it and this access";
-        advice = same_warp ? "Put __syncwarp() after the wait for a copy, which covers only the thread's own copies, and before the next copy to memory that others may still read."
-                           : "Put __syncthreads() after the wait for a copy, which covers only the thread's own copies, and before the next copy to memory that others may still read.";
-    }
-    if (x->sites[x->site].line == s->line && s->kind != SITE_COPY && order == ORDER_NONE_IN_BLOCK && !(same_warp && x->site == other_site))
-        advice = same_warp ? "If several threads add to this place, use an atomic (atomicAdd). Otherwise put __syncwarp() between the read and the write."
-                           : "If several threads add to this place, use an atomic (atomicAdd). Otherwise put __syncthreads() between the read and the write.";
-    u32 lines[2] = {x->sites[x->site].line, s->line}, kind = (u32)(2 * order + same_warp) * 2 + (severity[0] == 'e');
-    if (!first_time(l->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | kind, lines[0] < lines[1] ? lines[1] : lines[0])) return;
-    place_of(x, addr, place, sizeof place);
-    race_facts(x, addr, s, whose, facts, sizeof facts);
-    diagnose_with(other_block == OTHER_LAUNCH || (s->order | x->sites[x->site].order) & SITE_ASYNC ? "" : facts, x->w, x->site, x->thread, severity, "race", advice, "%s of %s races with the %s by %s at line %u: %s", x->does, place, word_for(s), who, s->line, between);
+    int in_warp = order == ORDER_NONE_IN_BLOCK && same_warp, at_once = same_warp && x->site == other_site;
+    const char *kind = strong || (s->kind != SITE_LOAD && x->writes && s->kind != SITE_ATOMIC && !x->atomic) ? "race_of_writes" : "race", *how;
+    char who[120] = "", facts[1800];
+    if (other_known && other_block != OTHER_LAUNCH)
+        snprintf(who, sizeof who, "other_thread:(%u,%u,%u)", other % x->w->ntid[0], other / x->w->ntid[0] % x->w->ntid[1], other / x->w->ntid[0] / x->w->ntid[1]);
+    if (other_known && other_block != OTHER_LAUNCH && order == ORDER_NONE_IN_GRID)
+        snprintf(who + strlen(who), sizeof who - strlen(who), "\nother_block:(%u,%u,%u)", (u32)(other_block % l->grid[0]), (u32)(other_block / l->grid[0] % l->grid[1]),
+                 (u32)(other_block / l->grid[0] / l->grid[1]));
+    if (s->order & SITE_ASYNC && s->kind == SITE_COPY) how = "copy_object";
+    else if (x->sites[x->site].order & SITE_ASYNC && x->sites[x->site].kind == SITE_COPY) how = "copy_overwrites";
+    else if (other_block == OTHER_LAUNCH) how = "launches";
+    else if (order == ORDER_NONE_IN_GRID) how = x->allocation ? "blocks" : "cluster";
+    else if (at_once) how = "at_once";
+    else if (s->kind == SITE_COPY) how = "after_copy";
+    else how = x->sites[x->site].line == s->line ? "update" : "barrier";
+    if (in_warp) kind = "race_in_warp";
+    u32 lines[2] = {x->sites[x->site].line, s->line}, class = (u32)(2 * order + same_warp) * 2 + (strcmp(kind, "race") == 0);
+    if (!first_time(l->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | class, lines[0] < lines[1] ? lines[1] : lines[0])) return;
+    race_facts(x, addr, s, facts, sizeof facts);
+    finding(x->w, x->site, x->thread, "race", kind, "how:%s\nbetween:%s\n%s\n%s", how, order == ORDER_NONE_IN_GRID ? "blocks" : same_warp ? "lanes" : "warps", facts, who);
 }
 
 /* A plain read of a word that other threads change by atomics is a race in the memory model, and usually harmless. */
@@ -147,10 +115,9 @@ static void note_race(const struct access *x, u64 addr, u32 other_at) {
     const struct site_info *s = &x->sites[other_at >> 10];
     u32 lines[2] = {x->sites[x->site].line, s->line};
     if (!first_time(x->w->block->launch->module->info, (lines[0] < lines[1] ? lines[0] : lines[1]) << 4 | 12, lines[0] < lines[1] ? lines[1] : lines[0])) return;
-    char place[256];
-    place_of(x, addr, place, sizeof place);
-    diagnose(x->w, x->site, x->thread, "note", "race", "It does no harm if an outdated value only costs time. Else read it by an atomic or volatile access.",
-             "%s of %s races with the %s by another warp at line %u: a plain read of a word that others change atomically", x->does, place, word_for(s), s->line);
+    char place[1800];
+    race_facts(x, addr, s, place, sizeof place);
+    finding(x->w, x->site, x->thread, "race", "outdated_read", "%s", place);
 }
 
 /* Reports a race with an earlier write or atomic. */
@@ -242,10 +209,9 @@ static int first_of_line(const struct module_info *info, u32 site) {
 
 static void report_uninitialised(const struct access *x, u64 addr) {
     if (!first_of_line(x->w->block->launch->module->info, x->site)) return;
-    char place[256];
+    char place[400];
     place_of(x, addr, place, sizeof place);
-    diagnose(x->w, x->site, x->thread, "warning", "init", "Write the memory before it is read: cudaMemset, cudaMemcpy, or a kernel that stores every element.",
-             "read %s, which nothing has written since its allocation", place);
+    finding(x->w, x->site, x->thread, "init", "uninitialised", "%s", place);
 }
 
 #define PADDING_WORDS 8u /* a longer gap between stored words is not padding at the end of a row */
@@ -267,21 +233,15 @@ static void report_unwritten(const struct access *x, u64 addr) {
     }
     u32 line = before != ~0u && b->shadow[before].write.stamp ? info->sites[b->shadow[before].write.at >> 10].line : 0;
     u32 line_after = after != ~0u && b->shadow[after].write.stamp ? info->sites[b->shadow[after].write.at >> 10].line : 0;
-    char place[256], why[200] = "", by[64] = "", advice[240] = "Store a value in every element before it is read.";
-    if (line) snprintf(by, sizeof by, "; line %u stores the word before this one", line);
-    if (line && line_after && after - before <= PADDING_WORDS) {
-        if (line == line_after) snprintf(why, sizeof why, "; line %u stores the words before and after it", line);
-        else snprintf(why, sizeof why, "; line %u stores the word before it, line %u the one after it", line, line_after);
-        snprintf(advice, sizeof advice, "Do both lines compute the index with the same row length (stride, padding)?");
-    } else if (b->epoch_alive < l->threads) {
-        snprintf(why, sizeof why, "; %u of the block's %u threads had returned before", l->threads - b->epoch_alive, l->threads);
-        snprintf(advice, sizeof advice, "If they should have stored a part of it, let no thread return before the last load and the last __syncthreads().");
-    } else if (written) {
-        snprintf(why, sizeof why, "; %u of its %u words have no value%s", bytes / 4 - written, bytes / 4, by);
-        snprintf(advice, sizeof advice, "Let the block's threads store all of it before it is read, for example in a loop whose step is the number of threads.");
-    }
+    char place[400], why[200] = "";
+    const char *how = "nothing";
+    if (line && line_after && after - before <= PADDING_WORDS) how = line == line_after ? "gap" : "gap_of_two";
+    else if (b->epoch_alive < l->threads) how = "returned";
+    else if (written) how = line ? "part_after" : "part";
+    snprintf(why, sizeof why, "how:%s\nstores=%u\nstores_after=%u\nreturned=%u\nthreads=%u\nwithout=%u\nwords=%u", how, line, line_after, l->threads - b->epoch_alive, l->threads,
+             bytes / 4 - written, bytes / 4);
     place_of(x, addr, place, sizeof place);
-    diagnose(x->w, x->site, x->thread, "warning", "init", advice, "read %s, which no thread of the block has written%s", place, why);
+    finding(x->w, x->site, x->thread, "init", "unwritten_shared", "%s\n%s", why, place);
 }
 
 /* A thread may read memory that another writes later in the same epoch: that is a race, and reported as one. So an
@@ -327,8 +287,7 @@ void shadow_local_access(struct warp *w, u32 site, u64 addr, u32 lane, u32 bytes
             if (info->sites[site].kind != SITE_LOAD) written[k] |= 1u << lane;
         }
         if (info->sites[site].kind == SITE_LOAD && !(any >> lane & 1) && first_of_line(info, site))
-            diagnose(w, site, w->index * 32 + lane, "warning", "init", "Give every element a value first, for example float sum[8] = {};",
-                     "read %u bytes of a local array or variable, which this thread has not written", element);
+            finding(w, site, w->index * 32 + lane, "init", "unwritten_local", "bytes=%u", element);
     }
 }
 

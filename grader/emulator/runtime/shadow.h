@@ -40,8 +40,8 @@ struct access {
 
 const char *word_for(const struct site_info *s);
 void place_of(const struct access *x, u64 addr, char *text, size_t size);
-/* Writes the members of a trace line that describe a race. */
-void race_facts(const struct access *x, u64 addr, const struct site_info *other, const char *between, char *text, size_t size);
+/* Facts about a race: what each side does, where the other side is, and what the place is. */
+void race_facts(const struct access *x, u64 addr, const struct site_info *other, char *text, size_t size);
 void remember_read(const struct access *x, struct cell *c);
 void remember_write(const struct access *x, struct cell *c);
 

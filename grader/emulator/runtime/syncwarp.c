@@ -13,8 +13,7 @@ struct wait { u32 members, arrived, site; struct wait *next; };
 static void report(struct warp *w, const struct wait *p) {
     u32 missing = p->members & ~p->arrived;
     if (!first_time(w->block->launch->module->info, p->site, ~1u)) return;
-    diagnose(w, p->site, lowest_lane(p->arrived), "error", "sync", "Move __syncwarp() to where all lanes of the mask reach it, or name only those that do.",
-             "lanes 0x%08x wait in __syncwarp() for lanes 0x%08x of its mask 0x%08x, which do not call it", p->arrived, missing, p->members);
+    finding(w, p->site, lowest_lane(p->arrived), "sync", "syncwarp_unmet", "lanes:0x%08x\nmissing:0x%08x\nmask:0x%08x", p->arrived, missing, p->members);
 }
 
 void syncwarp_unmet(struct warp *w) {

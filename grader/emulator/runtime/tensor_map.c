@@ -17,14 +17,14 @@ _Static_assert(sizeof(struct tensor_map) <= sizeof(CUtensorMap), "a tensor map i
 static const u8 element_sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
 
 static CUresult refuse_map(const char *why) {
-    diagnose(NULL, ~0u, 0, "error", "api", "The CUDA driver API's page on tensor maps lists the limits.", "cuTensorMapEncode: %s", why);
+    finding(NULL, ~0u, 0, "api", "bad_tensor_map", "why:%s", why);
     return CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult encode(CUtensorMap *out, struct tensor_map m, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *size, const cuuint64_t *strides,
                        const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapFloatOOBfill fill) {
     if ((u32)type >= sizeof element_sizes || interleave || swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
-        return diagnose(NULL, ~0u, 0, "error", "api", "Run this program on a GPU (--engine cuda).", "cuTensorMapEncode: the emulator lacks interleaved layouts, packed types and swizzles with larger atoms"), CUDA_ERROR_NOT_SUPPORTED;
+        return finding(NULL, ~0u, 0, "api", "emulator_lacks", "function:cuTensorMapEncode\nwhat:interleaved layouts, packed types and swizzles with larger atoms\ninstead:run this program on a GPU (--engine cuda)"), CUDA_ERROR_NOT_SUPPORTED;
     const u32 element = element_sizes[type];
     m.magic = MAP_MAGIC, m.rank = (u8)rank, m.type = (u8)type, m.element = (u8)element, m.swizzle = (u8)(1u << swizzle), m.fills_nan = fill != 0, m.address = (u64)address;
     if (rank < 1 || rank > DIMENSIONS) return refuse_map("the rank must be from 1 to 5");

@@ -14,9 +14,8 @@
 static struct texture *object_of(struct warp *w, u32 site, u32 lane, u64 handle, int surface) {
     struct texture *t = texture_of(handle);
     if (!t || t->is_surface != surface)
-        rt_fault(w, site, lane, cudaErrorInvalidTexture, "an access through 0x%llx, which is not a %s object%s", (unsigned long long)handle, surface ? "surface" : "texture",
-                 t ? " but an object of the other kind" : ": was it created, and not yet destroyed?");
-    if (!memory_find(t->memory)) rt_fault(w, site, lane, cudaErrorIllegalAddress, "the memory of this %s object was freed", surface ? "surface" : "texture");
+        rt_fault(w, site, lane, cudaErrorInvalidTexture, "not_a_texture", "object:%s\nhow:%s", surface ? "surface" : "texture", t ? "other" : "none");
+    if (!memory_find(t->memory)) rt_fault(w, site, lane, cudaErrorIllegalAddress, "texture_memory_freed", "object:%s", surface ? "surface" : "texture");
     return t;
 }
 
@@ -143,14 +142,13 @@ void rt_surface(struct warp *w, u32 site, u32 m, int geometry, int bounds, int s
         for (u32 d = 0; d < dimensions; d++) {
             i64 size = d ? t->size[d] : (i64)t->size[0] * t->element;
             i[d] = (i32)at[32 * (first + d) + l];
-            if (!d && i[0] % whole) rt_fault(w, site, l, cudaErrorMisalignedAddress, "a surface access of %u bytes at x = %lld bytes: x must be a multiple of its size", whole, (long long)i[0]);
+            if (!d && i[0] % whole) rt_fault(w, site, l, cudaErrorMisalignedAddress, "surface_misaligned", "bytes=%u\nat=%lld", whole, (long long)i[0]);
             if (i[d] >= 0 && i[d] + (d ? 1 : whole) <= size) continue;
             if (bounds == BOUNDS_CLAMP) i[d] = i[d] < 0 ? 0 : size - (d ? 1 : whole);
             else outside = 1;
         }
         if (outside && bounds == BOUNDS_TRAP)
-            rt_fault(w, site, l, cudaErrorLaunchFailure, "a surface access at x = %lld bytes, y = %lld, z = %lld, outside the surface of %u x %u x %u elements of %u bytes (x counts bytes)",
-                     (long long)i[0], (long long)i[1], (long long)i[2], t->size[0], t->size[1] ? t->size[1] : 1, first ? t->layers : t->size[2] ? t->size[2] : 1, t->element);
+            rt_fault(w, site, l, cudaErrorLaunchFailure, "surface_outside", "x=%lld\ny=%lld\nz=%lld\nwidth=%u\nheight=%u\ndepth=%u\nelement=%u", (long long)i[0], (long long)i[1], (long long)i[2], t->size[0], t->size[1] ? t->size[1] : 1, first ? t->layers : t->size[2] ? t->size[2] : 1, t->element);
         u8 *p = outside ? NULL : (u8 *)texel_at(t, 0, i[1], i[2]) + i[0];
         for (u32 c = 0; c < count; c++) {
             u64 *v = &values[32 * c + l];
@@ -167,7 +165,7 @@ void rt_texture_query(struct warp *w, u32 site, u32 m, int what, const u64 *obje
     for (u32 todo = m; todo; todo &= todo - 1) {
         u32 l = lowest_lane(todo);
         const struct texture *t = texture_of(object[l]);
-        if (!t) rt_fault(w, site, l, cudaErrorInvalidTexture, "a query of 0x%llx, which is not a texture or surface object", (unsigned long long)object[l]);
+        if (!t) rt_fault(w, site, l, cudaErrorInvalidTexture, "not_a_texture", "object:texture\nhow:none");
         answer[l] = what == 3 ? t->layers : t->size[what];
     }
 }

@@ -158,7 +158,7 @@ struct edge { const struct form *form; u8 *F; u32 m, from, to; int in_kernel; };
 void rt_poll(struct warp *w, struct edge e) COLD;
 void rt_wait(struct warp *w, struct edge e, u32 inside) COLD;
 void rt_trap(struct warp *w, u32 site, u32 m) COLD;
-void rt_fault(struct warp *w, u32 site, u32 lane, int code, const char *format, ...) COLD;
+void rt_fault(struct warp *w, u32 site, u32 lane, int code, const char *kind, const char *facts, ...) COLD;
 void rt_divided_barrier(struct warp *w, u32 site, u32 m) COLD;
 void rt_shuffle_check(struct warp *w, u32 site, u32 m, u32 members) COLD;
 u32 rt_vprintf(struct warp *w, u32 lane, u64 format, u64 arguments);

@@ -91,8 +91,7 @@ static void record_issue(struct warp *w, struct wgmma *q, u32 site, struct mma h
     struct issue *n = &q->issues[i][q->issue_count[i]++];
     *n = (struct issue){q->issued[i], site, sums, 0, o->registers != NULL};
     if (!q->is_fenced[i] && first_time(w->block->launch->module->info, site, ~5u))
-        diagnose(w, site, lowest_lane(w->live), "error", "sync", "Execute wgmma.fence.sync.aligned before the first wgmma, and again whenever registers of sums or of A have been written.",
-                 "a wgmma without a wgmma.fence before it: it may read its registers before they are written");
+        finding(w, site, lowest_lane(w->live), "sync", "wgmma_unfenced", "of:wgmma");
     if (!is_watched(w->block)) return;
     w->step++;
     n->reads = read_begins(w, site, lowest_lane(w->live));
@@ -123,7 +122,7 @@ void rt_wgmma(struct warp *w, u32 site, struct mma how, u32 sums, struct wgmma_o
     }
     struct product *p = &q->products[number];
     if (!same_product(p, how, sums, &o))
-        rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalInstruction, "the four warps of a warpgroup execute different wgmma instructions, or the same instruction with different descriptors");
+        rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalInstruction, "wgmma_differs", "of:wgmma");
     if (o.registers) rows_of_fragment(o.registers, p->rows + i * ROWS * row_words);
     p->issued |= 1u << i;
 }
@@ -133,19 +132,17 @@ void rt_wgmma_fence(struct warp *w) { wgmma_of(w)->is_fenced[w->index % WARPGROU
 void rt_wgmma_unfenced(struct warp *w, u32 site, u32 writer) {
     const struct module_info *info = w->block->launch->module->info;
     if (first_time(info, site, ~6u))
-        diagnose(w, site, lowest_lane(w->live), "error", "sync", "Execute wgmma.fence.sync.aligned between the last write of the registers and the wgmma.",
-                 "a wgmma uses registers that were written at line %u, without a wgmma.fence in between", info->sites[writer].line);
+        finding(w, site, lowest_lane(w->live), "sync", "wgmma_registers", "line_of=%u", info->sites[writer].line);
 }
 
 void rt_wgmma_touched(struct warp *w, u32 site, u32 product, int how) {
-    static const char *const did[] = {"read the sums of", "wrote sums of", "wrote registers of A of"};
+    static const char *const did[] = {"read_sums", "wrote_sums", "wrote_a"};
     const struct wgmma *q = wgmma_of(w);
     const struct module_info *info = w->block->launch->module->info;
     const u32 i = w->index % WARPGROUP, line = info->sites[product].line;
     for (u32 k = 0; k < q->issue_count[i]; k++)
         if (info->sites[q->issues[i][k].site].line == line && first_time(info, info->sites[site].line << 4 | 11, line))
-            diagnose(w, site, lowest_lane(w->live), "error", "sync", "Commit the product (wgmma.commit_group) and wait for its group (wgmma.wait_group) first.",
-                     "%s the wgmma at line %u, which has not been waited for", did[how], line);
+            finding(w, site, lowest_lane(w->live), "sync", "wgmma_touched", "how:%s\nline_of=%u", did[how], line);
 }
 
 void rt_wgmma_commit(struct warp *w) {
@@ -177,8 +174,7 @@ static void let_others_issue(struct warp *w, u32 site, u32 issued) {
     const u32 first = w->index / WARPGROUP * WARPGROUP;
     for (u32 i = first; i < first + WARPGROUP; i++)
         if (!(issued >> (i - first) & 1) && (i >= b->warp_count || b->state[i] == WARP_DONE))
-            rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalInstruction,
-                     "a wgmma that warp %u of the block does not execute: all four warps of a warpgroup, %u to %u, must execute the same instructions", i, first, first + 3);
+            rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalInstruction, "wgmma_alone", "warp=%u\nfirst=%u\nlast=%u", i, first, first + 3);
     w->asked_in_vain = 1;
     rt_nanosleep(w, 0);
 }

@@ -30,16 +30,11 @@ static const u8 *chunk(struct warp *w, u32 site, const struct layout *l, u32 off
     const u32 at = chunk_offset(l, offset);
     u32 copy, thread;
     if (UNLIKELY(at + 16 > w->shared_size))
-        rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalAddress, "wgmma read address %u of shared memory, but the block's ends at %u: check the descriptor's start and its byte offsets",
-                 at, w->shared_size);
+        rt_fault(w, site, lowest_lane(w->live), cudaErrorIllegalAddress, "wgmma_outside", "offset=%u\nsize=%u", at, w->shared_size);
     if (UNLIKELY(at < SHARED_START) && first_time(w->block->launch->module->info, site, ~8u)) /* no fault on a GPU */
-        diagnose(w, site, lowest_lane(w->live), "error", "memory", "Make the descriptor's start from the address of the tile (__cvta_generic_to_shared).",
-                 "wgmma read address %u of shared memory; the kernel's variables begin at %u, after the system's", at, SHARED_START);
+        finding(w, site, lowest_lane(w->live), "memory", "wgmma_system_shared", "offset=%u\nbegin=%u", at, SHARED_START);
     if (UNLIKELY(l->is_target) && !is_watched(w->block) && bulk_under_way(w->block, at, at + 16, &copy, &thread) && first_time(w->block->launch->module->info, site, copy))
-        diagnose(w, site, lowest_lane(w->live), "error", "sync",
-                 "Wait at the copy's barrier object before the wgmma, and for the wgmma's group before the next copy overwrites its tile.",
-                 "wgmma read offset %u of shared memory while the bulk copy to it by thread %u at line %u was under way", at, thread,
-                 w->block->launch->module->info->sites[copy].line);
+        finding(w, site, lowest_lane(w->live), "sync", "wgmma_under_way", "offset=%u\nthread_of=%u\nline_of=%u", at, thread, w->block->launch->module->info->sites[copy].line);
     return w->shared + at;
 }
 

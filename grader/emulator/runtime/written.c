@@ -58,8 +58,7 @@ static void report_hole(const char *function, const struct allocation *a, u64 of
     if (longest < HOLE || !first_time(a, (u32)bytes, (u32)offset)) return;
     char place[256];
     memory_place(a, a->start + at, place, sizeof place);
-    diagnose(NULL, ~0u, 0, "warning", "init", "Check that the kernel writes every element, for the last block too, and that the copy is as long as the result.",
-             "%s: %llu of the %llu bytes copied to the host were never written, beginning at %s", function, (unsigned long long)all, (unsigned long long)bytes, place);
+    finding(NULL, ~0u, 0, "init", "never_written", "function:%s\ncount=%llu\nbytes=%llu\n%s", function, (unsigned long long)all, (unsigned long long)bytes, place);
 }
 
 void written_copy(const char *function, void *to, const void *from, u64 bytes) {

@@ -388,7 +388,7 @@ class FormWriter(Writer):
         if "red" in instr.mods:
             self.line(
                 f"if (m != w->live) rt_fault(w, {self.site('BARRIER')}, lowest_lane(m), 719, "
-                '"a barrier with a reduction, such as __syncthreads_count, that only some threads of a warp reach");'
+                '"reduction_in_branch", "of:barrier");'
             )
             self.write(instr)
             return None

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from grader.findings import Finding
+
 Dim3 = tuple[int, int, int]
 Direction = Literal["HtoD", "DtoH", "DtoD", "HtoH"]
-Severity = Literal["error", "warning", "note"]
-Tool = Literal["memory", "race", "init", "sync", "api", "emulator"]
-Between = Literal["blocks", "warps", "lanes", "copy"]
 Space = Literal["global", "shared", "local"]
 Operation = Literal["load", "store", "atomic", "reduction", "async_copy"]
 
@@ -62,40 +61,6 @@ class ApiError:
     function: str
     code: int
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Race:
-    """Both sides of a race. `does` is the access ("read", "write", …) that the diagnostic's own line makes to
-    `variable`, and `other` the access at `file`:`line`. `between` says which threads race: those of different
-    `blocks` or `warps`, `lanes` of one warp, or a thread and an asynchronous `copy` that it has not waited for. For
-    memory without a name, `allocated_in` and `allocated_at` are the place where the host allocated it. Unknown fields
-    are empty, or line 0."""
-
-    does: str
-    other: str
-    between: Between
-    file: str
-    line: int
-    variable: str = ""
-    allocated_in: str = ""
-    allocated_at: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
-    """A sanitizer's finding. Unknown fields are None."""
-
-    severity: Severity
-    tool: Tool
-    message: str
-    kernel: str | None = None
-    block: Dim3 | None = None
-    thread: Dim3 | None = None
-    file: str | None = None
-    line: int | None = None
-    advice: str | None = None
-    race: Race | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +198,7 @@ class Trace:
     memcpys: tuple[MemcpyEvent, ...] = ()
     memsets: tuple[MemsetEvent, ...] = ()
     api_errors: tuple[ApiError, ...] = ()
-    diagnostics: tuple[Diagnostic, ...] = ()
+    findings: tuple[Finding, ...] = ()
     accesses: tuple[AccessEvent, ...] = ()
     branches: tuple[BranchEvent, ...] = ()
     launches: tuple[LaunchesEvent, ...] = ()

@@ -17,19 +17,18 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal, get_args, get_origin, get_type_hints
 
-from grader.base.names import spelled_out
+from grader.base.names import handed_in_name, spelled_out
+from grader.findings import KINDS, Finding
 from grader.programs.trace.events import (
     AccessEvent,
     ApiError,
     BranchEvent,
-    Diagnostic,
     Dim3,
     ExecutedEvent,
     KernelEvent,
     LaunchesEvent,
     MemcpyEvent,
     MemsetEvent,
-    Race,
     ReuseEvent,
     Trace,
     TracerError,
@@ -69,6 +68,7 @@ _MAX_KNOWN_LAUNCHES = 1024
 """A hostile trace may have millions of different launches, each of which takes up to 4.5 kB to remember."""
 _NO_COUNTERS: dict[str, float] = {}
 _COUNTER = re.compile(r"[a-z0-9_]{1,64}")
+_FILES = ("allocated_file", "other_file")
 _WITHOUT_OWN_TEXT = ("kernel", "memcpy", "memset")
 """Kinds of events that a trace can have millions of. Their only text is the names of kernels, which repeat."""
 
@@ -109,7 +109,6 @@ _KINDS: dict[str, tuple[str, type[Any]]] = {
     "memcpy": ("memcpys", MemcpyEvent),
     "memset": ("memsets", MemsetEvent),
     "api_error": ("api_errors", ApiError),
-    "diagnostic": ("diagnostics", Diagnostic),
     "access": ("accesses", AccessEvent),
     "branch": ("branches", BranchEvent),
     "launches": ("launches", LaunchesEvent),
@@ -126,7 +125,9 @@ _Launch = tuple[str, Dim3, Dim3, int, int, int, int]
 
 class _Building:
     def __init__(self) -> None:
-        self.found: dict[str, list[Any]] = {name: [] for name in ("kernels", *(name for name, _ in _KINDS.values()))}
+        self.found: dict[str, list[Any]] = {
+            name: [] for name in ("kernels", "findings", *(name for name, _ in _KINDS.values()))
+        }
         self.kernels = self.found["kernels"]
         self.start: dict[str, Any] = {}
         self.starts = self.ends = 0
@@ -187,6 +188,8 @@ class _Building:
                 name, event = _KINDS[kind]
                 stride = {"stride": _stride(entry)} if kind == "access" else {}  # may be negative
                 self.found[name].append(_event(event, entry, **stride))
+            case "finding":
+                self._finding(entry)
             case "start":
                 self._start(entry)
             case "end":
@@ -201,6 +204,19 @@ class _Building:
                 self.unknown_lines += 1
             case _:
                 raise _Malformed
+
+    def _finding(self, entry: Mapping[str, object]) -> None:
+        facts = entry.get("facts")
+        if not isinstance(facts, dict):
+            raise _Malformed
+        if entry.get("is") not in KINDS:
+            self.unknown_lines += 1
+            return
+        places = {name: handed_in_name(value) for name in _FILES if isinstance(value := facts.get(name), str)}
+        fields = {name: entry.get(name) for name in ("kernel", "block", "thread", "line")}
+        file = entry.get("file")
+        fields["file"] = handed_in_name(file) if isinstance(file, str) else None
+        self.found["findings"].append(Finding.from_facts(str(entry["is"]), {**facts, **places}, **fields))
 
     def _start(self, entry: Mapping[str, object]) -> None:
         start = {
@@ -271,16 +287,11 @@ def _readers(kind: Any) -> tuple[tuple[str, Callable[[Mapping[str, object], str]
 def _reader(form: Any) -> Callable[[Mapping[str, object], str], object]:
     if get_origin(form) is Literal:
         return lambda entry, name: _one_of(entry, name, get_args(form))
-    plain = {int: _count, str: _text, Dim3: _dim3, Race: _race, tuple[int, ...]: _numbers}
+    plain = {int: _count, str: _text, Dim3: _dim3, tuple[int, ...]: _numbers}
     if form in plain:
         return plain[form]
     inner = _reader(next(each for each in get_args(form) if each is not type(None)))
     return lambda entry, name: None if entry.get(name) is None else inner(entry, name)
-
-
-def _race(entry: Mapping[str, object], key: str) -> Race | None:
-    value = entry.get(key)
-    return _event(Race, value) if isinstance(value, dict) else None
 
 
 def _stride(entry: Mapping[str, object]) -> int | None:

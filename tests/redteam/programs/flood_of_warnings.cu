@@ -1,4 +1,4 @@
-// Passes, with thousands of long diagnostics in its trace, which become warnings.
+// Passes, with thousands of long findings in its trace, which become warnings.
 // expect: passed; flagged
 #include "hostile.h"
 
@@ -7,5 +7,5 @@ int main(int, char** argv) {
     const char* const where = getenv("GRADER_TRACE");
     const int fd = where ? atoi(where + 3) : -1;
     for (int i = 0; i < 6000; ++i)
-        dprintf(fd, "{\"kind\":\"diagnostic\",\"severity\":\"error\",\"tool\":\"memory\",\"message\":\"%04000d\"}\n", i);
+        dprintf(fd, "{\"kind\":\"finding\",\"is\":\"past_the_end\",\"facts\":{\"did\":\"%04000d\"}}\n", i);
 }

@@ -1,0 +1,243 @@
+"""Adds to a finding what the source explains of it: the name of the memory, where a missing barrier belongs, the guard
+or the pointer that lets an access go too far, the lines that call a helper function, the launch with too little shared
+memory. These are facts with lines, too."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from grader.checking.slips import slips
+from grader.cpp.reading import read_source
+from grader.cpp.source import Assignment, Source, Use, Variable
+from grader.findings import Finding, Place, SourceLine
+from grader.sanitizers.gap import find_gap
+
+Files = Sequence[tuple[str, bytes]]
+"""The files of a submission: names and contents."""
+
+_MOST_LINES = 3
+_ALLOCATES = ("cudaMalloc", "cudaHostAlloc", "malloc")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_TOO_FAR = re.compile(r"(\w+)\s*>\s*(\w[\w.* ]*?)\s*(?:$|\|\|)")
+_ONE_MORE = re.compile(r"(\w+)\s*<=\s*(\w[\w.* ]*?)\s*(?:$|&&)")
+_SUBSCRIPT = re.compile(r"\[([^\]]*)\]")
+
+
+def explained(finding: Finding, files: Files) -> Finding:
+    """The finding with what the source adds to it."""
+    source = read_source(files)
+    for explain in (_named, _called, _barrier, _unwritten, _past_dynamic, _past_the_end):
+        finding = explain(finding, source, files)
+    return finding
+
+
+def line_in(files: Files) -> SourceLine:
+    """A `SourceLine` for these files."""
+
+    def line_of(file: str, line: int) -> str:
+        content = next((content for name, content in files if name == file), b"")
+        lines = content.decode(errors="replace").split("\n")
+        return lines[line - 1] if 0 < line <= len(lines) else ""
+
+    return line_of
+
+
+def _with(finding: Finding, values: Mapping[str, object] | None = None, /, **words: str) -> Finding:
+    facts = {"values": {**finding.values, **(values or {})}, "words": {**finding.words, **words}}
+    return Finding.model_validate({**finding.model_dump(), **facts})
+
+
+def _named(finding: Finding, source: Source, files: Files) -> Finding:
+    """The program's name for the memory: of an allocation, the pointer that the call sets; of dynamic shared memory,
+    the name of the only array that both lines of a race use."""
+    if finding.array is None and finding.allocated is not None:
+        name = _pointer(source, files, finding.allocated)
+        return finding.model_copy(update={"array": name}) if name else finding
+    if finding.words.get("of") == "dynamic" and finding.place and finding.other:
+        here, there = ({use.name for use in _uses(source, place)} for place in (finding.place, finding.other))
+        if len(here & there) == 1 and finding.array not in here | there:
+            return finding.model_copy(update={"array": (here & there).pop()})
+    return finding
+
+
+def _pointer(source: Source, files: Files, place: Place) -> str:
+    if place.file.endswith(".py"):
+        return _assigned(line_in(files)(place.file, place.line))
+    made = [c for c in source.calls if c.holds(place.file, place.line) and c.name.startswith(_ALLOCATES)]
+    names = [re.sub(r"^(?:\([^()]*\)|[&*\s])+", "", call.arguments[0]) for call in made if call.arguments]
+    return "` or `".join(dict.fromkeys(names))
+
+
+def _assigned(line: str) -> str:
+    """The name that a line of Python sets."""
+    try:
+        statements = ast.parse(line.strip()).body
+    except SyntaxError:
+        return ""
+    targets = [each.targets[0] for each in statements if isinstance(each, ast.Assign)]
+    return targets[0].id if targets and isinstance(targets[0], ast.Name) else ""
+
+
+def _called(finding: Finding, source: Source, files: Files) -> Finding:
+    """The lines that call the helper functions in which the sides of a race are."""
+    for side, place in (("here", finding.place), ("there", finding.other)):
+        function = source.function_at(place.file, place.line) if place is not None else None
+        if function is not None and function.space == "device" and "between" in finding.words:
+            lines = tuple(call.line for call in source.calls if call.name == function.name)[:_MOST_LINES]
+            finding = _with(finding, {f"called_{side}": lines}) if lines else finding
+    return finding
+
+
+def _barrier(finding: Finding, source: Source, files: Files) -> Finding:
+    """Where the barrier of a race between threads of a block belongs, or why the one that is there does not help."""
+    here, there = finding.place, finding.other
+    if finding.words.get("between") == "blocks" and finding.words.get("how") == "blocks":
+        return _origin_of_index(finding, source)
+    if finding.words.get("how") not in ("barrier", "after_copy") or here is None or there is None:
+        return finding
+    if here.file != there.file:
+        return finding
+    if layouts := _two_layouts(source, here, there):
+        return _with(finding, how="layouts", mine=layouts[0], theirs=layouts[1])
+    gap = find_gap(source, here.file, here.line, there.line)
+    if gap.branch is not None and gap.present is not None:
+        return _with(finding, {"branch": gap.branch, "present": gap.present}, how="branch")
+    if gap.closes is not None and gap.present is not None:
+        return _with(finding, {"closes": gap.closes, "present": gap.present}, how="loop_end")
+    finding = _with(finding, {"after": gap.after}) if gap.after is not None else finding
+    if not gap.looped and here.line < there.line and finding.words.get("other_does") == "read":
+        return _turned(finding, here, there)  # the earlier line writes the value
+    return finding
+
+
+def _turned(finding: Finding, here: Place, there: Place) -> Finding:
+    does, other = finding.words.get("does", ""), finding.words.get("other_does", "")
+    turned = finding.model_copy(update={"file": there.file, "line": there.line, "other": here})
+    return _with(turned, does=other, other_does=does)
+
+
+def _uses(source: Source, place: Place) -> Iterator[Use]:
+    return (use for use in source.uses if use.holds(place.file, place.line))
+
+
+def _two_layouts(source: Source, here: Place, there: Place) -> tuple[str, str] | None:
+    """Two elements of one array, like `tile[row][key]` and `tile[key][row]`, that the two lines index with the same
+    variables in different ways. One of the indices is probably wrong, even with a barrier between the lines."""
+    for mine in _uses(source, here):
+        for other in _uses(source, there):
+            same = mine.name == other.name and _variables(mine.index) == _variables(other.index)
+            if same and _summands(mine.index) != _summands(other.index):
+                return f"{mine.name}{mine.index}", f"{other.name}{other.index}"
+    return None
+
+
+def _variables(index: str) -> frozenset[str]:
+    """The names in an index other than constants, which are written in capitals."""
+    return frozenset(name for name in re.findall(r"[A-Za-z_]\w*(?:\.\w)?", index) if not name.isupper())
+
+
+def _summands(index: str) -> list[list[list[str]]]:
+    """An index as sums of products in a fixed order. Added numbers are left out, so that neighbouring elements have
+    equal sums."""
+    terms = ([term.strip() for term in re.split(r"[+-]", part)] for part in _SUBSCRIPT.findall(index))
+    kept = ([term for term in each if not term.isdigit()] for each in terms)
+    return [sorted(sorted(factor.strip() for factor in term.split("*")) for term in each) for each in kept]
+
+
+def _unwritten(finding: Finding, source: Source, files: Files) -> Finding:
+    """The loops around the line that stores a part of the array; the line at which threads had returned."""
+    if finding.kind != "unwritten_shared" or finding.place is None:
+        return finding
+    file, stores = finding.place.file, finding.values.get("stores")
+    loops = tuple(loop.line for loop in source.loops_around(file, stores)) if isinstance(stores, int) and stores else ()
+    if loops:
+        finding = _with(finding, {"loops": loops[-2:]})
+    function = source.function_at(file, finding.line or 0)
+    early = [r.line for r in source.returns if function and function.holds(r.file, r.line)]
+    first = min((line for line in early if line < (finding.line or 0)), default=None)
+    return _with(finding, {"return_line": first}) if first is not None else finding
+
+
+def _past_dynamic(finding: Finding, source: Source, files: Files) -> Finding:
+    """The launch that asked for the dynamic shared memory, and where its size is computed."""
+    if finding.kind != "past_dynamic_shared" or finding.kernel is None:
+        return finding
+    function = source.function_at(finding.file or "", finding.line or 0)
+    launch = next((each for each in source.launches if function and each.name == function.name), None)
+    if launch is None:
+        return finding
+    words = {"launch": f"{launch.file}:{launch.line}"}
+    size = launch.configuration[2] if len(launch.configuration) > 2 else ""
+    made = [v for v in source.variables if v.name == size and v.file == launch.file and v.line <= launch.line]
+    words |= {"computed": f"{made[-1].file}:{made[-1].line}"} if made else {}
+    return _with(finding, {}, **words)
+
+
+def _past_the_end(finding: Finding, source: Source, files: Files) -> Finding:
+    """What lets an access go past the end of an allocation: a size that counts values, a guard that is one too loose,
+    the lines that set the pointer and the index."""
+    if finding.kind not in ("past_the_end", "before_start") or finding.place is None:
+        return finding
+    if finding.allocated is not None:
+        for slip in slips(source, "host"):
+            if slip.kind == "bytes_without_sizeof" and slip.place == finding.allocated:
+                return _with(finding, {"count_line": finding.allocated.line}, how="counted")
+    return _origin_of_index(finding, source)
+
+
+def _origin_of_index(finding: Finding, source: Source) -> Finding:
+    place = finding.place
+    function = source.function_at(place.file, place.line) if place is not None else None
+    if place is None or function is None:
+        return finding
+
+    def before(file: str, line: int) -> bool:
+        return function.holds(file, line) and line <= place.line
+
+    for (line, name, end), sign in (*_loose_guards(source, before), *_loose_loops(source, before)):
+        return _with(finding, {"loose_line": line}, loose_name=name, loose_end=end, loose_sign=sign)
+    names = dict.fromkeys(name for use in _uses(source, place) for name in (use.name, *_WORD.findall(use.index)))
+    set_at = [
+        (each.line, name)
+        for name in names
+        for each in _settings(source, name)
+        if before(each.file, each.line) and each.line < place.line and _places(each)
+    ]
+    last = {name: line for line, name in sorted(set_at)}
+    found = sorted((line, name) for name, line in last.items())[:2]
+    facts: dict[str, object] = {}
+    words: dict[str, str] = {}
+    for prefix, (line, name) in zip(("", "other_"), found, strict=False):
+        facts[f"{prefix}set_line"], words[f"{prefix}set_name"] = line, name
+    return _with(finding, facts, **words) if found else finding
+
+
+def _settings(source: Source, name: str) -> list[Variable | Assignment]:
+    return [
+        *(each for each in source.variables if each.name == name),
+        *(each for each in source.assignments if each.name == name),
+    ]
+
+
+def _places(item: Variable | Assignment) -> bool:
+    """Whether what sets a variable decides where a thread works: it depends on the block, or moves a pointer."""
+    moves = item.pointers > 0 if isinstance(item, Variable) else item.operator == "+="
+    return moves or "blockIdx" in item.value
+
+
+def _loose_guards(source: Source, before: Callable[[str, int], bool]) -> Iterator[tuple[tuple[int, str, str], str]]:
+    """Guards such as `if (row > n) return;` that let the number of a thread be one too large."""
+    of_threads = {v.name for v in source.variables if "blockIdx" in v.value or "threadIdx" in v.value}
+    for branch in reversed([b for b in source.branches if b.leaves and before(b.file, b.line)]):
+        found = _TOO_FAR.search(branch.condition)
+        if found and found[1] in of_threads:
+            yield (branch.line, found[1], found[2]), ">="
+
+
+def _loose_loops(source: Source, before: Callable[[str, int], bool]) -> Iterator[tuple[tuple[int, str, str], str]]:
+    """Loops such as `for (key = 0; key <= n; …)`."""
+    for loop in reversed([each for each in source.loops if before(each.file, each.line)]):
+        if (found := _ONE_MORE.search(loop.condition)) and not found[2].isdigit():
+            yield (loop.line, found[1], found[2]), "<"

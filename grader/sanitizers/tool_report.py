@@ -1,0 +1,58 @@
+"""Reports in one form for compute-sanitizer and the emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from grader.base.errors import UsageError
+from grader.findings import Finding, kind_of
+
+Check = Literal["memory", "race", "init", "sync"]
+CHECKS: tuple[Check, ...] = get_args(Check)
+_SEVERITIES = ("error", "warning", "note")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One fault at one place, seen `times` times; `first` is its first occurrence."""
+
+    first: Finding
+    times: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """The findings of one tool. `not_run` says why it did not run, '' if it ran; `errors` is the tool's own total."""
+
+    check: Check
+    findings: tuple[Seen, ...] = ()
+    errors: int = 0
+    not_run: str = ""
+
+
+def parse_checks(words: str) -> tuple[Check, ...]:
+    """Parse a comma-separated list of checks, or `all`. Raises UsageError."""
+    wanted = [word.strip() for word in words.split(",") if word.strip()]
+    if wanted == ["all"]:
+        return CHECKS
+    for word in wanted:
+        if word not in CHECKS:
+            raise UsageError(f"--sanitize: there is no check {word!r}; choose from {', '.join(CHECKS)}, or all.")
+    return tuple(check for check in CHECKS if check in wanted)
+
+
+def by_place(findings: Iterable[Finding]) -> tuple[Seen, ...]:
+    """Group the emulator's findings by place and fault, errors first."""
+    return tuple(sorted(counted(findings), key=lambda seen: _SEVERITIES.index(kind_of(seen.first).severity)))
+
+
+def counted(findings: Iterable[Finding]) -> tuple[Seen, ...]:
+    """Group findings by kind, kernel and places, in order of occurrence. Threads and numbers do not matter."""
+    found: dict[tuple[object, ...], Seen] = {}
+    for each in findings:
+        place = (each.kind, each.kernel, each.place, each.other, each.array, each.words.get("between"))
+        seen = found.get(place)
+        found[place] = Seen(seen.first if seen else each, seen.times + 1 if seen else 1)
+    return tuple(found.values())
