@@ -37,7 +37,7 @@ def find_gap(source: Source, file: str, one: int, other: int) -> Gap:
     around = [loop for loop in source.loops_around(file, first) if loop.holds(file, last)]
     if present is None:
         return Gap(after=_last_end(source, file, first, last), looped=bool(around))
-    ifs = [b for b in source.branches if b.holds(file, present) and b.end < last and not b.holds(file, first)]
+    ifs = [b for b in source.branches if b.holds(file, present) and b.end < last]
     if ifs:
         return Gap(present=present, branch=max(branch.line for branch in ifs))
     loop = max((each for each in around if each.end > last), key=lambda each: each.line, default=None)
