@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -143,17 +143,28 @@ def _grade_built(
         with contextlib.closing(one_ahead(order, opened_ahead)) as opened:
             if built.program is not None:
                 progress.stage(f"{submission.id}: running", total=len(grading.cases))
-            for number, (case, own) in enumerate(opened):
+
+            def ran(case: Case, own: OwnInput | MachineFault | None = None) -> bool:
+                """Run a case; whether it ended within its time limit."""
                 progress.step(case.name)
-                progress.advance(number)
-                if grading.quick and (stopped := _first_over_time(by_case)):
-                    by_case[case] = _not_run(case, stopped)
-                    continue
+                progress.advance(len(by_case))
                 by_case[case] = grade_case(grading, built, case, watch, own)
                 if built.program is not None:
                     progress.step(case.name, _in_short(by_case[case].record))
                 if looks and _needs_a_look(grading, case, by_case[case]):
                     closer.prepare()
+                return by_case[case].record.verdict is not Verdict.TIME_LIMIT
+
+            smallest = min(grading.cases, key=lambda case: case.flops)
+            for case, own in opened:
+                if case in by_case or ran(case, own):
+                    continue
+                if grading.quick or not (ran(smallest) if smallest not in by_case else _ended(by_case[smallest])):
+                    break
+        over_time = ", ".join(case.name for case in by_case if not _ended(by_case[case]))
+        for case in grading.cases:
+            if case not in by_case:
+                by_case[case] = _left_out(case, over_time, quick=grading.quick)
         again = to_draw_again(
             grading.assignment.hidden_inputs, grading.suite, {case.name: by_case[case].record for case in by_case}
         )
@@ -195,14 +206,21 @@ def _in_short(test: TestRecord) -> str:
     return test.verdict.words + (f", {test.wall_s:.2f} s" if test.wall_s is not None else "")
 
 
-def _first_over_time(tested: Mapping[Case, Tested]) -> str:
-    """The name of the first test that hit its time limit; '' if none did."""
-    return next((case.name for case, test in tested.items() if test.record.verdict is Verdict.TIME_LIMIT), "")
+def _ended(test: Tested) -> bool:
+    return test.record.verdict is not Verdict.TIME_LIMIT
 
 
-def _not_run(case: Case, stopped: str) -> Tested:
-    reason = f"Not run: {stopped} ran into its time limit."
-    return Tested(TestRecord(name=case.name, shape=case.shape, verdict=Verdict.NOT_RUN, fault=None, reason=reason))
+def _left_out(case: Case, over_time: str, *, quick: bool) -> Tested:
+    """The result of a test that is not run, because others ran into their time limits. A student's own check stops at
+    the first; a grading when the smallest test is among them. Then this test, which is larger, has failed, too."""
+    if quick:
+        reason = f"Not run: {over_time} ran into its time limit."
+        return Tested(TestRecord(name=case.name, shape=case.shape, verdict=Verdict.NOT_RUN, fault=None, reason=reason))
+    limits = "their time limits" if "," in over_time else "its time limit"
+    reason = f"Not run: {over_time} ran into {limits}, and this test is not smaller."
+    return Tested(
+        TestRecord(name=case.name, shape=case.shape, verdict=Verdict.TIME_LIMIT, fault=Fault.STUDENT, reason=reason)
+    )
 
 
 def _needs_a_look(grading: Grading, case: Case, test: Tested) -> bool:
