@@ -150,9 +150,10 @@ def test_a_class_may_hand_in_archives(tmp_path: Path, rules: Assignment) -> None
     (tmp_path / "dave.rar").write_bytes(b"Rar!")
     assert is_class(tmp_path, rules)
     found, notes = find_class(tmp_path, rules)
-    assert [one.student for one in found] == ["alice", "bob", "carol"]
-    assert notes == ["dave.rar is left out: unpack it into a folder of the same name to have it graded."]
-    assert all(read(one.path, rules).files == (("hw4.cu", SOURCE),) for one in found)
+    assert [one.student for one in found] == ["alice", "bob", "carol", "dave"] and notes == []
+    assert all(read(one.path, rules).files == (("hw4.cu", SOURCE),) for one in found[:3])
+    with pytest.raises(UsageError, match="cannot be opened"):
+        read(found[3].path, rules)
 
 
 # ---- names that are not as the handout asks -------------------------------------------------------------------------

@@ -46,7 +46,7 @@ def test_a_grading_tries_the_smallest_test_and_then_gives_up(tmp_path: Path) -> 
     assert all((test.verdict, test.fault) == (Verdict.TIME_LIMIT, Fault.STUDENT) for test in record.tests)
     left = next(test for test in record.tests if test.wall_s is None)
     assert left.reason.startswith("Not run: ") and "s01" in left.reason and "not smaller" in left.reason
-    assert record.scores.correctness == 0
+    assert record.parts[0].points == 0
 
 
 def test_a_program_that_is_only_slow_runs_on_all_tests(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def _read(path: Path, assignment: Assignment, shared_folder: bool) -> Submission
             _check_names(path, names)
     else:
         main = assignment.submission.main
-        if path.name.lower().endswith(archive.FOREIGN_SUFFIXES):
+        if archive.is_foreign(path.name):
             raise UsageError(f"{shown(path)} is an archive that cannot be opened: hand in a zip, or {main}.")
         raise UsageError(f"{shown(path)} is not a .cu file: rename it to {main} if it is your program.")
 
@@ -240,7 +240,7 @@ def _found_instead(folder: Path, assignment: Assignment) -> str:
         if path.suffix == SUFFIX:
             return f" {name} is in Python, which {assignment.name} does not accept."
         if ".cu." in lower or lower.startswith(f"{Path(main).stem}.") or path.suffix in SOURCES:
-            foreign = lower.endswith(archive.FOREIGN_SUFFIXES)
+            foreign = archive.is_foreign(lower)
             said = "is an archive that cannot be opened: hand in a zip, or" if foreign else "must be called"
             return f" {name} {said} {main}."
     if not found:

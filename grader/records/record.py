@@ -56,7 +56,7 @@ class SubmissionRecord(_Value):
     @property
     def language(self) -> str:
         """The language of its kernels. A Python submission is a single file."""
-        return "Triton" if all(name.endswith(".py") for name in self.files) else "CUDA"
+        return "Triton" if self.files and all(name.endswith(".py") for name in self.files) else "CUDA"
 
 
 class EngineRecord(_Value):

@@ -59,14 +59,21 @@ class Wanted:
         return path.suffix in self.suffixes or path.name in self.names
 
 
+def is_foreign(name: str) -> bool:
+    """Whether a file with this name is an archive that the grader does not open."""
+    return name.lower().endswith(FOREIGN_SUFFIXES) and not is_archive(name)
+
+
 def is_archive(name: str) -> bool:
     """Whether a file with this name is an archive that the grader opens."""
     return name.lower().endswith(SUFFIXES)
 
 
 def without_suffix(name: str) -> str:
-    """ "alice.tar.gz" → "alice"."""
-    suffix = max((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), key=len, default="")
+    """ "alice.tar.gz" → "alice"; also for archives that the grader does not open."""
+    suffix = max(
+        (suffix for suffix in (*SUFFIXES, *FOREIGN_SUFFIXES) if name.lower().endswith(suffix)), key=len, default=""
+    )
     return name[: len(name) - len(suffix)]
 
 

@@ -14,6 +14,7 @@ from grader.classes.batch import Found, Policy, Which, find_class, is_class
 from grader.classes.batch.late import lateness
 from grader.classes.batch.roster import Student, read_roster
 from grader.course.assignment import Assignment, Deadline
+from grader.programs.submission import read_submission
 from grader.sandbox.scratch import remove
 from grader.store import State
 
@@ -57,14 +58,16 @@ def test_one_submission_of_several_files_is_no_class(write: Write, rules: Assign
     assert not is_class(write("alice/report.md", "").parent, rules)
 
 
-def test_a_student_without_any_program_is_found_too_and_archives_are_named(write: Write, rules: Assignment) -> None:
+def test_students_without_any_program_and_with_foreign_archives_are_found_too(write: Write, rules: Assignment) -> None:
     write("class/alice/hw4.cu", MAIN)
     write("class/bob/notes.txt", "sorry")
     write("class/carol/hw4.cu", MAIN)
     folder = write("class/dave.rar", "").parent
     found, notes = find_class(folder, rules)
-    assert [one.student for one in found] == ["alice", "bob", "carol"]
-    assert notes == ["dave.rar is left out: unpack it into a folder of the same name to have it graded."]
+    assert [one.student for one in found] == ["alice", "bob", "carol", "dave"]
+    assert notes == []
+    with pytest.raises(UsageError, match=r"dave\.rar is an archive that cannot be opened: hand in a zip, or hw4\.cu\."):
+        read_submission(found[-1].path, rules)
 
 
 def test_ids_come_from_names_by_the_assignments_pattern(write: Write, rules: Assignment) -> None:
@@ -72,6 +75,7 @@ def test_ids_come_from_names_by_the_assignments_pattern(write: Write, rules: Ass
     folder = write("class/odd/hw4.cu", MAIN).parent.parent
     found, notes = find_class(folder, with_pattern(rules, r"[^_]+_(?P<id>\d+)_.*"))
     assert [one.student for one in found] == ["1234", "odd"]
+    assert [one.name for one in found] == ["Smith Alice", ""]
     assert notes == ["Names that do not match submission.id_pattern (1: odd): the whole name is the id."]
 
 

@@ -21,15 +21,19 @@ from grader.sandbox import archive
 from grader.sandbox.walk import files_below
 
 _LOOKED_AT_FILES = 2000
+_MOODLE = re.compile(r"(?P<name>[^_]+)_\d+_assignsubmission_\w*")
+"""The name of a folder in a download of all submissions from Moodle: "Ada Lovelace_1234_assignsubmission_file"."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """One submission of a class. `handed_in` is the newest mtime of its files."""
+    """One submission of a class. `handed_in` is the newest mtime of its files. `name` is the student's name, where the
+    name of the folder has it, as Moodle's do."""
 
     student: str
     path: Path
     handed_in: datetime
+    name: str = ""
 
 
 def is_class(path: Path, assignment: Assignment) -> bool:
@@ -55,12 +59,8 @@ def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[
     for entry in _entries(folder):
         if entry.is_symlink():  # a link could submit a classmate's work, or make messages quote a private file
             notes.append(f"{printable_name(entry.name)} is left out: it is a link; put the files themselves there.")
-        elif entry.is_dir() or (entry.is_file() and (entry.suffix in suffixes or archive.is_archive(entry.name))):
+        elif entry.is_dir() or (entry.is_file() and (entry.suffix in suffixes or _is_any_archive(entry.name))):
             found.append(describe(entry, assignment))
-        elif entry.name.lower().endswith(archive.FOREIGN_SUFFIXES):
-            notes.append(
-                f"{printable_name(entry.name)} is left out: unpack it into a folder of the same name to have it graded."
-            )
     if not found:
         raise UsageError(f"{shown(folder)} holds no submissions: expected a folder or a .cu file per student in it.")
     if (pattern := assignment.submission.id_pattern) is not None:
@@ -81,7 +81,12 @@ def describe(path: Path, assignment: Assignment) -> Found:
     student = archive.without_suffix(named.stem if path.is_file() and named.suffix in (".cu", ".py") else named.name)
     if (pattern := assignment.submission.id_pattern) is not None:
         student = _id_by_pattern(named, pattern) or student
-    return Found(student_id(student), path, _time(_newest(path)))
+    named_as = _MOODLE.fullmatch(archive.without_suffix(named.name))
+    return Found(student_id(student), path, _time(_newest(path)), printable_name(named_as["name"]) if named_as else "")
+
+
+def _is_any_archive(name: str) -> bool:
+    return archive.is_archive(name) or archive.is_foreign(name)
 
 
 def _time(seconds: float) -> datetime:

@@ -56,6 +56,8 @@ class Desk:
     def take(self, found: Found, submission: Submission) -> tuple[int, tuple[Case, ...]]:
         """Enter the attempt and its lateness into the store. Return its number there, and the cases to run it on."""
         with translate_sqlite_errors(self.store.path), self.store.transaction():  # one wait for the disk, not two
+            if found.name and found.student not in self.roster:
+                self.store.add_student(found.student, name=found.name)
             number = self._register(found, submission)
             return number, self._cases_to_run(number)
 
