@@ -36,7 +36,9 @@ def test_no_command_prints_a_control_character(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if command == "explain":
-        record = made_record(tests=[made_test("t01")]).model_copy(update={"notes": (ESCAPE,), "grader": ESCAPE})
+        record = made_record(tests=[made_test("t01")]).model_copy(
+            update={"notes": (ESCAPE,), "grader": {"version": ESCAPE}}
+        )
         write_records([record], tmp_path / "record.json")
         _, said = run("explain", str(tmp_path / "record.json"), capsys=capsys)
     else:

@@ -17,19 +17,22 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+from pydantic import Field
 from tabulate import tabulate
 
 from grader.base.errors import UsageError
 from grader.base.names import spelled_out
 from grader.base.paths import shown
+from grader.base.sizes import Count, Whole
 from grader.programs.python_main import SUFFIX
 from grader.programs.submission import CODE
 from grader.sandbox.room import Unreadable, confined
 
 Name = TypeVar("Name", bound=Hashable)
-Slice = tuple[int, int]
+Slice = tuple[Count, Count]
+Slices = Annotated[tuple[Slice, ...], Field(max_length=1_000_000)]
 
 NOISE = 25
 """Matches of fewer tokens than this are noise (copydetect's default k)."""
@@ -127,13 +130,15 @@ class Overlap:
     """copydetect's comparison of two submissions: the characters of normalised code that they share, what share of each
     that is, and the (start, end) of the shared stretches in the text of each."""
 
-    tokens: int
+    tokens: Count
     shares: tuple[float, float]
-    slices: tuple[tuple[Slice, ...], tuple[Slice, ...]]
+    slices: tuple[Slices, Slices]
 
 
 @confined(cpu_s=_CPU_S, memory_bytes=_MEMORY_BYTES, answer_bytes=_MAX_ANSWER)
-def fingerprint(text: str, known: Sequence[int], language: str, *, window: int = _WINDOW) -> list[int]:
+def fingerprint(
+    text: str, known: Sequence[int], language: str, *, window: int = _WINDOW
+) -> Annotated[list[Whole], Field(max_length=4_000_000)]:
     """The hashes of one submission's fingerprint, without those in `known`."""
     return sorted(int(mark) for mark in _fingerprint(text, known, language, window).hashes)
 

@@ -13,6 +13,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from grader.base.sizes import Whole
 from grader.cpp.tree import leaves_of, line_of, parsed, text_of
 
 MAX_FOUND = 20
@@ -28,7 +29,7 @@ class Found(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: Annotated[str, Field(max_length=200)]
-    line: int
+    line: Whole
 
 
 class Token(NamedTuple):

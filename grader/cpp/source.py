@@ -9,6 +9,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from grader.base.sizes import Whole
+
 MAX_TEXT = 200
 MAX_ITEMS = 20_000
 
@@ -21,8 +23,8 @@ class Item(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     file: Text
-    line: int
-    end: int
+    line: Whole
+    end: Whole
     function: Text = ""
 
     def holds(self, file: str, line: int) -> bool:
@@ -79,7 +81,7 @@ class Variable(Item):
 
     name: Text
     type: Text
-    pointers: int = 0
+    pointers: Whole = 0
     value: Text = ""
     shared: bool = False
 

@@ -7,15 +7,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from grader.base.sizes import Whole
 from grader.sandbox.room import Sentence
 
 MAX_TEMPLATES = 50_000
 MAX_KERNELS = 20_000
+MAX_FILES = 10_000
+MAX_C_BYTES = 256 << 20
 MAX_FINDINGS = 200
 MAX_OBJECT_NAMES = 1000
 Name = Annotated[str, Field(pattern=r"^[\w$.%]+$", max_length=4096)]
 """The name of a function in PTX or in an object file; a template's instances can have very long ones."""
 CName = Annotated[str, Field(pattern=r"^\w+$", max_length=100)]
+CText = Annotated[str, Field(max_length=MAX_C_BYTES)]
 FileName = Annotated[str, Field(max_length=4096)]
 
 
@@ -25,7 +29,7 @@ class Finding:
 
     what: Sentence
     file: FileName | None
-    line: int | None
+    line: Whole | None
     advice: Sentence
 
     def __str__(self) -> str:
@@ -38,8 +42,8 @@ class Template:
     """The C text of a function that runs consecutive rows of `operands` numbers each."""
 
     name: CName
-    text: str
-    operands: int
+    text: CText
+    operands: Whole
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class CFile:
     """A file of C to compile at an optimisation level."""
 
     name: CName
-    text: str
+    text: CText
     level: Literal["-Og", "-O0"]
 
 
@@ -57,8 +61,8 @@ class Translated:
     `kernels`; `header` comes before templates. If there are findings, the rest must not be used."""
 
     header: Annotated[str, Field(max_length=100)]
-    files: tuple[CFile, ...]
-    tables: str
+    files: Annotated[tuple[CFile, ...], Field(max_length=MAX_FILES)]
+    tables: CText
     kernels: Annotated[tuple[Name, ...], Field(max_length=MAX_KERNELS)]
     templates: Annotated[tuple[Template, ...], Field(max_length=MAX_TEMPLATES)]
     findings: Annotated[tuple[Finding, ...], Field(max_length=MAX_FINDINGS)]

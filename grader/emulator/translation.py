@@ -12,18 +12,25 @@ from typing import IO, Annotated
 from pydantic import Field
 
 from grader.emulator.lacking import lacking_function
-from grader.emulator.translated import MAX_FINDINGS, MAX_OBJECT_NAMES, CFile, Finding, ObjectNames, Translated
+from grader.emulator.translated import (
+    MAX_C_BYTES,
+    MAX_FINDINGS,
+    MAX_OBJECT_NAMES,
+    CFile,
+    Finding,
+    ObjectNames,
+    Translated,
+)
 from grader.sandbox.room import Unreadable, confined, shortened
 
 MAX_PTX_BYTES = 32 << 20
 """Five lines of source can become gigabytes of PTX, because PTX lists an array's initial values one by one."""
 FILES_PER_UNIT = 10_000  # PTX file numbers reserved for each unit, so that the numbers of linked units do not clash
 PART_BYTES = 120_000  # a C file of this size takes no further parts
-_MAX_C_BYTES = 256 << 20
 _LOC = re.compile(r"\s*\.loc\b")
 
 
-@confined(cpu_s=60, memory_bytes=6 << 30, answer_bytes=_MAX_C_BYTES)
+@confined(cpu_s=60, memory_bytes=6 << 30, answer_bytes=MAX_C_BYTES)
 def translate(
     units: Sequence[IO[bytes]],
     *,

@@ -30,7 +30,7 @@ from grader.programs import control
 from grader.programs.build import Build, build_to_grade, failed_build
 from grader.programs.source_rules import Violation, refusal, violations
 from grader.programs.submission import Submission
-from grader.records.disclosure import disclosed_profile
+from grader.records.disclosure import disclosed_profile, fitting
 from grader.records.record import (
     BuildRecord,
     CloserLookRecord,
@@ -179,7 +179,7 @@ def _grade_built(
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
     if waited.warning:
         submission = replace(submission, notes=(*submission.notes, waited.warning))
-    tests = tuple(test.record for test in tested)
+    tests = fitting([test.record for test in tested])
     record = _record(
         grading, submission, built, tests, profiles, timings, drawn_sentence(redrawn, grading.cases, missed)
     )

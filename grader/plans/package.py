@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from grader.base.workers import cores
 from grader.plans.contract import Arguments
-from grader.plans.plan import MAX_PLAN_BYTES, Configuration, Constant, Plan, problem_of
+from grader.plans.plan import MAX_KERNELS, MAX_PLAN_BYTES, BlobName, Configuration, Constant, Plan, problem_of
 from grader.plans.script import kernel_line, place_line, step_line
 from grader.sandbox.room import Sentence, confined
 
@@ -29,8 +29,8 @@ class Script(BaseModel):
     model_config = ConfigDict(frozen=True)
     problem: Sentence = ""
     text: Annotated[str, Field(max_length=2 * MAX_PLAN_BYTES)] = ""
-    kernels: tuple[str, ...] = ()
-    configurations: tuple[Configuration, ...] = ()
+    kernels: Annotated[tuple[BlobName, ...], Field(max_length=MAX_KERNELS)] = ()
+    configurations: Annotated[tuple[Configuration, ...], Field(max_length=MAX_KERNELS)] = ()
 
 
 @confined(cpu_s=30, memory_bytes=2 << 30, answer_bytes=2 * MAX_PLAN_BYTES)

@@ -39,7 +39,7 @@ Value = tuple[
     Annotated[int, Field(ge=0, lt=1 << 64)],
 ]  # fmt: skip
 Argument = Place | Value
-BlobName = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+BlobName = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$", max_length=64)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_$.]+$", max_length=1000)]
 File = Annotated[str, StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f]*$", max_length=250)]
 Grid = tuple[Number, Annotated[int, Field(ge=0, lt=1 << 16)], Annotated[int, Field(ge=0, lt=1 << 16)]]
@@ -55,7 +55,7 @@ class Buffer(_Model):
 
 class Kernel(_Model):
     name: Name
-    arch: Annotated[str, StringConstraints(pattern=r"^sm_\d{2,3}a?$")]
+    arch: Annotated[str, StringConstraints(pattern=r"^sm_\d{2,3}a?$", max_length=7)]
     binary: BlobName
     shared_bytes: Annotated[int, Field(ge=0, lt=1 << 20)]
 
@@ -78,7 +78,7 @@ class Fill(_Step):
 
     do: Literal["fill"] = "fill"
     to: Place
-    pattern: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,8}$")]
+    pattern: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,8}$", max_length=16)]
     count: Count
 
 

@@ -30,6 +30,7 @@ from typing import IO, Annotated
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from grader import sandbox
+from grader.base.sizes import AtMost, Name, Whole
 from grader.course.assignment import Assignment, SourceRule
 from grader.cpp.calls import Found, calls_in
 from grader.programs.engine import Engine
@@ -39,6 +40,7 @@ from grader.programs.stubs import STUB_HEADERS
 from grader.programs.submission import Submission
 from grader.programs.toolkit import find_toolkit
 from grader.sandbox import quarantine
+from grader.sandbox.archive import MAX_MEMBERS
 from grader.sandbox.cache import kept
 from grader.sandbox.room import Blob, Unreadable, confined, shortened
 from grader.sandbox.scratch import scratch_folder
@@ -48,6 +50,7 @@ _MAX_LINES = 500_000
 """Limit on the student's own lines: each takes about 300 bytes of memory, and a file can be included many times."""
 _MAX_FOUND = 20
 """Limit on the violations reported for one rule in one source."""
+_MAX_VIOLATIONS = 1000
 _MOST_QUOTED = 5
 _MAX_WHAT, _MAX_WHY = 300, 1000
 _CPU_S, _MEMORY_BYTES, _ANSWER_BYTES = 60, 4 << 30, 256 << 20
@@ -85,7 +88,7 @@ class Violation(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     file: Annotated[str, Field(max_length=_MAX_WHAT)]
-    line: int
+    line: Whole
     what: Annotated[str, Field(max_length=_MAX_WHAT)]
     why: Annotated[str, Field(max_length=_MAX_WHY)]
     refused: bool
@@ -95,7 +98,8 @@ class Violation(BaseModel):
         return f"{self.file}:{self.line} {self.what}, which this assignment forbids: {self.why}."
 
 
-_FOUND = TypeAdapter(list[Violation])
+_Violations = Annotated[list[Violation], AtMost(_MAX_VIOLATIONS)]
+_FOUND = TypeAdapter(_Violations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,10 +200,11 @@ def _found(file: str, line: int, what: str, why: str, refused: bool) -> Violatio
 
 
 Files = Sequence[tuple[str, bytes]]
+_Files = Annotated[list[tuple[Name, Annotated[Blob, Field(max_length=_ANSWER_BYTES)]]], Field(max_length=MAX_MEMBERS)]
 
 
 @confined(cpu_s=_CPU_S, memory_bytes=_MEMORY_BYTES, answer_bytes=_ANSWER_BYTES)
-def _spelled(files: Files, rules: Sequence[SourceRule]) -> tuple[list[Violation], list[tuple[str, Blob]]]:
+def _spelled(files: Files, rules: Sequence[SourceRule]) -> tuple[_Violations, _Files]:
     """Violations that show only in the files as handed in (the spelling of includes, and #embed), and the files without
     line directives."""
     found: list[Violation] = []
@@ -268,7 +273,7 @@ def _preprocessed(
 @confined(cpu_s=_CPU_S, memory_bytes=_MEMORY_BYTES, answer_bytes=_ANSWER_BYTES)
 def judge_file(
     file: IO[bytes], source: Path, rules: Sequence[SourceRule], known: Sequence[str], computed: Sequence[str]
-) -> list[Violation]:
+) -> _Violations:
     """Violations in the preprocessed `file`. `source` is the submission's folder, `known` are the folders of headers
     that are included by name, and `computed` are the files in which a macro names an included file. In the room."""
     with io.TextIOWrapper(file, encoding="utf-8", errors="replace") as text:

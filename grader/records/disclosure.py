@@ -8,14 +8,14 @@ figures. We keep times, although each can leak a few digits, because points come
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from grader.base.names import printable_name, spelled_out
 from grader.base.verdict import Verdict
 from grader.course.assignment import HiddenInputs
 from grader.course.testcase import Case
-from grader.records.record import ProfileRecord, TestRecord
+from grader.records.record import MAX_RECORD_BYTES, ProfileRecord, TestRecord
 
-MAX_WARNINGS = 10
 MAX_WARNING = 300
 """The maximum number of characters of one warning or flag."""
 MAX_REASON = 2000
@@ -52,7 +52,9 @@ def disclosed(test: TestRecord, rules: HiddenInputs, case: Case) -> TestRecord:
     if is_secret(rules, case):
         return _verdict_alone(test)
     changes: dict[str, object] = {name: bounded(getattr(test, name), MAX_REASON) for name in ("reason", "cause")}
-    changes |= {"warnings": _few(test.warnings), "flags": _few(test.flags)}
+    changes |= {
+        name: tuple(bounded(each, MAX_WARNING) for each in getattr(test, name)) for name in ("warnings", "flags")
+    }
     return test.model_copy(update=changes)
 
 
@@ -68,7 +70,7 @@ def _verdict_alone(test: TestRecord) -> TestRecord:
         "reason": reason,
         "cause": "",
         "warnings": (_ENDED_BADLY,) if test.warnings else (),
-        "flags": tuple(dict.fromkeys(map(_without_words, test.flags)))[:MAX_WARNINGS],
+        "flags": tuple(dict.fromkeys(map(_without_words, test.flags))),
         "timing_refused": _without_words(test.timing_refused) if test.timing_refused else "",
     }
     return test.model_copy(update=changes)
@@ -79,12 +81,18 @@ def _without_words(sentence: str) -> str:
     return f"{_FIGURES.sub('…', sentence.partition(':')[0]).rstrip('.')}."
 
 
-def _few(sentences: tuple[str, ...]) -> tuple[str, ...]:
-    """The first sentences, each truncated, and a note on how many more there are."""
-    if len(sentences) > MAX_WARNINGS:
-        rest = f"{len(sentences) - MAX_WARNINGS + 1:,} more of this kind."
-        sentences = (*sentences[: MAX_WARNINGS - 1], rest)
-    return tuple(bounded(sentence, MAX_WARNING) for sentence in sentences)
+def fitting(tests: Sequence[TestRecord]) -> tuple[TestRecord, ...]:
+    """The tests, which share half of a record's bytes: one that takes more than its share keeps only its verdict, its
+    numbers and the beginnings of its sentences."""
+    share = MAX_RECORD_BYTES // 2 // max(1, len(tests))
+    return tuple(test if len(test.model_dump_json()) <= share else _brief(test, share) for test in tests)
+
+
+def _brief(test: TestRecord, share: int) -> TestRecord:
+    most = min(MAX_WARNING, share // 100)
+    changes: dict[str, object] = {name: bounded(getattr(test, name), most) for name in ("reason", "cause")}
+    changes |= {name: tuple(bounded(each, most) for each in getattr(test, name)[:2]) for name in ("warnings", "flags")}
+    return test.model_copy(update=changes | {"output": "", "corners": ()})
 
 
 def disclosed_profile(profile: ProfileRecord, rules: HiddenInputs, case: Case) -> ProfileRecord:

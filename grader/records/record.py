@@ -6,36 +6,52 @@ The keys are a promise to other tools (docs/record.md lists them). A value that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from grader.base.errors import MachineFault, UsageError
 from grader.base.identity import Identity, described
 from grader.base.paths import replacing, shown
+from grader.base.sizes import MAX_NAME, AtMost, Count, Digest, Name, Names, Sentence, Sentences, Text, Whole
 from grader.base.verdict import Fault, Verdict
 from grader.findings import Finding
 
 MAX_FINDINGS = 20
 """The most findings kept of one test."""
-Findings = Annotated[tuple[Finding, ...], Field(max_length=MAX_FINDINGS)]
+Findings = Annotated[tuple[Finding, ...], AtMost(MAX_FINDINGS)]
 SCHEMA: Literal["grader-record-2"] = "grader-record-2"
 OLD_SCHEMA = "grader-record-1"
 """Of records that name only the version of their grader. They can still be read."""
 
 
+MAX_RECORD_BYTES = 16 << 20
+"""No JSON of a record is longer: its types bound every text and list, and `disclosure.fitting` their sum."""
+MAX_TESTS = 1000
+MAX_RUNS = 10_000
+MAX_TENSORS = 16
+MAX_KERNELS = 1000
+MAX_PARTS = 100
+MAX_CORNER = 64
+Corner = Annotated[tuple[Annotated[tuple[float, ...], AtMost(MAX_CORNER)], ...], AtMost(MAX_CORNER)]
+
+
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy, whose changed fields are validated too: they may quote a submission."""
+        return type(self).model_validate(dict(self) | dict(update or {}))
 
 
 class GraderRecord(_Value):
     """The grader that made a record, as in `base.identity`. `commit` and `package_sha256` are '' if not known."""
 
-    version: str
-    commit: str = ""
-    package_sha256: str = ""
+    version: Name
+    commit: Name = ""
+    package_sha256: Digest = ""
 
     @staticmethod
     def of(identity: Identity) -> GraderRecord:
@@ -48,10 +64,10 @@ class GraderRecord(_Value):
 class SubmissionRecord(_Value):
     """The files that were graded. `sha256` covers names and contents."""
 
-    id: str
-    path: str
-    sha256: str
-    files: tuple[str, ...]
+    id: Name
+    path: Sentence
+    sha256: Digest
+    files: Names
 
     @property
     def language(self) -> str:
@@ -62,19 +78,19 @@ class SubmissionRecord(_Value):
 class EngineRecord(_Value):
     """The engine that ran the submission. `facts` has the driver, compute capability and compiler."""
 
-    name: str
-    device: str
-    facts: dict[str, str]
+    name: Name
+    device: Name
+    facts: Annotated[dict[Name, Sentence], AtMost(40)]
 
 
 class BuildRecord(_Value):
     """The compilation of the submission. `seconds` is the time that compiling took, even if the build was `cached`."""
 
     ok: bool
-    log: str
+    log: Text
     seconds: float
-    flags: tuple[str, ...]
-    flags_from: str
+    flags: Names
+    flags_from: Name
     cached: bool
 
 
@@ -83,9 +99,9 @@ class BaselineRecord(_Value):
     the fastest runs were, as a share. `id` and `date` name the measurement; all three are null in older records."""
 
     seconds: float
-    description: str
-    source_sha256: str
-    cpu: str
+    description: Sentence
+    source_sha256: Digest
+    cpu: Name
     spread: float | None = None
     id: str | None = None
     date: str | None = None
@@ -102,11 +118,11 @@ class TimedRunRecord(_Value):
     wall_s: float
     use: Literal["counted", "warm-up", "throttled"] = "counted"
     outlier: bool = False
-    sm_mhz: int | None = None
-    memory_mhz: int | None = None
-    temperature_c: int | None = None
+    sm_mhz: Whole | None = None
+    memory_mhz: Whole | None = None
+    temperature_c: Whole | None = None
     power_w: float | None = None
-    slowed: tuple[str, ...] = ()
+    slowed: Sentences = ()
 
 
 class OutsideRecord(_Value):
@@ -114,7 +130,7 @@ class OutsideRecord(_Value):
     that time the traces explain, and how much an honest program may need. `source` is `GPM` or `utilisation`.
     `occupancy` is the share of active warps on busy SMs, 0..1."""
 
-    source: str
+    source: Name
     interval_s: float
     busy_ms: float
     traced_ms: float
@@ -127,14 +143,14 @@ class TimingRecord(_Value):
     is its confidence interval. `stopped` is the branch of the stopping rule: `agreed`, `stable`, `budget` or
     `count`."""
 
-    runs: tuple[TimedRunRecord, ...]
+    runs: Annotated[tuple[TimedRunRecord, ...], Field(max_length=MAX_RUNS)]
     median_ms: float
     low_ms: float | None = None
     high_ms: float | None = None
     confidence: float | None = None
-    stopped: str
-    rule: str
-    notes: tuple[str, ...] = ()
+    stopped: Name
+    rule: Sentence
+    notes: Sentences = ()
     outside: OutsideRecord | None = None
     """None if the GPU has no counters that can be read from outside the program."""
 
@@ -143,17 +159,17 @@ class ReferenceRecord(_Value):
     """The reference solution that a test's time was compared with: its file, the SHA-256 of what was compiled, and its
     timing on the same GPU, in the same grading, on fresh inputs of the same test."""
 
-    name: str
-    sha256: str
+    name: Name
+    sha256: Digest
     timing: TimingRecord
 
 
 class FloorTerm(_Value):
     """A physical limit: the least time that it allows, and the source of its constants."""
 
-    name: str
+    name: Name
     ms: float
-    source: str
+    source: Name
 
 
 class FloorRecord(_Value):
@@ -161,8 +177,8 @@ class FloorRecord(_Value):
 
     ms: float
     refuse_below_ms: float
-    limit: str
-    terms: tuple[FloorTerm, ...]
+    limit: Name
+    terms: Annotated[tuple[FloorTerm, ...], Field(max_length=20)]
     share: float | None = None
     tflops: float | None = None
     gbytes_per_s: float | None = None
@@ -172,17 +188,17 @@ class CornerRecord(_Value):
     """The top-left corner of an output tensor, row by row. NaN and infinities are strings in JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
-    tensor: str
-    unit: str
-    got: tuple[tuple[float, ...], ...]
-    expected: tuple[tuple[float, ...], ...]
+    tensor: Name
+    unit: Name
+    got: Corner
+    expected: Corner
 
 
 class PrecisionRecord(_Value):
     """The largest and the root-mean-square error of an output tensor, next to those of a plain implementation. It is
     recorded if the tolerance is a multiple of the plain implementation's errors."""
 
-    tensor: str
+    tensor: Name
     largest: float
     plain_largest: float
     allowed_largest: float
@@ -210,120 +226,131 @@ class TestRecord(_Value):
     null."""
 
     __test__ = False  # not a test class for pytest
-    name: str
-    shape: tuple[int | float, ...]
+    name: Name
+    shape: Annotated[tuple[Whole | float, ...], Field(max_length=20)]
     verdict: Verdict
     fault: Fault | None
-    reason: str
-    cause: str = ""
+    reason: Sentence
+    cause: Sentence = ""
     findings: Findings = ()
     """What was found out about the failure, the likeliest cause first; `reason` and `cause` are its words."""
     max_error: float | None = None
-    wrong_elements: int | None = None
-    precision: tuple[PrecisionRecord, ...] = ()
+    wrong_elements: Whole | None = None
+    precision: Annotated[tuple[PrecisionRecord, ...], Field(max_length=MAX_TENSORS)] = ()
     wall_s: float | None = None
     limit_s: float | None = None
     cpu_s: float | None = None
     """Host processor time of all processes of the graded run."""
     gpu_ms: float | None = None
     copy_ms: float | None = None
-    phases_ms: dict[str, float | None] = Field(default_factory=dict)
+    phases_ms: Annotated[dict[Name, float | None], AtMost(40)] = Field(default_factory=dict)
     """The GPU time of the graded run in each of the assignment's phases; null for a phase without a kernel."""
-    kernels: int | None = None
+    kernels: Whole | None = None
     speedup: float | None = None
     baseline: BaselineRecord | None = None
-    input_digest: str | None = None
+    input_digest: Digest | None = None
     timing: TimingRecord | None = None
-    timing_refused: str = ""
+    timing_refused: Sentence = ""
     """The reason why the measured time is refused. A refused time earns no points and is not ranked."""
     floor: FloorRecord | None = None
     reference_ms: float | None = None
     reference: ReferenceRecord | None = None
-    seed: str | None = None
-    exit: str | None = None
-    output: str = ""
-    warnings: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-    corners: tuple[CornerRecord, ...] = ()
+    seed: Name | None = None
+    exit: Name | None = None
+    output: Text = ""
+    warnings: Sentences = ()
+    flags: Sentences = ()
+    corners: Annotated[tuple[CornerRecord, ...], AtMost(MAX_TENSORS)] = ()
 
 
 class PartRecord(_Value):
     """One line of the rubric. `points` is null if it was not measured. `how` shows where the points come from, or why
     there are none. `kind` is the rubric's word, '' in older records."""
 
-    part: str
-    kind: str = ""
+    part: Name
+    kind: Name = ""
     points: float | None
     max: float
-    how: str
+    how: Sentence
 
 
 class KernelRecord(_Value):
     """One kernel of a profiled run. `metrics` has min, max and mean over the profiled launches, by metric name."""
 
-    name: str
-    launches: int
-    profiled: int
+    name: Name
+    launches: Count
+    profiled: Count
     gpu_ms: float
     share: float
     theoretical: float | None = None
-    limiter: str = ""
-    metrics: dict[str, tuple[float, float, float]] = Field(default_factory=dict)
+    limiter: Sentence = ""
+    metrics: Annotated[dict[Name, tuple[float, float, float]], AtMost(200)] = Field(default_factory=dict)
 
 
 class ProfileRecord(_Value):
     """The profile behind the occupancy score. `counted` says which kernels counted, with which weight, and which were
     left out."""
 
-    test: str
+    test: Name
     achieved: float | None
-    reason: str = ""
-    counted: tuple[str, ...] = ()
-    kernels: tuple[KernelRecord, ...] = ()
-    flag: str = ""
+    reason: Sentence = ""
+    counted: Sentences = ()
+    kernels: Annotated[tuple[KernelRecord, ...], AtMost(MAX_KERNELS)] = ()
+    flag: Sentence = ""
     """The reason why the profiler's value was refused; `achieved` is then the outside clock's value."""
 
 
 class Scores(_Value):
     """Points by part name. `total` is null for practice and while any automatic part is not measured."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(
+        frozen=True,
+        extra="allow",
+        json_schema_extra={"maxProperties": MAX_PARTS, "propertyNames": {"maxLength": MAX_NAME}},
+    )
+    __pydantic_extra__: dict[str, float | None] = Field(init=False)
     total: float | None
     max: float
+
+    @model_validator(mode="after")
+    def _few(self) -> Self:
+        if len(self.__pydantic_extra__) > MAX_PARTS or any(len(name) > MAX_NAME for name in self.__pydantic_extra__):
+            raise ValueError(f"expected at most {MAX_PARTS} parts with names of at most {MAX_NAME} characters")
+        return self
 
 
 class MachineRecord(_Value):
     """The machine that graded the submission. `gpu_prepared` says whether the GPU was idle before the submission's
     first run."""
 
-    host: str
-    cpu: str
-    confinement: str
-    gpu_prepared: str = ""
+    host: Name
+    cpu: Name
+    confinement: Name
+    gpu_prepared: Name = ""
 
 
 class RecheckedTest(_Value):
     """One test on the second draw. `gpu_ms` is its shortest GPU time there. It is compared with `graded_ms`, the
     longest of the graded and timed runs. Both are null if times were not compared."""
 
-    name: str
+    name: Name
     verdict: Verdict
-    reason: str = ""
+    reason: Sentence = ""
     gpu_ms: float | None = None
     graded_ms: float | None = None
-    flags: tuple[str, ...] = ()
+    flags: Sentences = ()
 
 
 class RecheckRecord(_Value):
     """Tests that were run again on a second draw before a submission gets its place on the leaderboard. `draw`
     identifies the values, which can be made again with the course's secret. `reason` says why the recheck failed."""
 
-    created: str
-    draw: str
-    device: str
+    created: Name
+    draw: Name
+    device: Name
     passed: bool
-    reason: str = ""
-    tests: tuple[RecheckedTest, ...]
+    reason: Sentence = ""
+    tests: Annotated[tuple[RecheckedTest, ...], Field(max_length=MAX_TESTS)]
 
 
 class CloserLookRecord(_Value):
@@ -331,9 +358,9 @@ class CloserLookRecord(_Value):
     was found. `problem` is the reason why the look failed. `seconds` is the time that the look added after the
     tests."""
 
-    test: str
-    cause: str = ""
-    problem: str = ""
+    test: Name
+    cause: Sentence = ""
+    problem: Sentence = ""
     seconds: float
     findings: Findings = ()
 
@@ -342,9 +369,9 @@ class RescoredRecord(_Value):
     """A record whose points were computed again from its measurements, under rules that differ only in points: when, by
     which grader, and the tests that ran for it because the new rules need more measurements."""
 
-    created: str
+    created: Name
     grader: GraderRecord
-    ran: tuple[str, ...] = ()
+    ran: Names = ()
 
 
 class Record(_Value):
@@ -354,26 +381,26 @@ class Record(_Value):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     schema_: Literal["grader-record-2"] = Field(default=SCHEMA, alias="schema")
-    created: str
+    created: Name
     grader: GraderRecord
-    assignment: str
-    assignment_sha256: str
-    measured_sha256: str = ""
+    assignment: Name
+    assignment_sha256: Digest
+    measured_sha256: Digest = ""
     submission: SubmissionRecord
     engine: EngineRecord
     machine: MachineRecord
     build: BuildRecord
-    tests: tuple[TestRecord, ...]
+    tests: Annotated[tuple[TestRecord, ...], Field(max_length=MAX_TESTS)]
     occupancy: float | None
     scores: Scores
-    parts: tuple[PartRecord, ...]
+    parts: Annotated[tuple[PartRecord, ...], Field(max_length=MAX_PARTS)]
     practice: bool
-    not_measured: tuple[str, ...]
-    notes: tuple[str, ...]
-    flags: tuple[str, ...] = ()
-    hidden_inputs: str = ""
-    profiles: tuple[ProfileRecord, ...] = ()
-    timings: dict[str, float] = Field(default_factory=dict)
+    not_measured: Sentences
+    notes: Sentences
+    flags: Sentences = ()
+    hidden_inputs: Sentence = ""
+    profiles: Annotated[tuple[ProfileRecord, ...], Field(max_length=MAX_TESTS)] = ()
+    timings: Annotated[dict[Name, float], AtMost(100)] = Field(default_factory=dict)
     """Seconds that each stage of this grading took, and their `total`."""
     recheck: RecheckRecord | None = None
     closer_look: CloserLookRecord | None = None

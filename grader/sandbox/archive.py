@@ -40,6 +40,9 @@ MAX_NAME, MAX_DEPTH = 400, 20
 MAX_PART_BYTES = 200
 """File systems allow 255 bytes, and builds append suffixes to names."""
 _Name = Annotated[str, Field(max_length=MAX_NAME)]
+_Files = Annotated[
+    list[tuple[_Name, Annotated[Blob, Field(max_length=MAX_UNPACKED_BYTES)]]], Field(max_length=MAX_MEMBERS)
+]
 _LEFT_BY_SYSTEMS = {"__MACOSX", "Thumbs.db", "desktop.ini"}
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError)
 
@@ -90,7 +93,7 @@ def unpack(folder: Path, name: str, wanted: Wanted) -> list[tuple[str, bytes]]:
 
 
 @confined(cpu_s=30, answer_bytes=2 * MAX_UNPACKED_BYTES)
-def _unpacked(content: bytes, wanted: Wanted) -> list[tuple[_Name, Blob]]:
+def _unpacked(content: bytes, wanted: Wanted) -> _Files:
     try:
         members = _zip(content) if content[:2] == b"PK" else _tar(content)
         return _without_common_folder(_taken(members, wanted))
