@@ -103,8 +103,8 @@ class BaselineRecord(_Value):
     source_sha256: Digest
     cpu: Name
     spread: float | None = None
-    id: str | None = None
-    date: str | None = None
+    id: Name | None = None
+    date: Name | None = None
 
 
 class TimedRunRecord(_Value):
