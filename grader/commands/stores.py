@@ -36,7 +36,7 @@ def open_chosen(store: Path | None, assignment: str | None) -> Iterator[tuple[St
 
 def export(store: Path, target: Path) -> str:
     """Write a store as JSON lines. Return a report on what was written and what was lost."""
-    with open_store(store) as opened:
+    with open_store(store, damaged=True) as opened:
         counts, lost = export_store(opened, target)
     text = ", ".join(f"{count} {kind}{'' if kind == 'points' or count == 1 else 's'}" for kind, count in counts.items())
     return "\n".join([f"{text or 'nothing'} written to {shown(target)}.", *(f"LOST: {what}" for what in lost)])
@@ -51,7 +51,7 @@ def import_into(store: Path, files: Sequence[Path]) -> str:
 
 def examine(store: Path) -> tuple[str, bool]:
     """Check a store. Return a report, and whether the store is sound."""
-    with open_store(store) as opened:
+    with open_store(store, damaged=True) as opened:
         problems = check_store(opened)
         counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in opened.counts().items())
     if problems:

@@ -34,9 +34,9 @@ from grader.base.errors import UsageError
 from grader.base.identity import identity
 from grader.base.paths import shown
 from grader.records.record import RecheckRecord, Record
-from grader.store import schema
+from grader.store import foreign, schema
 from grader.store.rows import Attempt, Compressed, Files, HandIn, Kept, Points, Student, compressed, decompressed
-from grader.store.sqlite_errors import BUSY_S, translate_sqlite_errors
+from grader.store.sqlite_errors import BUSY_S, damage, translate_sqlite_errors
 
 _STORE_MODE = 0o660
 """The mode of a new store: only its owner and, if the umask allows it, the group may read every student's source."""
@@ -48,9 +48,9 @@ def default_store(assignment: str) -> Path:
 
 
 @contextmanager
-def open_store(path: Path, *, create: bool = False) -> Iterator[Store]:
-    """Open the store at `path`. Raises UsageError if it is missing (unless `create`), damaged, or a file of another
-    program."""
+def open_store(path: Path, *, create: bool = False, damaged: bool = False) -> Iterator[Store]:
+    """Open the store at `path`. Raises UsageError if it is missing (unless `create`), damaged (unless `damaged`, for
+    commands that save what can be read), or a file of another program."""
     if not path.exists():
         if not create:
             raise UsageError(
@@ -64,7 +64,7 @@ def open_store(path: Path, *, create: bool = False) -> Iterator[Store]:
             raise UsageError(f"The store {shown(path)} cannot be created: {error.strerror}.") from error
     elif path.is_dir():
         raise UsageError(f"The store {shown(path)} is a folder, expected a file: name one inside it.")
-    store = Store(path)
+    store = Store(path, damaged=damaged)
     try:
         yield store
     finally:
@@ -74,21 +74,24 @@ def open_store(path: Path, *, create: bool = False) -> Iterator[Store]:
 class Store:
     """An open store, for one thread of one process."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, damaged: bool = False) -> None:
         self.path = path
         with translate_sqlite_errors(path):
             self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
             try:
-                self._open()
+                self._open(damaged)
             except BaseException:
                 self._db.close()
                 raise
 
-    def _open(self) -> None:
+    def _open(self, damaged: bool) -> None:
         db = self._db
+        foreign.restrict(db)
         db.execute("BEGIN")  # one transaction for all three reads, since another grader may be creating the tables
         tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         application, version = (int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in _HEADER)
+        sound = damaged or foreign.is_sound(db)
+        ours = version > len(schema.MIGRATIONS) or foreign.has_our_schema(db, version, damaged=damaged)
         db.execute("COMMIT")
         if tables and application != schema.APPLICATION_ID:
             raise UsageError(f"{shown(self.path)} is a database of another program, not a store of this grader.")
@@ -96,6 +99,13 @@ class Store:
             raise UsageError(
                 f"The store {shown(self.path)} has schema {version}, and this grader knows only up to "
                 f"{len(schema.MIGRATIONS)}: use the newer grader that made it."
+            )
+        if not sound:
+            raise UsageError(damage(self.path, "its pages are not in order"))
+        if not ours:
+            raise UsageError(
+                f"{shown(self.path)} has other tables than a store of this grader: another program changed it. Import "
+                "an export of it into a new store."
             )
         db.execute("PRAGMA foreign_keys = ON")
         if version < len(schema.MIGRATIONS):

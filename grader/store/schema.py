@@ -128,9 +128,10 @@ def version_of(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def migrate(connection: sqlite3.Connection) -> None:
-    """Apply the missing migrations. If two processes do so at once, the second finds them applied."""
-    while (have := version_of(connection)) < len(MIGRATIONS):
+def migrate(connection: sqlite3.Connection, most: int = len(MIGRATIONS)) -> None:
+    """Apply the missing ones of the first `most` migrations. If two processes do so at once, the second finds them
+    applied."""
+    while (have := version_of(connection)) < most:
         connection.execute("BEGIN IMMEDIATE")
         try:
             if version_of(connection) == have:

@@ -23,15 +23,20 @@ def translate_sqlite_errors(path: Path) -> Iterator[None]:
         raise _sentence(path, error) from error
 
 
+def damage(path: Path, why: str) -> str:
+    """The sentence about a store that cannot be read."""
+    return (
+        f"The store {shown(path)} is damaged or is not a store ({why}). It was not changed: move it aside, then save "
+        "what can be read with `grader store export`, or import your last export into a new one."
+    )
+
+
 def _sentence(path: Path, error: sqlite3.Error) -> Exception:
     code = getattr(error, "sqlite_errorcode", None) or 0
     name, where = str(getattr(error, "sqlite_errorname", "") or type(error).__name__), shown(path)
     primary = code & 0xFF
     if primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return UsageError(
-            f"The store {where} is damaged or is not a store ({error}). It was not changed: move it aside, then save "
-            "what can be read with `grader store export`, or import your last export into a new one."
-        )
+        return UsageError(damage(path, str(error)))
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
         return UsageError(
             f"The store {where} cannot be written ({error}): the file and its folder ({shown(path.parent)}) must "

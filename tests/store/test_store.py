@@ -293,7 +293,9 @@ def test_a_damaged_store_is_told_and_what_can_be_read_is_saved(tmp_path: Path) -
     content = bytearray(path.read_bytes())
     content[len(content) // 2 : len(content) // 2 + 8192] = b"\xaa" * 8192
     path.write_bytes(content)
-    with open_store(path) as store:
+    with pytest.raises(UsageError, match="its pages are not in order"), open_store(path):
+        pass
+    with open_store(path, damaged=True) as store:
         assert check_store(store)
         counts, _ = export_store(store, tmp_path / "saved.jsonl")
     assert counts["student"] + counts.get("record", 0) > 0
@@ -321,6 +323,46 @@ def test_a_record_of_a_newer_grader_is_told_and_not_dropped(tmp_path: Path) -> N
             list(store.attempts("hw4"))
         with pytest.raises(UsageError, match="does not understand"):
             store.kept(number, "c")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON students BEGIN SELECT 1; END",
+        "CREATE VIEW v AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n",
+        "ALTER TABLE submissions ADD COLUMN more TEXT AS (hex(zeroblob(1000000)))",
+    ],
+)
+def test_a_store_that_computes_by_itself_is_refused(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "s"
+    with open_store(path, create=True):
+        pass
+    with sqlite3.connect(path) as raw:
+        raw.execute(change)
+    with pytest.raises(UsageError, match="other tables than a store of this grader"), open_store(path):
+        pass
+
+
+def test_a_page_that_leads_back_to_itself_is_found_before_it_is_followed(tmp_path: Path) -> None:
+    """Every child of an inner page of `records` is that page: a count would visit 4 pages to the power of 20."""
+    path = tmp_path / "s"
+    with open_store(path, create=True) as store:
+        for number in range(60):
+            keep(store, made_record(f"student{number:02}"))
+    with sqlite3.connect(path) as raw:
+        (root,) = raw.execute("SELECT rootpage FROM sqlite_master WHERE name = 'records'").fetchone()
+        (size,) = raw.execute("PRAGMA page_size").fetchone()
+    content = bytearray(path.read_bytes())
+    page = content[(root - 1) * size : root * size]
+    assert page[0] == 5  # an inner page
+    for place in range(int.from_bytes(page[3:5])):
+        cell = int.from_bytes(page[12 + 2 * place : 14 + 2 * place])
+        page[cell : cell + 4] = root.to_bytes(4)
+    page[8:12] = root.to_bytes(4)
+    content[(root - 1) * size : root * size] = page
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="its pages are not in order"), open_store(path):
+        pass
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

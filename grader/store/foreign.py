@@ -1,0 +1,58 @@
+"""Opens an SQLite file that may come from somebody else.
+
+A store stays in the grader's own process: it can hold gigabytes, and most commands need a few rows of it. What an SQLite
+file could do there is taken away first. Its schema must be the one that `schema` makes, word by word, so it has no
+view, trigger or generated column that computes without end. The functions that a schema may call are restricted, and
+one value is limited. `PRAGMA quick_check` reads every page once (1 GB in half a second) before anything else does, and
+finds pages that lead back to themselves, which a query would follow for ever. What rows contain is read within the
+limits of its types (`records.record`), and files in them are unpacked up to a size (`rows`).
+"""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+
+from grader.store import schema
+
+MAX_VALUE_BYTES = 256 << 20
+_ANALYZED = frozenset({"sqlite_stat1", "sqlite_stat4"})
+"""Tables of statistics, which ANALYZE adds."""
+
+
+def restrict(db: sqlite3.Connection) -> None:
+    """Let the file of this connection decide as little as possible."""
+    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+    db.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 1)  # VACUUM attaches one
+    for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
+        db.execute(f"PRAGMA {pragma}")
+
+
+def has_our_schema(db: sqlite3.Connection, version: int, *, damaged: bool = False) -> bool:
+    """Whether the file has exactly the tables and indices that the first `version` migrations make; of a damaged file,
+    only their names count."""
+    found, expected = _objects(db), _expected(version)
+    return {each[:3] for each in found} <= {each[:3] for each in expected} if damaged else found == expected
+
+
+def is_sound(db: sqlite3.Connection) -> bool:
+    """Whether the file's pages are in order."""
+    return bool(db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
+
+
+@functools.cache
+def _expected(version: int) -> frozenset[tuple[str, ...]]:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    schema.migrate(db, version)
+    found = _objects(db)
+    db.close()
+    return found
+
+
+def _objects(db: sqlite3.Connection) -> frozenset[tuple[str, ...]]:
+    rows = db.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master").fetchall()
+    return frozenset(
+        (kind, name, table, " ".join(sql.split()))
+        for kind, name, table, sql in rows
+        if not (kind == "table" and name in _ANALYZED)
+    )
