@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from grader.cpp.reading import read_source
+from grader.cpp.reading import cpp_files, read_source
 from grader.cpp.source import Call, Launch, Source
 from grader.findings import Finding
 from grader.programs.trace import Trace
+from grader.sandbox.room import Unreadable, confined
 
 _SHARED_WITH_HOST = ("Managed", "HostAlloc", "MallocHost", "HostRegister", "MemMap", "GraphAdd")
 """Parts of the names of calls after which results may reach the host without a copy that the trace shows."""
@@ -24,18 +25,27 @@ def contradictions(files: Sequence[tuple[str, bytes]], trace: Trace | None) -> t
     """The contradictions of a run that ended by itself with a wrong output."""
     if trace is None or not trace.starts or trace.starts != trace.ends or trace.truncated or trace.api_errors:
         return ()
+    try:
+        return _of(cpp_files(files), bool(trace.kernels), any(copy.direction == "DtoH" for copy in trace.memcpys))
+    except Unreadable:
+        return ()
+
+
+@confined(cpu_s=20, memory_bytes=2 << 30)
+def _of(files: Sequence[tuple[str, bytes]], launched: bool, copied: bool) -> tuple[()] | tuple[Finding]:
     source = read_source(files)
     if not source.functions:
         return ()
-    if not trace.kernels:
+    if not launched:
         return (_nothing_launched(source),)
     if empty := _empty_kernel(source):
         return (empty,)
     if any(part in call.name for call in source.calls for part in _SHARED_WITH_HOST) or _uses_managed(source):
         return ()
-    if not any(copy.direction == "DtoH" for copy in trace.memcpys):
+    if not copied:
         return (_nothing_copied(source),)
-    return tuple(_inputs_copied(source))[:1]
+    found = next(_inputs_copied(source), None)
+    return (found,) if found else ()
 
 
 def _uses_managed(source: Source) -> bool:

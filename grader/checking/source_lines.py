@@ -6,7 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Annotated
 
+from pydantic import Field
+
+from grader.base.sizes import Name, Whole
 from grader.programs.submission import CODE
 
 MAX_LINES = 4000
@@ -16,6 +20,7 @@ MAX_LINE = 2000
 _NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _ASSIGNED = re.compile(r"\b([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)([-+*/]?=)(?!=)(.*)", re.DOTALL)
 _FUSED = re.compile(r"\bfmaf?\s*\(")
+_Text = Annotated[str, Field(max_length=MAX_LINE)]
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -23,10 +28,10 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 class Line:
     """A line of a submission. `code` is its text without comments and strings."""
 
-    file: str
-    number: int
-    text: str
-    code: str
+    file: Name
+    number: Whole
+    text: _Text
+    code: _Text
 
     @property
     def quoted(self) -> str:

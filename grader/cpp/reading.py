@@ -45,7 +45,12 @@ _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_ran
 
 def read_source(files: Sequence[tuple[str, bytes]]) -> Source:
     """Read the C++ files among `files`; an empty `Source` if they cannot be read."""
-    return _read(tuple((name, content) for name, content in files if PurePosixPath(name).suffix in SUFFIXES))
+    return _read(cpp_files(files))
+
+
+def cpp_files(files: Sequence[tuple[str, bytes]]) -> tuple[tuple[str, bytes], ...]:
+    """The C++ files among `files`."""
+    return tuple((name, content) for name, content in files if PurePosixPath(name).suffix in SUFFIXES)
 
 
 @lru_cache(maxsize=16)  # every failed test of a submission asks

@@ -38,6 +38,8 @@ from grader.programs.submission import Submission
 from grader.sandbox import quarantine
 from grader.sandbox.cache import cache_entry, making, mark_used, put
 
+_MAX_LOG = 256 << 10
+"""Characters of the compilers' messages that are looked at; a record keeps the beginning of them."""
 _MOST_SAMPLE_VALUES = 1 << 18
 """Of the values that autotune's trials read; they are repeated until a tensor is full."""
 _NVCC_TEMPORARY = re.compile(r"(?:/tmp/)?tmpxft_[0-9a-f]+_[0-9a-f]+-\d+_")
@@ -124,7 +126,7 @@ def _compile(
     else:
         made = _compile_sources(submission, assignment, engine, sources, product / name)
     seconds = time.monotonic() - began
-    log = _in_their_names(made.log, sources, scratch)
+    log = _in_their_names(made.log[:_MAX_LOG], sources, scratch)
     if not made.ok:
         doubtful = not _names_their_line(log, submission)
         machine = control.compile_problem(engine) if doubtful else ""

@@ -6,10 +6,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated
 
 import numpy as np
 
+from grader.base.sizes import AtMost
 from grader.checking.watch.labels import Reader
 from grader.checking.watch.reading import read
 from grader.checking.watch.recording import Malformed, read_recording
@@ -19,8 +20,10 @@ from grader.operators.base import Tensors
 from grader.operators.number_types import F32_TYPE
 from grader.operators.tolerance import Tolerance, limit_of
 from grader.sandbox.quarantine import open_output
+from grader.sandbox.room import Unreadable, confined
 
 WATCHED_VALUES = 6
+_MOST_FINDINGS = 20
 MOST_VALUES = 2_000_000
 """Larger inputs are not watched."""
 
@@ -75,9 +78,20 @@ def wrong_values(
 def explain(
     operator: Operator, shape: Shape, input: Path, recording: IO[bytes], watched: Sequence[Watched]
 ) -> list[Finding]:
-    """What is wrong with the watched values, by the recording of a run; the likeliest first."""
-    with input.open("rb") as file:
-        units = [operator.read_unit(file, shape, unit) for unit in range(operator.units(shape))]
+    """What is wrong with the watched values, by the recording of a run; the likeliest first. Empty if the recording,
+    which the program could have written, takes too long to read."""
+    with input.open("rb", buffering=0) as file:
+        try:
+            return _explained(operator, shape, file, recording, tuple(watched))
+        except Unreadable:
+            return []
+
+
+@confined(cpu_s=60, memory_bytes=4 << 30)
+def _explained(
+    operator: Operator, shape: Shape, input: IO[bytes], recording: IO[bytes], watched: Sequence[Watched]
+) -> Annotated[list[Finding], AtMost(_MOST_FINDINGS)]:
+    units = [operator.read_unit(input, shape, unit) for unit in range(operator.units(shape))]
     steps = operator.steps(shape, units)
     if steps is None:
         return []

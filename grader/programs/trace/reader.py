@@ -2,8 +2,12 @@
 
 Whatever the file contains, reading ends, uses bounded memory and raises no error about the content. Reading stops at a
 line that no tracer would write, or that describes a kernel that no GPU can run, because nothing after it can be
-trusted. It also stops after MAX_EVENTS. In both cases the trace is incomplete: the run keeps its verdict but has no
-time.
+trusted. It also stops after MAX_EVENTS, MAX_UNUSUAL lines that are not a plain kernel's, or MAX_CPU_S. In all cases the
+trace is incomplete: the run keeps its verdict but has no time.
+
+This is read in the grader's own process, not in the room: an honest trace can have 1.6 million events, which would be
+read a second time as the room's answer. Python's JSON parser, on one line of at most 64 KiB at a time, is all that sees
+its bytes before they are whole numbers and short texts.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import json
 import math
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -39,6 +44,10 @@ MAX_FILE_BYTES = 768 << 20
 MAX_EVENTS = 2_000_000
 """More than an honest program needs. A program that launches a kernel for each pair of 32 x 32 tiles, in 100 attentions
 over 4096 keys, makes 1.6 million launches and a trace of about 550 MB."""
+MAX_UNUSUAL = 400_000
+"""Lines that take a JSON parser: a counted run of 54,000 launches has 110 counters in each, which is MAX_COUNTERS."""
+MAX_CPU_S = 20.0
+"""An honest trace of 1.6 million launches takes 7 s."""
 MAX_LINE_BYTES = 64 << 10
 MAX_TEXT = 4096
 """Characters kept of a name or message; mangled template names can have thousands."""
@@ -50,6 +59,7 @@ MAX_COUNTERS = 6_000_000
 bytes of memory."""
 _MAX_INT = 2**63 - 1
 _MAX_THREADS_PER_BLOCK = 1024
+_MAX_GRID = (2**31 - 1, 65535, 65535)
 _NUMBER = rb"(0|[1-9][0-9]{0,17})"
 _DIM3 = rb"\[" + rb",".join([_NUMBER] * 3) + rb"\]"
 _PLAIN_LAUNCH = re.compile(
@@ -80,9 +90,11 @@ class _Malformed(Exception):
 def read_received(file: IO[bytes], *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
     """The trace in `file`, which holds what the grader received and is positioned at its beginning."""
     building = _Building()
-    left = max_bytes
+    left, number, until = max_bytes, 0, time.thread_time() + MAX_CPU_S
     while left > 0 and building.wants_more and (line := file.readline(min(MAX_LINE_BYTES, left))):
-        left -= len(line)
+        left, number = left - len(line), number + 1
+        if number % 4096 == 0 and time.thread_time() > until:
+            break
         if line.endswith(b"\n"):
             building.take(line)
             continue
@@ -133,7 +145,7 @@ class _Building:
         self.starts = self.ends = 0
         self.computed_floats: bool | None = None
         self.dropped = self.api_errors_suppressed = 0
-        self.malformed_lines = self.unknown_lines = self.events = 0
+        self.malformed_lines = self.unknown_lines = self.events = self.unusual = 0
         self.contradicted = False
         self.names: dict[str, str] = {}
         self.dims: dict[Dim3, Dim3] = {}
@@ -142,7 +154,12 @@ class _Building:
 
     @property
     def wants_more(self) -> bool:
-        return self.events < MAX_EVENTS and not self.malformed_lines and not self.contradicted
+        return (
+            self.events < MAX_EVENTS
+            and self.unusual < MAX_UNUSUAL
+            and not self.malformed_lines
+            and not self.contradicted
+        )
 
     def trace(self, *, truncated: bool) -> Trace:
         events: dict[str, Any] = {name: tuple(found) for name, found in self.found.items()}
@@ -169,6 +186,7 @@ class _Building:
                 self.kernels.append(KernelEvent(*launch, start_ns, end_ns, stream, _NO_COUNTERS))
                 self.events += 1
                 return
+            self.unusual += 1
             entry = json.loads(line)
             if not isinstance(entry, dict):
                 raise _Malformed
@@ -254,7 +272,8 @@ class _Building:
         if name not in self.names:
             self._keep_text(len(name))
         x, y, z = block
-        self.contradicted = not 0 < x * y * z <= _MAX_THREADS_PER_BLOCK
+        possible = 0 < x * y * z <= _MAX_THREADS_PER_BLOCK and all(map(int.__le__, grid, _MAX_GRID))
+        self.contradicted = not possible
         return self.names.setdefault(name, name), self.dims.setdefault(grid, grid), self.dims.setdefault(block, block)
 
     def _kernel(self, entry: Mapping[str, object]) -> KernelEvent:
