@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from grader.cpp.reading import cpp_files, read_source
 from grader.cpp.source import Call, Launch, Source
@@ -19,6 +22,7 @@ _SHARED_WITH_HOST = ("Managed", "HostAlloc", "MallocHost", "HostRegister", "MemM
 """Parts of the names of calls after which results may reach the host without a copy that the trace shows."""
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CERTAIN, _LIKELY = 1.0, 0.9
+One = Annotated[tuple[Finding, ...], Field(max_length=1)]
 
 
 def contradictions(files: Sequence[tuple[str, bytes]], trace: Trace | None) -> tuple[Finding, ...]:
@@ -32,7 +36,7 @@ def contradictions(files: Sequence[tuple[str, bytes]], trace: Trace | None) -> t
 
 
 @confined(cpu_s=20, memory_bytes=2 << 30)
-def _of(files: Sequence[tuple[str, bytes]], launched: bool, copied: bool) -> tuple[()] | tuple[Finding]:
+def _of(files: Sequence[tuple[str, bytes]], launched: bool, copied: bool) -> One:
     source = read_source(files)
     if not source.functions:
         return ()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from grader.base.errors import GraderFault
+from grader.base.sizes import Whole
 from grader.operators import Operator, Shape, operator_in, source_of
 from grader.operators.base import Tensors
 from grader.operators.layout import Layout
@@ -38,10 +39,10 @@ class Found:
 
     sentence: Sentence
     tensor: Sentence
-    unit: int
-    row: int
-    column: int
-    wrong: int
+    unit: Whole
+    row: Whole
+    column: Whole
+    wrong: Whole
 
 
 def violated(operator: Operator, shape: Shape, given: Given, output: int, expected: Path | None) -> Found | None:

@@ -35,9 +35,9 @@ def _short(most: int) -> BeforeValidator:
     return BeforeValidator(shorten)
 
 
-Name = Annotated[str, _short(MAX_NAME)]
-Word = Annotated[str, _short(MAX_WORD)]
-Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+Name = Annotated[str, _short(MAX_NAME), Field(max_length=MAX_NAME)]
+Word = Annotated[str, _short(MAX_WORD), Field(max_length=MAX_WORD)]
+Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$", max_length=32)]
 Whole = Annotated[int, Field(strict=True, ge=-MAX_INT, le=MAX_INT)]
 Count = Annotated[int, Field(ge=0, le=MAX_INT)]
 Line = Annotated[int, Field(ge=1, le=10_000_000)]

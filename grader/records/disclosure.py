@@ -92,7 +92,7 @@ def _brief(test: TestRecord, share: int) -> TestRecord:
     most = min(MAX_WARNING, share // 100)
     changes: dict[str, object] = {name: bounded(getattr(test, name), most) for name in ("reason", "cause")}
     changes |= {name: tuple(bounded(each, most) for each in getattr(test, name)[:2]) for name in ("warnings", "flags")}
-    return test.model_copy(update=changes | {"output": "", "corners": ()})
+    return test.model_copy(update=changes | {"output": "", "corners": (), "findings": ()})
 
 
 def disclosed_profile(profile: ProfileRecord, rules: HiddenInputs, case: Case) -> ProfileRecord:

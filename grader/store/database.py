@@ -32,6 +32,7 @@ from pydantic import ValidationError
 
 from grader.base.errors import UsageError
 from grader.base.identity import identity
+from grader.base.names import printable_name
 from grader.base.paths import shown
 from grader.records.record import RecheckRecord, Record
 from grader.store import foreign, schema
@@ -374,13 +375,19 @@ class Store:
                     student=Student(*row[8:15]),
                     number=row[7],
                     sha256=row[1],
-                    handed_in=datetime.fromisoformat(row[2]) if row[2] else None,
+                    handed_in=self._time(row[2]) if row[2] else None,
                     days_late=row[3],
                     penalty=row[4],
                     record_id=row[5],
                     record=self._record(row[0], row[6]),
                     of=row[-1],
                 )
+
+    def _time(self, text: str) -> datetime:
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            raise UsageError(damage(self.path, f"{printable_name(text[:80])!r} is not a time")) from None
 
     def _record(self, submission: int, text: str) -> Record:
         try:

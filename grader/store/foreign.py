@@ -1,8 +1,8 @@
 """Opens an SQLite file that may come from somebody else.
 
 A store is read in the grader's own process: it can hold gigabytes, and most commands need a few rows of it. What an
-SQLite file could do there is taken away first. Its schema must be the one that `schema` makes, word by word, so it has no
-view, trigger or generated column that computes without end. The functions that a schema may call are restricted, and
+SQLite file could do there is taken away first. Its schema must be the one that `schema` makes, word by word, so it has
+no view, trigger or generated column that computes without end. The functions that a schema may call are restricted, and
 one value is limited. `PRAGMA quick_check` reads every page once (1 GB in half a second) before anything else does, and
 finds pages that lead back to themselves, which a query would follow for ever. What rows contain is read within the
 limits of its types (`records.record`), and files in them are unpacked up to a size (`rows`).

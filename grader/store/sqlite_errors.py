@@ -35,7 +35,7 @@ def _sentence(path: Path, error: sqlite3.Error) -> Exception:
     code = getattr(error, "sqlite_errorcode", None) or 0
     name, where = str(getattr(error, "sqlite_errorname", "") or type(error).__name__), shown(path)
     primary = code & 0xFF
-    if primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+    if primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT) or "decode to UTF-8" in str(error):
         return UsageError(damage(path, str(error)))
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN):
         return UsageError(

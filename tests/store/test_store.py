@@ -365,6 +365,20 @@ def test_a_page_that_leads_back_to_itself_is_found_before_it_is_followed(tmp_pat
         pass
 
 
+@pytest.mark.parametrize(
+    "change", ["handed_in = 'not a date'", "path = CAST(x'ff' AS TEXT), student = CAST(x'ff' AS TEXT)"]
+)
+def test_a_row_that_no_store_writes_is_the_stores_fault(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "s"
+    with open_store(path, create=True) as store:
+        keep(store, made_record())
+    with sqlite3.connect(path) as raw:
+        raw.execute(f"UPDATE submissions SET {change}")
+        raw.execute("UPDATE students SET student = (SELECT student FROM submissions)")
+    with pytest.raises(UsageError, match="is damaged or is not a store"), open_store(path) as store:
+        list(store.attempts("hw4"))
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is a folder"), open_store(tmp_path, create=True):
         pass
