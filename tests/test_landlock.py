@@ -34,6 +34,14 @@ def test_the_record_says_so_and_require_refuses() -> None:
         require()
 
 
+def test_a_file_that_the_kernel_does_not_execute_ends_like_a_failed_program(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF, or not")
+    program.chmod(0o755)
+    outcome = run(Job((str(program),), tmp_path), Limits(wall_s=20))
+    assert (outcome.exit_code, outcome.stderr) == (126, "program cannot be run: Exec format error\n")
+
+
 def test_only_what_the_job_names_can_be_read_and_only_its_folder_written(tmp_path: Path) -> None:
     for name in ("mine", "given", "other"):
         (tmp_path / name).mkdir()

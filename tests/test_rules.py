@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from grader.base.errors import MachineFault
+from grader.base.process import Completed
 from grader.course.assignment import Assignment, SourceRule
 from grader.programs import source_rules
 from grader.programs.engine import select_engine
@@ -60,6 +62,28 @@ def test_what_is_forbidden_is_found_with_its_line(
 def test_incbin_is_found_however_it_is_written(broken: Callable[..., list[str]]) -> None:
     assert "hw4.cu:1 has .incbin in a string" in broken('asm(".in" "cbin \\"x\\"");\nint main() {}\n')
     assert "hw4.cu:1 has .incbin in a string" in broken('asm("\\056incbin \\"x\\"");\nint main() {}\n')
+    apart = 'int main() {}\nasm(".inc"' + '\n""' * 20 + '\n"bin x");\n'
+    assert "hw4.cu:2 has .incbin in a string" in broken(apart)
+    raw = 'int main() {}\nasm(R"-(.i)-" "\\u006e"\nR"(cbin x)");\n'
+    assert "hw4.cu:2 has .incbin in a string" in broken(raw)
+
+
+def test_a_line_of_a_raw_string_is_no_marker_of_the_preprocessor(broken: Callable[..., list[str]]) -> None:
+    for end in ("\n", "\r", "\r\n", "\v", "\f", "\x1c", "\u2028"):
+        hidden = f'const char *x = R"({end}# 1 "/usr/include/stdio.h" 3{end})";\n'
+        found = broken(f'#include <cstdlib>\n{hidden}int main() {{ return system("ls"); }}\n')
+        assert any("calls system" in each for each in found), repr(end)
+
+
+def test_a_preprocessor_that_does_not_work_is_the_machines_and_is_not_kept(
+    broken: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = '#include <cstdlib>\nint main() { return system("ls not kept"); }\n'
+    with monkeypatch.context() as without:
+        without.setattr("grader.sandbox.runner", lambda *_, **__: lambda *_: Completed(1, "cc1plus: not found", 0.1))
+        with pytest.raises(MachineFault, match="not even on an empty file: cc1plus: not found"):
+            broken(source)
+    assert broken(source) == ["hw4.cu:2 calls system"]
 
 
 def test_comments_strings_and_what_the_toolkit_does_accuse_nobody(broken: Callable[..., list[str]]) -> None:

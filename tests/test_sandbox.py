@@ -95,6 +95,14 @@ def test_bubblewrap_may_be_in_a_folder_that_only_the_graders_path_names(
     assert (tmp_path / "log").read_text() == "called\n"
 
 
+def test_all_commands_of_a_build_share_its_time(tmp_path: Path) -> None:
+    tool = runner(0.5)
+    assert tool(["true"], tmp_path).exit_code == 0
+    assert tool(["sleep", "60"], tmp_path).exit_code == 124
+    late = tool(["true"], tmp_path)
+    assert (late.exit_code, late.output) == (124, "\ntrue was not started: 0.5 s were over.\n")
+
+
 def test_a_tool_out_of_time_ends_with_124_and_says_so(tmp_path: Path) -> None:
     done = runner(0.3)(["sleep", "60"], tmp_path)
     assert done.exit_code == 124

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,14 @@ RIGHT = {
 @pytest.mark.parametrize("source", RIGHT.values(), ids=RIGHT)
 def test_right_code_that_was_once_accused_is_not(source: str) -> None:
     assert slip_in(source) == ""
+
+
+def test_a_source_made_to_take_long_is_given_up() -> None:
+    chain = "".join(f"  int a{i} = {' * '.join(f'a{k}' for k in range(60))};\n" for i in range(60) for _ in range(8))
+    calls = "  cudaMalloc(&p, a1 * a2);\n" * 4000
+    began = time.process_time()
+    assert find_slip([("hw4.cu", f"int main() {{\n  float *p;\n{chain}{calls}}}\n".encode())], "all") is None
+    assert time.process_time() - began < 2, "it is read in a process of its own"
 
 
 def test_right_programs_have_no_slips() -> None:

@@ -8,17 +8,21 @@ failed.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from grader.cpp.reading import read_source
 from grader.cpp.source import Call, Item, Source
 from grader.findings import Finding
+from grader.sandbox.room import Unreadable, confined
 
 Which = Literal["host", "all"]
 """`host`: slips of the host, which can cause bad accesses and unwritten memory."""
 
+_MOST = 50
 _SURE = 0.95
 _LIKELY = 0.7
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -37,12 +41,34 @@ _PART = re.compile(r"\(?([A-Za-z_][\w.]*)\)?\s*/\s*(\d+)")
 _HALVED = re.compile(r"(\w+)\s*(?:>>=\s*1|/=\s*2|=\s*\1\s*(?:/\s*2|>>\s*1))")
 
 
-def find_slip(files: Sequence[tuple[str, bytes]], which: Which) -> Finding | None:
+Files = Sequence[tuple[str, bytes]]
+
+
+def find_slip(files: Files, which: Which) -> Finding | None:
     """The surest slip in a submission's files; None if there is none."""
-    return max(slips(read_source(files), which), key=lambda slip: slip.certainty, default=None)
+    return max(slips(files, which), key=lambda slip: slip.certainty, default=None)
 
 
-def slips(source: Source, which: Which = "all") -> Iterator[Finding]:
+@lru_cache(maxsize=16)  # every failed test of a submission asks
+def _kept(files: tuple[tuple[str, bytes], ...], which: Which) -> tuple[Finding, ...]:
+    try:
+        return tuple(found_in(files, which))
+    except Unreadable:
+        return ()
+
+
+def slips(files: Files, which: Which = "all") -> tuple[Finding, ...]:
+    """The slips in a submission's files; none if they cannot be read within the limits."""
+    return _kept(tuple(files), which)
+
+
+@confined(cpu_s=8, memory_bytes=2 << 30)
+def found_in(files: Files, which: Which) -> list[Finding]:
+    """At most `_MOST` slips. In the room."""
+    return list(itertools.islice(_slips(read_source(files), which), _MOST))
+
+
+def _slips(source: Source, which: Which) -> Iterator[Finding]:
     yield from _early_copies(source)
     yield from _sizes_in_values(source)
     if which == "all":

@@ -29,7 +29,6 @@ from grader.checking.watch.recording import MOST_BYTES
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles, limits
 from grader.course.testcase import Case
-from grader.cpp.reading import read_source
 from grader.emulator import WATCHING
 from grader.findings import Finding, kind_of, rank, sentence
 from grader.programs.build import Build, build
@@ -179,7 +178,7 @@ class CloserLook:
                 found += contradictions(self.submission.files, run.trace)
             if verdict not in (Verdict.PASSED, Verdict.TIME_LIMIT):
                 weak = all(kind_of(each).check == "init" for each in found)
-                found += slips(read_source(self.submission.files), "all" if weak else "host")
+                found += slips(self.submission.files, "all" if weak else "host")
             watched = self._wrong_values(case, run) if verdict is Verdict.WRONG_ANSWER and not likeliest(found) else ()
             if watched:
                 found += self._watched(built.program, case, watched)

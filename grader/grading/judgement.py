@@ -15,7 +15,6 @@ from grader.checking.contradictions import contradictions
 from grader.checking.diagnose import Diagnosis
 from grader.checking.slips import find_slip, slips
 from grader.checking.suspects import suspect
-from grader.cpp.reading import read_source
 from grader.findings import Finding, kind_of, rank, sentence, short_kernel
 from grader.programs.run import Run
 from grader.programs.submission import Submission
@@ -101,7 +100,7 @@ def _facts(run: Run, check: Check, submission: Submission | None) -> tuple[Findi
     files = submission.files if submission is not None else ()
     seen = tuple(explained(found, files) for found in (run.trace.findings if run.trace else ())[:MAX_FINDINGS])
     wrong = _contradictions(run, check, submission)
-    return rank([(*wrong, *slips(read_source(files)), *seen)])
+    return rank([(*wrong, *slips(files), *seen)])
 
 
 def _contradictions(run: Run, check: Check, submission: Submission | None) -> tuple[Finding, ...]:

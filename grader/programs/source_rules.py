@@ -16,6 +16,7 @@ they call.
 
 from __future__ import annotations
 
+import bisect
 import fnmatch
 import hashlib
 import io
@@ -30,9 +31,11 @@ from typing import IO, Annotated
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from grader import sandbox
+from grader.base.errors import MachineFault
 from grader.base.sizes import AtMost, Name, Whole
 from grader.course.assignment import Assignment, SourceRule
 from grader.cpp.calls import Found, calls_in
+from grader.programs.compile_errors import first_line
 from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.engine.emulator import EmulatorEngine
@@ -62,8 +65,9 @@ _TEXT = (
 )
 """String literals (also raw ones) and character literals. An unclosed literal ends with its line, since a search for
 its end from every quotation mark could take hours."""
-_ADJACENT = re.compile(r'"\s*"')
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3})")
+_LITERAL = re.compile(_TEXT)
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]+|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,3}|.)")
+_INCBIN = re.compile(r"\.incbin", re.IGNORECASE)
 _ASSEMBLY = ("asm", "__asm__", "__asm")
 _TRITON_ASSEMBLY = b"inline_asm_elementwise"
 _ABSOLUTE = re.compile(r'^\s*(?:#|%:|\?\?=)\s*(?:include|include_next|import|embed)\s*["<](/[^">\n]*)')
@@ -72,12 +76,14 @@ _COMPUTED = re.compile(rb"include[^\n\"<]*(?:\n|\Z)")
 """An include directive, or text that may become one, that does not name the file on its own line."""
 _SYSTEM_HEADERS = ("/usr/include", "/usr/lib", "/usr/local/include", "/usr/local/cuda")
 _COMMENT = re.compile(rf"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|{_TEXT}")
-_SPLICE = rb"(?:\\|\?\?/)\r?\n"
+_SPLICE = rb"(?:\\|\?\?/)[ \t\f\v]*(?:\r?\n|\r)"
 _LINE_DIRECTIVE = re.compile(
-    rb"(?m)^((?:[^\n]*\*/)?[ \t\f\v]*(?:#|%:|\?\?=)(?:[ \t\f\v]|" + _SPLICE + rb"|/\*(?:[^*]|\*(?!/))*\*/)*)(?=\d|"
+    rb"(?:\A|(?<=[\n\r]))((?:[^\n\r]*\*/)?[ \t\f\v]*(?:#|%:|\?\?=)"
+    rb"(?:[ \t\f\v]|" + _SPLICE + rb"|/\*(?:[^*]|\*(?!/))*\*/)*)(?=\d|"
     + (rb"(?:" + _SPLICE + rb")*").join((b"l", b"i", b"n", b"e")) + rb"\b)"
 )  # fmt: skip
-"""`#line 1 "x.h"` and `# 1 "x.h"`, with which a file could claim that its lines come from another file."""
+"""`#line 1 "x.h"` and `# 1 "x.h"`, with which a file could claim that its lines come from another file. They count in
+raw strings, too, and g++ makes a line end of a carriage return there."""
 _PASSES = ((), ("-U__CUDA_ARCH__",))
 """nvcc -E shows what the device compiler sees; without that macro, it shows what the host compiler sees."""
 
@@ -133,12 +139,25 @@ def violations(submission: Submission, assignment: Assignment, engine: Engine) -
     )
 
     def make(folder: Path) -> Path:
+        broken = list(_look(submission, assignment, engine))
+        if any(each.unexamined for each in broken):
+            raise _NotKept(broken)
         found = folder / "found.json"
-        found.write_bytes(_FOUND.dump_json(list(_look(submission, assignment, engine))))
+        found.write_bytes(_FOUND.dump_json(broken))
         return found
 
-    looked_up = kept("rules", f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}.json", make)
+    try:
+        looked_up = kept("rules", f"{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:32]}.json", make)
+    except _NotKept as unexamined:
+        return unexamined.broken
     return tuple(_FOUND.validate_json(looked_up.read_bytes()))
+
+
+class _NotKept(Exception):
+    """Something was not examined, perhaps because of the machine, so the next grading looks again."""
+
+    def __init__(self, broken: Sequence[Violation]) -> None:
+        self.broken = tuple(broken)
 
 
 def refusal(broken: Sequence[Violation], *, built: bool) -> str:
@@ -261,6 +280,8 @@ def _preprocessed(
             flags = [*submission.flags, *_architecture(engine), *more, f"-isystem={STUB_HEADERS}"]
             command = [str(toolkit.nvcc), "-E", *flags, "-o", str(made), name]
             if run(command, source).exit_code != 0:
+                if machine := _preprocessor_problem(command):
+                    raise MachineFault(machine)
                 yield _unexamined(name, "fails in the preprocessor, which these rules need", refuses)
                 continue
             try:
@@ -270,13 +291,26 @@ def _preprocessed(
                 yield _unexamined(name, f"after preprocessing, {refused}: too much to examine", refuses)
 
 
+def _preprocessor_problem(command: Sequence[str]) -> str:
+    """Why the preprocessor does not even work on an empty file on this machine; '' if it does."""
+    with scratch_folder("control") as folder:
+        (folder / "empty.cu").write_bytes(b"")
+        made = sandbox.runner(_CPU_S, readable=(find_toolkit().root, STUB_HEADERS))(
+            [command[0], "-E", "-o", "empty.ii", "empty.cu"], folder
+        )
+    if made.exit_code == 0:
+        return ""
+    said = first_line(made.output)[:_MAX_WHAT]
+    return f"This machine's preprocessor does not work, not even on an empty file: {said}; see `grader doctor`."
+
+
 @confined(cpu_s=_CPU_S, memory_bytes=_MEMORY_BYTES, answer_bytes=_ANSWER_BYTES)
 def judge_file(
     file: IO[bytes], source: Path, rules: Sequence[SourceRule], known: Sequence[str], computed: Sequence[str]
 ) -> _Violations:
     """Violations in the preprocessed `file`. `source` is the submission's folder, `known` are the folders of headers
     that are included by name, and `computed` are the files in which a macro names an included file. In the room."""
-    with io.TextIOWrapper(file, encoding="utf-8", errors="replace") as text:
+    with io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="\n") as text:
         lines = list(itertools.islice(own_lines(text, source), _MAX_LINES))
     found = list(judge(lines, rules, known, computed))
     if len(lines) == _MAX_LINES:
@@ -350,19 +384,44 @@ def _broken(
 
 
 def _incbin(rule: SourceRule, lines: Sequence[Line]) -> Iterator[Violation]:
-    """Find `.incbin` in a string, even if the string consists of several literals or has escape sequences."""
-    for first in range(len(lines)):
-        if '"' not in lines[first].text:
-            continue
-        joined = _ADJACENT.sub("", " ".join(line.text for line in lines[first : first + 8]))
-        at = _ESCAPE.sub(_unescaped, joined).lower().find(".incbin")
-        if 0 <= at < len(lines[first].text) + 1:
-            yield _violation(rule, lines[first].file, lines[first].number, "has .incbin in a string")
+    """Find `.incbin` in strings, also where adjacent literals and escape sequences make it. The line is the one with
+    the literal in which it begins."""
+    text = "\n".join(line.text for line in lines)
+    line, counted = 0, 0
+    for literals in _strings(text):
+        ends = list(itertools.accumulate(len(content) for _, content in literals))
+        for found in _INCBIN.finditer("".join(content for _, content in literals)):
+            at, _ = literals[bisect.bisect_right(ends, found.start())]
+            line, counted = line + text.count("\n", counted, at), at
+            yield _violation(rule, lines[line].file, lines[line].number, "has .incbin in a string")
+
+
+def _strings(text: str) -> Iterator[list[tuple[int, str]]]:
+    """The strings in preprocessed text, each as its literals: where a literal begins, and its characters."""
+    string: list[tuple[int, str]] = []
+    end = 0
+    for found in _LITERAL.finditer(text):
+        if text[end : found.start()].strip() and string:
+            yield string
+            string = []
+        whole, end = found[0], found.end()
+        quote = whole.find('"')
+        if quote < 0 or "'" in whole[:quote]:
+            continue  # a character
+        if found["end"] is not None:
+            content = whole[whole.index("(") + 1 : -len(found["end"]) - 2]
+        else:
+            content = _ESCAPE.sub(_unescaped, whole[quote + 1 :].removesuffix('"'))
+        string.append((found.start(), content))
+    if string:
+        yield string
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    digits = match.group(1)
-    return chr(int(digits[1:], 16) if digits.startswith("x") else int(digits, 8) & 0xFF)
+    kind, digits = match[1][0], match[1][1:]
+    if kind in "xuU" and digits:
+        return chr(int(digits[-6:], 16) % 0x110000)
+    return chr(int(match[1], 8) & 0xFF) if kind.isdigit() else kind
 
 
 def _matching_header(path: str, patterns: Sequence[str]) -> str:

@@ -33,6 +33,7 @@ _MAIN = re.compile(r"\bmain\s*\(|extern\s+\"C\"[^;{}]*\bsolve\s*\(")
 """The function in which a program begins, or that a function submission defines."""
 _MAX_NOTES = 5
 _MAX_INCLUDES = 2000
+_MAX_PARTS = 20
 _SPECIAL = re.compile(r'["$`\\]')
 """Characters that are special to a shell within double quotes."""
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
@@ -326,7 +327,12 @@ def _may_come_along(folder: Path, name: str, is_submission: Callable[[Path], boo
     """Whether an included file is part of the submission: it must be a source file or header, not be hidden, and be
     inside `folder`, but not in a subfolder that is itself a submission."""
     path = PurePosixPath(name)
-    if path.is_absolute() or path.suffix not in CODE or any(part.startswith(".") for part in path.parts):
+    if (
+        len(path.parts) > _MAX_PARTS
+        or path.is_absolute()
+        or path.suffix not in CODE
+        or any(part.startswith(".") for part in path.parts)
+    ):
         return False
     return not any(is_submission(folder / parent) for parent in list(path.parents)[:-1])
 

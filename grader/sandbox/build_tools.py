@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,22 +17,34 @@ _CHOOSES_COMPILER = ("NVCC_CCBIN",)
 
 _MEMORY_BYTES = 16 << 30
 """Templates and macros can make a compiler use up all memory; honest CUDA homework takes at most about 2 GiB."""
+_KEPT_BYTES, _LEAST_KEPT_BYTES = 1 << 20, 1 << 12
 _TOOL_LIMITS: Mapping[str, int] = {"file_bytes": 2 << 30, "folder_bytes": 4 << 30}
 
 
 def runner(wall_s: float, readable: Sequence[Path] = (), writable: Sequence[Path] = ()) -> Runner:
-    """Return a `Runner` for build tools. Each command gets `wall_s` seconds, and 1 MB of its messages is kept.
+    """Return a `Runner` for build tools. All commands together get `wall_s` seconds, counted from the first. Of
+    their messages about 1 MB is kept.
 
     A command sees the system, its own folder (writable), and the paths in `readable` and `writable`. A command that
     runs out of time returns exit code 124, like timeout(1), and its output says so.
     """
 
+    began: list[float] = []
+    room = [_KEPT_BYTES]
+
     def run_tool(command: Sequence[str], folder: Path) -> Completed:
+        began.append(time.monotonic())
+        left_s = wall_s - (began[-1] - began[0])
+        if left_s <= 0:
+            return Completed(124, f"\n{Path(command[0]).name} was not started: {wall_s:g} s were over.\n", 0.0)
         chosen = {name: os.environ[name] for name in _CHOOSES_COMPILER if name in os.environ}
         job = Job(tuple(command), folder, environment=chosen, readable=tuple(readable), writable=tuple(writable))
         memory_bytes = memory_share.of_a_tool(_MEMORY_BYTES)
-        outcome = run(job, Limits(wall_s=wall_s, memory_bytes=memory_bytes, kept_output_bytes=1 << 20, **_TOOL_LIMITS))
-        output = outcome.stdout + outcome.stderr
+        outcome = run(
+            job, Limits(wall_s=left_s, memory_bytes=memory_bytes, kept_output_bytes=_KEPT_BYTES, **_TOOL_LIMITS)
+        )
+        output = (outcome.stdout + outcome.stderr)[: max(room[0], _LEAST_KEPT_BYTES)]
+        room[0] -= len(output)
         if outcome.timed_out:
             output += f"\n{Path(command[0]).name} was stopped after {wall_s:g} s.\n"
             return Completed(124, output, outcome.wall_s)

@@ -42,6 +42,7 @@ from grader.sandbox.private import hidden_in_system, visible_folders
 from grader.sandbox.streams import Drain
 
 _PR_SET_CHILD_SUBREAPER = 36
+_CANNOT_EXECUTE = 126  # as a shell says it
 _OPEN_FILES = 1024
 
 _PASSED_ON = ("LANG", "TZ")
@@ -191,7 +192,10 @@ def _memory_file(content: bytes) -> Iterator[int]:
 def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
     """Run `job` until it ends or reaches a limit, and kill everything that it started."""
     began, memory_kills = time.monotonic(), process_tree.memory_kills_of_the_machine()
-    process, printed = _started(job, limits, way)
+    try:
+        process, printed = _started(job, limits, way)
+    except _NoProgram as refused:
+        return Outcome(_CANNOT_EXECUTE, None, "", 0.0, 0.0, 0, "", f"{refused}\n")
     assert process.stderr is not None
     stdout = Drain(printed, limits.kept_output_bytes)
     stderr = Drain(process.stderr, limits.kept_output_bytes)
@@ -225,6 +229,10 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
         stderr=stderr.text,
         killed_leftovers=0 if broke else ended.killed,
     )
+
+
+class _NoProgram(Exception):
+    """The kernel does not execute the file: it may be a submission's, with a header that is not a program's."""
 
 
 def _started(job: Job, limits: Limits, way: _Way) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
@@ -265,7 +273,7 @@ def _start(job: Job, limits: Limits, way: _Way, stdout: int) -> subprocess.Popen
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.ENOMEM):
             raise MachineFault(f"{job.command[0]} could not be started: {error.strerror}; try again later.") from error
-        raise UsageError(f"{job.command[0]} cannot be run: {error.strerror}.") from error
+        raise _NoProgram(f"{Path(job.command[0]).name} cannot be run: {error.strerror}") from error
     except subprocess.SubprocessError as error:
         raise MachineFault(f"{job.command[0]} could not be confined: {error}; see `grader doctor`.") from error
     if way.rules is not None:

@@ -181,7 +181,7 @@ def _past_the_end(finding: Finding, source: Source, files: Files) -> Finding:
     if finding.kind not in ("past_the_end", "before_start") or finding.place is None:
         return finding
     if finding.allocated is not None:
-        for slip in slips(source, "host"):
+        for slip in slips(files, "host"):
             if slip.kind == "bytes_without_sizeof" and slip.place == finding.allocated:
                 return _with(finding, {"count_line": finding.allocated.line}, how="counted")
     return _origin_of_index(finding, source)

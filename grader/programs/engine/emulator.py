@@ -151,7 +151,7 @@ class EmulatorEngine:
         include = self.toolkit.include
         own = Path(emulator.__file__).parent
         paths = (self.toolkit.root, *self.toolkit.added_headers, own, *emulator.host_compiler_folders())
-        library = emulator.runtime_library(include, sandbox.runner(300, readable=paths))
+        library = emulator.runtime_library(include, sandbox.runner(900, readable=paths))
         return str(replay_program("emulator", include)), f"{int(bool(self._watches))}:{library}"
 
     def local(self) -> Mapping[str, Any]:
