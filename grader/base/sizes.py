@@ -1,8 +1,8 @@
 """Types of bounded size, for values that are made from what submissions, compilers and other people's files contain.
 
 `AtMost` cuts what is longer and so never fails: for what a record quotes. `Field(max_length=...)` refuses it: for what
-only an attacker would send. Either way the model's JSON schema states the bound, and tests/test_sizes.py finds a field
-without one.
+only an attacker would send, and for answers of the room, which are validated strictly. Either way the model's JSON
+schema states the bound, and tests/test_sizes.py finds a field without one.
 """
 
 from __future__ import annotations

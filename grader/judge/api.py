@@ -17,7 +17,6 @@ from grader.judge.office import Judge, own
 from grader.judge.problems import Problem
 from grader.judge.staff_actions import Action
 from grader.judge.tokens import Person
-from grader.records.record import Record
 from grader.report import gradebook as gradebooks
 
 router = APIRouter()
@@ -101,14 +100,14 @@ async def withdraw(request: Request, id: Id, who: Known) -> dict[str, str]:
 async def record(request: Request, id: Id, who: Known) -> Response:
     """The whole record of a submission, as `grader grade --json` writes it (docs/record.md)."""
 
-    def counting(ledger: Ledger) -> Record | None:
+    def counting(ledger: Ledger) -> str | None:
         number = own(ledger, id, who).submission
-        return None if number is None else ledger.store.record_that_counts(number)
+        return None if number is None else ledger.store.text_that_counts(number)  # as stored: the store has one thread
 
     found = await judge_of(request).ask(counting)
     if not found:
         raise Problem(404, "This submission has no record: it is not graded yet, or was replaced or withdrawn.")
-    return Response(found.model_dump_json(by_alias=True), media_type="application/json")
+    return Response(found, media_type="application/json")
 
 
 @router.get("/api/v1/worklog.csv")

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from grader import sandbox
 from grader.base.errors import MachineFault
-from grader.base.sizes import AtMost, Name, Whole
+from grader.base.sizes import Name, Whole
 from grader.course.assignment import Assignment, SourceRule
 from grader.cpp.calls import Found, calls_in
 from grader.programs.compile_errors import first_line
@@ -104,7 +104,7 @@ class Violation(BaseModel):
         return f"{self.file}:{self.line} {self.what}, which this assignment forbids: {self.why}."
 
 
-_Violations = Annotated[list[Violation], AtMost(_MAX_VIOLATIONS)]
+_Violations = Annotated[list[Violation], Field(max_length=_MAX_VIOLATIONS)]
 _FOUND = TypeAdapter(_Violations)
 
 
@@ -237,7 +237,7 @@ def _spelled(files: Files, rules: Sequence[SourceRule]) -> tuple[_Violations, _F
             matches = ((number, pattern.match(line)) for number, line in enumerate(text.split("\n"), 1))
             each = (_violation(rule, name, n, f"{directive} {match.group(1).strip()}") for n, match in matches if match)
             found += itertools.islice(each, _MAX_FOUND)
-    return found, [(name, _LINE_DIRECTIVE.sub(rb"\1pragma ", content)) for name, content in files]
+    return found[:_MAX_VIOLATIONS], [(name, _LINE_DIRECTIVE.sub(rb"\1pragma ", content)) for name, content in files]
 
 
 def _unspliced(text: str) -> str:
@@ -318,7 +318,7 @@ def judge_file(
         refuses = any(rule.action == "refuse" for rule in rules)
         too_long = _found(lines[0].file, 1, what, "no honest program is that long", refuses)
         found.append(too_long.model_copy(update={"unexamined": True}))
-    return found
+    return found[-_MAX_VIOLATIONS:]
 
 
 def own_lines(preprocessed: Iterable[str], folder: Path) -> Iterator[Line]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import IO, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, FailFast, Field, TypeAdapter, ValidationError, model_validator
 
 from grader.base.errors import MachineFault, UsageError
 from grader.base.identity import Identity, described
@@ -18,10 +18,13 @@ from grader.base.paths import replacing, shown
 from grader.base.sizes import MAX_NAME, AtMost, Count, Digest, Name, Names, Sentence, Sentences, Text, Whole
 from grader.base.verdict import Fault, Verdict
 from grader.findings import Finding
+from grader.sandbox.room import Exceeded, Unreadable, confined
 
 MAX_FINDINGS = 20
 """The most findings kept of one test."""
 Findings = Annotated[tuple[Finding, ...], AtMost(MAX_FINDINGS)]
+MAX_FILE_BYTES = 256 << 20
+"""Limit for a file of records: a class has hundreds of them."""
 SCHEMA: Literal["grader-record-2"] = "grader-record-2"
 OLD_SCHEMA = "grader-record-1"
 """Of records that name only the version of their grader. They can still be read."""
@@ -30,6 +33,7 @@ OLD_SCHEMA = "grader-record-1"
 MAX_RECORD_BYTES = 16 << 20
 """No JSON of a record is longer: its types bound every text and list, and `disclosure.fitting` their sum."""
 MAX_TESTS = 1000
+_MAX_KEYS = 200
 MAX_RUNS = 10_000
 MAX_TENSORS = 16
 MAX_KERNELS = 1000
@@ -40,6 +44,14 @@ Corner = Annotated[tuple[Annotated[tuple[float, ...], AtMost(MAX_CORNER)], ...],
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_keys(cls, content: Any) -> Any:
+        """Refuse an object with very many keys at once: pydantic would describe each of them."""
+        if isinstance(content, dict) and len(content) > _MAX_KEYS:
+            raise ValueError(f"expected at most {_MAX_KEYS} keys, found {len(content):,}")
+        return content
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy, whose changed fields are validated too: they may quote a submission."""
@@ -143,7 +155,7 @@ class TimingRecord(_Value):
     is its confidence interval. `stopped` is the branch of the stopping rule: `agreed`, `stable`, `budget` or
     `count`."""
 
-    runs: Annotated[tuple[TimedRunRecord, ...], Field(max_length=MAX_RUNS)]
+    runs: Annotated[tuple[TimedRunRecord, ...], Field(max_length=MAX_RUNS), FailFast()]
     median_ms: float
     low_ms: float | None = None
     high_ms: float | None = None
@@ -178,7 +190,7 @@ class FloorRecord(_Value):
     ms: float
     refuse_below_ms: float
     limit: Name
-    terms: Annotated[tuple[FloorTerm, ...], Field(max_length=20)]
+    terms: Annotated[tuple[FloorTerm, ...], Field(max_length=20), FailFast()]
     share: float | None = None
     tflops: float | None = None
     gbytes_per_s: float | None = None
@@ -236,7 +248,7 @@ class TestRecord(_Value):
     """What was found out about the failure, the likeliest cause first; `reason` and `cause` are its words."""
     max_error: float | None = None
     wrong_elements: Whole | None = None
-    precision: Annotated[tuple[PrecisionRecord, ...], Field(max_length=MAX_TENSORS)] = ()
+    precision: Annotated[tuple[PrecisionRecord, ...], Field(max_length=MAX_TENSORS), FailFast()] = ()
     wall_s: float | None = None
     limit_s: float | None = None
     cpu_s: float | None = None
@@ -295,7 +307,7 @@ class ProfileRecord(_Value):
     achieved: float | None
     reason: Sentence = ""
     counted: Sentences = ()
-    kernels: Annotated[tuple[KernelRecord, ...], AtMost(MAX_KERNELS)] = ()
+    kernels: Annotated[tuple[KernelRecord, ...], FailFast(), AtMost(MAX_KERNELS)] = ()
     flag: Sentence = ""
     """The reason why the profiler's value was refused; `achieved` is then the outside clock's value."""
 
@@ -350,7 +362,7 @@ class RecheckRecord(_Value):
     device: Name
     passed: bool
     reason: Sentence = ""
-    tests: Annotated[tuple[RecheckedTest, ...], Field(max_length=MAX_TESTS)]
+    tests: Annotated[tuple[RecheckedTest, ...], Field(max_length=MAX_TESTS), FailFast()]
 
 
 class CloserLookRecord(_Value):
@@ -390,17 +402,17 @@ class Record(_Value):
     engine: EngineRecord
     machine: MachineRecord
     build: BuildRecord
-    tests: Annotated[tuple[TestRecord, ...], Field(max_length=MAX_TESTS)]
+    tests: Annotated[tuple[TestRecord, ...], Field(max_length=MAX_TESTS), FailFast()]
     occupancy: float | None
     scores: Scores
-    parts: Annotated[tuple[PartRecord, ...], Field(max_length=MAX_PARTS)]
+    parts: Annotated[tuple[PartRecord, ...], Field(max_length=MAX_PARTS), FailFast()]
     practice: bool
     not_measured: Sentences
     notes: Sentences
     flags: Sentences = ()
     hidden_inputs: Sentence = ""
-    profiles: Annotated[tuple[ProfileRecord, ...], Field(max_length=MAX_TESTS)] = ()
-    timings: Annotated[dict[Name, float], AtMost(100)] = Field(default_factory=dict)
+    profiles: Annotated[tuple[ProfileRecord, ...], Field(max_length=MAX_TESTS), FailFast()] = ()
+    timings: Annotated[dict[Name, Annotated[float, Field(ge=0, le=1e9)]], AtMost(100)] = Field(default_factory=dict)
     """Seconds that each stage of this grading took, and their `total`."""
     recheck: RecheckRecord | None = None
     closer_look: CloserLookRecord | None = None
@@ -420,6 +432,9 @@ class Record(_Value):
         return any(test.fault in (Fault.GRADER, Fault.MACHINE) for test in self.tests)
 
 
+_RECORDS: TypeAdapter[tuple[Record, ...]] = TypeAdapter(tuple[Record, ...])
+
+
 def write_records(records: Sequence[Record], path: Path) -> None:
     """Write one record as an object, several as a list. The file is replaced atomically. Raises MachineFault."""
     adapter: TypeAdapter[object] = TypeAdapter(Record if len(records) == 1 else list[Record])
@@ -434,18 +449,50 @@ def write_records(records: Sequence[Record], path: Path) -> None:
 
 
 def read_records(path: Path) -> tuple[Record, ...]:
-    """Read a file that holds one record or a list of records. Raises UsageError if it holds neither."""
+    """Read a file that holds one record or a list of records. Raises UsageError if it holds neither.
+
+    The file may come from anybody, and 36 MB of keys that no record has take pydantic 16 s and 3.5 GB: so it is read in
+    the room, and what comes back is written by ourselves."""
     try:
-        content = path.read_bytes()
-        if content.lstrip()[:1] == b"[":
-            return tuple(TypeAdapter(list[Record]).validate_json(content))
-        return (Record.model_validate_json(content),)
+        with path.open("rb") as file:
+            return _RECORDS.validate_json(_rewritten(file))
     except OSError as error:
         raise UsageError(f"{shown(path)} cannot be read: {error.strerror}.") from error
+    except Exceeded as exceeded:
+        raise UsageError(f"{shown(path)} is not a record of this grader: to read it {exceeded}.") from exceeded
+    except Unreadable as refused:
+        raise UsageError(f"{shown(path)} is not a record of this grader: {refused}.") from refused
+
+
+@confined(cpu_s=60, memory_bytes=4 << 30, answer_bytes=2 * MAX_FILE_BYTES)
+def _rewritten(file: IO[bytes]) -> Annotated[str, Field(max_length=MAX_FILE_BYTES)]:
+    """The JSON of a list of the records in the file."""
+    content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise Unreadable(f"it has more than {MAX_FILE_BYTES:,} bytes")
+    try:
+        several = content.lstrip()[:1] == b"["
+        records = _RECORDS.validate_json(content) if several else (Record.model_validate_json(content),)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the top"
-        raise UsageError(f"{shown(path)} is not a record of this grader: at {where}, {first['msg']}.") from error
+        raise Unreadable(problem_in(error)) from None
+    return _RECORDS.dump_json(records, by_alias=True).decode()
+
+
+def problem_in(error: ValidationError) -> str:
+    """The first of the problems, as a phrase: "at tests.0.name, Field required"."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"at {'.'.join(map(str, first['loc'])) or 'the top'}, {first['msg']}"
+
+
+def record_in(text: str) -> Record:
+    """The record in a store's row, in the grader's own process: its size is limited, and pydantic reads 16 MB in less
+    than a second or gives up at the first key that is not a record's. Raises ValueError, with a phrase."""
+    if len(text) > MAX_RECORD_BYTES:
+        raise ValueError(f"it has more than {MAX_RECORD_BYTES:,} characters")
+    try:
+        return Record.model_validate_json(text)
+    except ValidationError as error:
+        raise ValueError(problem_in(error)) from error
 
 
 def read_record(path: Path) -> Record:

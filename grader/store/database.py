@@ -21,6 +21,7 @@ import os
 import platform
 import secrets
 import sqlite3
+import zlib
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import astuple
@@ -28,13 +29,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from grader.base.errors import UsageError
 from grader.base.identity import identity
 from grader.base.names import printable_name
 from grader.base.paths import shown
-from grader.records.record import RecheckRecord, Record
+from grader.records.record import RecheckRecord, Record, record_in
 from grader.store import foreign, schema
 from grader.store.rows import Attempt, Compressed, Files, HandIn, Kept, Points, Student, compressed, decompressed
 from grader.store.sqlite_errors import BUSY_S, damage, translate_sqlite_errors
@@ -327,10 +326,15 @@ class Store:
         )
         return [(row[0], row[1]) for row in self._rows(query, assignment)]
 
-    def record_that_counts(self, submission: int) -> Record | None:
-        """The record that counts for an attempt (see `Attempt`); None if it has none."""
+    def text_that_counts(self, submission: int) -> str | None:
+        """The JSON of the record that counts for an attempt (see `Attempt`); None if it has none."""
         query = f"SELECT json FROM records AS r WHERE submission = ? ORDER BY {_PRACTICE}, faulted, id DESC LIMIT 1"
-        text = self._first(query, submission)
+        text: str | None = self._first(query, submission)
+        return text
+
+    def record_that_counts(self, submission: int) -> Record | None:
+        """The record that counts for an attempt; None if it has none."""
+        text = self.text_that_counts(submission)
         return None if text is None else self._record(submission, text)
 
     def earlier_records(self, attempt: Attempt) -> list[Record]:
@@ -391,18 +395,20 @@ class Store:
 
     def _record(self, submission: int, text: str) -> Record:
         try:
-            return Record.model_validate_json(text)
-        except ValidationError as error:
-            first = error.errors()[0]
+            return record_in(text)
+        except ValueError as error:
             raise UsageError(
                 f"The store {shown(self.path)} holds a record (of submission {submission}) that this grader "
-                f"({identity()}) does not understand: {'.'.join(map(str, first['loc']))}: {first['msg']}. Use the "
-                "grader that wrote it, or a newer one; `grader store check` lists all of them."
+                f"({identity()}) does not understand: {error}. Use the grader that wrote it, or a newer one; `grader "
+                "store check` lists all of them."
             ) from error
 
     def sources(self, submission: int) -> Files:
         """The files of an attempt as they were handed in."""
-        return decompressed(self.compressed_sources(submission))
+        try:
+            return decompressed(self.compressed_sources(submission))
+        except zlib.error as error:
+            raise UsageError(damage(self.path, f"a file of submission {submission}: {error}")) from None
 
     def compressed_sources(self, submission: int) -> Compressed:
         """The files of an attempt, compressed."""

@@ -14,21 +14,26 @@ import zlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import IO, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.base.errors import MachineFault, UsageError
 from grader.base.paths import replacing, shown
+from grader.base.sizes import MAX_NAME, MAX_SENTENCE, Count, Digest, Whole
 from grader.records.conditions import conditions_of
-from grader.records.record import Record
+from grader.records.record import MAX_FILE_BYTES, MAX_RECORD_BYTES, Record, problem_in, record_in
+from grader.sandbox.room import Unreadable, confined, shortened
 from grader.store.database import Store
-from grader.store.rows import HandIn, Points, Student
+from grader.store.rows import MAX_FILES_BYTES, HandIn, Points, Student
 
 FORMAT = "grader-store-1"
+_PIECE_BYTES, _MAX_ROWS = 8 << 20, 20_000
+_MAX_LINE = 2 * MAX_FILES_BYTES
 
-_Name = Annotated[str, Field(min_length=1)]
-_PageName = Annotated[str, Field(pattern=r"^[\w-]{16,}$")]
+_Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+_Word = Annotated[str, Field(max_length=MAX_NAME)]
+_PageName = Annotated[str, Field(pattern=r"^[\w-]{16,}$", max_length=MAX_NAME)]
 """The name of a page. It becomes part of an address and of a path on disk, so it must not contain a slash."""
 
 _QUERIES = {
@@ -92,37 +97,28 @@ def import_files(store: Store, paths: Sequence[Path]) -> tuple[int, int]:
     Raises UsageError with the file and the line that cannot be understood; rows imported before it stay."""
     added = known = 0
     for path in paths:
-        for where, line in _lines(path):
-            new = _import(store, path, where, line)
+        for row in _rows_in(path):
+            new = _import(store, row)
             added += new is True
             known += new is False
     return added, known
 
 
-def _lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """Read a file's rows as (place, object): the lines of an export, a record, or a list of records."""
+def _rows_in(path: Path) -> Iterator[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow]:
+    """The rows of a file, which may come from anybody and is read in the room, piece by piece."""
     try:
-        with path.open(encoding="utf-8") as file:
-            first = file.readline()
-            if '"schema"' in first and FORMAT in first:
-                for number, line in enumerate(file, start=2):
-                    try:
-                        yield f"line {number}", json.loads(line)
-                    except (ValueError, RecursionError) as error:
-                        raise UsageError(
-                            f"{shown(path)}, line {number}: this is not JSON: check that the file is complete."
-                        ) from error
-                return
-            try:
-                whole = json.loads(first + file.read())
-            except (ValueError, RecursionError) as error:
-                raise UsageError(f"{shown(path)} is neither an export of a store nor JSON records.") from error
+        with path.open("rb") as file:
+            number, place = 0, 0
+            while place >= 0:
+                piece = read_piece(file, number, place)
+                yield from piece.rows
+                if piece.problem:
+                    raise UsageError(f"{shown(path)}{piece.problem}")
+                number, place = piece.number, piece.place
     except OSError as error:
         raise UsageError(f"{shown(path)} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{shown(path)} cannot be read: it is not UTF-8 text.") from error
-    for number, record in enumerate(whole if isinstance(whole, list) else [whole], start=1):
-        yield f"record {number}", {"kind": "record", "record": record}
+    except Unreadable as unreadable:
+        raise UsageError(f"{shown(path)} cannot be read: it {unreadable}.") from unreadable
 
 
 class _Row(BaseModel):
@@ -132,11 +128,11 @@ class _Row(BaseModel):
 class _StudentRow(_Row):
     kind: Literal["student"]
     student: _Name
-    name: str
-    nickname: str
-    section: str
+    name: _Word
+    nickname: _Word
+    section: _Word
     page: _PageName
-    email: str = ""
+    email: _Word = ""
     enrolled: int = Field(default=0, ge=0, le=1)
 
 
@@ -144,12 +140,12 @@ class _SubmissionRow(_Row):
     kind: Literal["submission"]
     assignment: _Name
     student: _Name
-    sha256: str
-    path: str
-    handed_in: str | None
+    sha256: Digest
+    path: Annotated[str, Field(max_length=4096)]
+    handed_in: Annotated[str, Field(max_length=64)] | None
     days_late: int = Field(ge=0, le=10**6)
     penalty: float = Field(ge=0, le=1)
-    sources: dict[str, str]
+    sources: Annotated[dict[_Word, Annotated[str, Field(max_length=2 * MAX_FILES_BYTES)]], Field(max_length=10_000)]
 
     def hand_in(self) -> HandIn:
         """The row as an attempt. Raises ValueError if a file's name or content is malformed."""
@@ -169,15 +165,14 @@ class _SubmissionRow(_Row):
 
 
 class _RecordRow(_Row):
-    """A record. An export has `text` and the keys of the submission; a file of `grade --json` has only `record`."""
+    """A record, as JSON in `text`. An export has the keys of the submission; a file of `grade --json` has none."""
 
     kind: Literal["record"]
     assignment: _Name | None = None
     student: _Name | None = None
-    sha256: str | None = None
-    conditions: str = ""
-    text: str | None = Field(default=None, alias="json")
-    record: Any = None
+    sha256: Digest | None = None
+    conditions: _Word = ""
+    text: Annotated[str, Field(max_length=MAX_RECORD_BYTES)]
 
 
 class _PointsRow(_Row):
@@ -186,45 +181,105 @@ class _PointsRow(_Row):
     student: _Name
     part: _Name
     points: float = Field(ge=0)
-    comment: str
-    entered: str = ""
+    comment: Annotated[str, Field(max_length=100_000)]
+    entered: _Word = ""
     """'' if the export is older than this column."""
 
 
-_ANY_ROW: TypeAdapter[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow] = TypeAdapter(
-    Annotated[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow, Field(discriminator="kind")]
-)
+_AnyRow = Annotated[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow, Field(discriminator="kind")]
+_ANY_ROW: TypeAdapter[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow] = TypeAdapter(_AnyRow)
 
 
-def _import(store: Store, path: Path, where: str, content: Any) -> bool | None:
-    """Store a row. Return whether a record is new, and None for other rows. Raises UsageError for a malformed row."""
+class Piece(BaseModel):
+    """Some rows of a file, in order. After them, at the byte `place` (-1: nothing) and after the line `number`, comes
+    the next piece, or `problem`, which continues the file's name to a sentence."""
+
+    model_config = ConfigDict(frozen=True)
+    rows: Annotated[tuple[_AnyRow, ...], Field(max_length=_MAX_ROWS)]
+    number: Count
+    place: Whole
+    problem: Annotated[str, Field(max_length=MAX_SENTENCE)] = ""
+
+
+@confined(cpu_s=60, memory_bytes=4 << 30, answer_bytes=2 * MAX_FILE_BYTES)
+def read_piece(file: IO[bytes], number: int, place: int) -> Piece:
+    """The rows at `place`: lines of an export, or all records of a file that has nothing else."""
+    file.seek(place)
+    rows: list[_StudentRow | _SubmissionRow | _RecordRow | _PointsRow] = []
+
+    def problem(text: str) -> Piece:
+        return Piece(rows=tuple(rows), number=number, place=-1, problem=shortened(text, MAX_SENTENCE))
+
+    first = file.readline(_MAX_LINE) if place == 0 else b""
+    if place == 0 and not (b'"schema"' in first and FORMAT.encode() in first):
+        try:
+            whole = json.loads((first + file.read(MAX_FILE_BYTES)).decode())
+        except (ValueError, RecursionError) as error:
+            utf8 = "cannot be read: it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else ""
+            return problem(f" {utf8 or 'is neither an export of a store nor JSON records'}.")
+        for number, record in enumerate(whole if isinstance(whole, list) else [whole], start=1):
+            try:
+                rows.append(_row({"kind": "record", "record": record}))
+            except ValueError as error:
+                return problem(f", record {number}: this is not a row of a store's export: {error}.")
+        return Piece(rows=tuple(rows), number=number, place=-1)
+    number, ends = max(number, 1), file.tell() + _PIECE_BYTES
+    while file.tell() < ends and len(rows) < _MAX_ROWS:
+        number += 1
+        if not (line := file.readline(_MAX_LINE)):
+            return Piece(rows=tuple(rows), number=number, place=-1)
+        try:
+            content = json.loads(line)
+        except (ValueError, RecursionError):
+            return problem(f", line {number}: this is not JSON: check that the file is complete.")
+        try:
+            rows.append(_row(content))
+        except ValueError as error:
+            return problem(f", line {number}: this is not a row of a store's export: {error}.")
+    return Piece(rows=tuple(rows), number=number, place=file.tell())
+
+
+def _row(content: Any) -> _StudentRow | _SubmissionRow | _RecordRow | _PointsRow:
+    """A row that can be stored. Raises ValueError with a phrase."""
+    if isinstance(content, dict) and content.get("kind") == "record":
+        text = content.get("json")
+        if text is None:
+            try:
+                text = Record.model_validate(content.get("record")).model_dump_json(by_alias=True)
+            except ValidationError as error:
+                raise ValueError(problem_in(error)) from None
+        content = {name: value for name, value in content.items() if name not in ("record", "json")} | {"text": text}
     try:
-        match _ANY_ROW.validate_python(content):
-            case _StudentRow() as row:
-                student = Student(
-                    row.student, row.name, row.nickname, row.section, row.page, row.email, bool(row.enrolled)
-                )
-                store.import_student(student)
-            case _SubmissionRow() as row:
-                store.import_submission(row.hand_in())
-            case _RecordRow() as row:
-                return _import_record(store, row)
-            case _PointsRow() as row:
-                entry = Points(row.student, row.part, row.points, row.comment)
-                store.import_points(row.assignment, entry, row.entered)
+        row = _ANY_ROW.validate_python(content)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
-        raise UsageError(
-            f"{shown(path)}, {where}: this is not a row of a store's export: {key + ': ' if key else ''}{first['msg']}."
-        ) from error
-    except ValueError as error:
-        raise UsageError(f"{shown(path)}, {where}: this is not a row of a store's export: {error}.") from error
+        raise ValueError(f"{key + ': ' if key else ''}{first['msg']}") from None
+    if isinstance(row, _SubmissionRow):
+        row.hand_in()
+    elif isinstance(row, _RecordRow):
+        record_in(row.text)
+    return row
+
+
+def _import(store: Store, row: _StudentRow | _SubmissionRow | _RecordRow | _PointsRow) -> bool | None:
+    """Store a row. Return whether a record is new, and None for other rows."""
+    match row:
+        case _StudentRow():
+            student = Student(row.student, row.name, row.nickname, row.section, row.page, row.email, bool(row.enrolled))
+            store.import_student(student)
+        case _SubmissionRow():
+            store.import_submission(row.hand_in())
+        case _RecordRow():
+            return _import_record(store, row)
+        case _PointsRow():
+            entry = Points(row.student, row.part, row.points, row.comment)
+            store.import_points(row.assignment, entry, row.entered)
     return None
 
 
 def _import_record(store: Store, row: _RecordRow) -> bool:
-    record = Record.model_validate(row.record) if row.text is None else Record.model_validate_json(row.text)
+    record = record_in(row.text)
     student, graded = row.student or record.submission.id, record.submission
     submission = store.find(record.assignment, student, graded.sha256) or store.add_submission(
         HandIn(record.assignment, student, graded.sha256, graded.path)

@@ -14,6 +14,8 @@ from grader.records.record import Record
 
 Files = tuple[tuple[str, bytes], ...]
 """The names and contents of files."""
+MAX_FILES_BYTES = 128 << 20
+"""Limit on the files of one submission."""
 Compressed = tuple[tuple[str, bytes], ...]
 """The same with compressed contents, as the store keeps them."""
 
@@ -24,8 +26,16 @@ def compressed(files: Sequence[tuple[str, bytes]]) -> Compressed:
 
 
 def decompressed(files: Compressed) -> Files:
-    """The files as they were before `compressed`."""
-    return tuple((name, zlib.decompress(content)) for name, content in files)
+    """The files as they were before `compressed`. Raises zlib.error, also for files that no submission may have: a
+    store can come from elsewhere, and 64 MB unpack to 64 GB."""
+    found, left = list[tuple[str, bytes]](), MAX_FILES_BYTES
+    for name, content in files:
+        unpacking = zlib.decompressobj()
+        found.append((name, unpacking.decompress(content, left + 1)))
+        left -= len(found[-1][1])
+        if left < 0 or not unpacking.eof:
+            raise zlib.error("it is too large" if left < 0 else "it is incomplete")
+    return tuple(found)
 
 
 class State(StrEnum):

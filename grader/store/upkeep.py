@@ -6,10 +6,9 @@ import hashlib
 import sqlite3
 import zlib
 
-from pydantic import ValidationError
-
-from grader.records.record import Record
+from grader.records.record import record_in
 from grader.store.database import Store
+from grader.store.rows import decompressed
 from grader.store.sqlite_errors import translate_sqlite_errors
 
 
@@ -26,12 +25,12 @@ def check_store(store: Store) -> list[str]:
             if hashlib.sha256(text.encode()).hexdigest() != digest:
                 problems.append(f"Record {number} was changed after it was stored: its SHA-256 is not the stored one.")
             try:
-                Record.model_validate_json(text)
-            except ValidationError as error:
-                problems.append(f"Record {number} is not a record of this grader: {error.errors()[0]['msg']}.")
+                record_in(text)
+            except ValueError as error:
+                problems.append(f"Record {number} is not a record of this grader: {error}.")
         for submission, name, content in store.execute("SELECT submission, name, content FROM sources"):
             try:
-                zlib.decompress(content)
+                decompressed(((name, content),))
             except zlib.error:
                 problems.append(f"Submission {submission}: its file {name} cannot be decompressed.")
     except sqlite3.DatabaseError as error:

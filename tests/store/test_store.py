@@ -319,7 +319,7 @@ def test_a_record_of_a_newer_grader_is_told_and_not_dropped(tmp_path: Path) -> N
     with sqlite3.connect(path) as raw:
         raw.execute("""UPDATE records SET json = replace(json, '"practice":false', '"practice":false,"later":1')""")
     with open_store(path) as store:
-        with pytest.raises(UsageError, match=r"does not understand: later: Extra inputs .* or a newer one"):
+        with pytest.raises(UsageError, match=r"does not understand: at later, Extra inputs .* or a newer one"):
             list(store.attempts("hw4"))
         with pytest.raises(UsageError, match="does not understand"):
             store.kept(number, "c")

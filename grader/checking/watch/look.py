@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO, Annotated
 
 import numpy as np
+from pydantic import Field
 
-from grader.base.sizes import AtMost
 from grader.checking.watch.labels import Reader
 from grader.checking.watch.reading import read
 from grader.checking.watch.recording import Malformed, read_recording
@@ -90,7 +90,7 @@ def explain(
 @confined(cpu_s=60, memory_bytes=4 << 30)
 def _explained(
     operator: Operator, shape: Shape, input: IO[bytes], recording: IO[bytes], watched: Sequence[Watched]
-) -> Annotated[list[Finding], AtMost(_MOST_FINDINGS)]:
+) -> Annotated[list[Finding], Field(max_length=_MOST_FINDINGS)]:
     units = [operator.read_unit(input, shape, unit) for unit in range(operator.units(shape))]
     steps = operator.steps(shape, units)
     if steps is None:
@@ -103,7 +103,7 @@ def _explained(
         return []
     reader = Reader(found, steps, elements_of(operator, shape, units))
     reader.run()
-    return read(reader, [(each.tensor, each.index) for each in watched])
+    return read(reader, [(each.tensor, each.index) for each in watched])[:_MOST_FINDINGS]
 
 
 def elements_of(
