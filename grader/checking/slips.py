@@ -12,7 +12,9 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from grader.cpp.reading import read_source
 from grader.cpp.source import Call, Item, Source
@@ -63,7 +65,7 @@ def slips(files: Files, which: Which = "all") -> tuple[Finding, ...]:
 
 
 @confined(cpu_s=8, memory_bytes=2 << 30)
-def found_in(files: Files, which: Which) -> list[Finding]:
+def found_in(files: Files, which: Which) -> Annotated[list[Finding], Field(max_length=_MOST)]:
     """At most `_MOST` slips. In the room."""
     return list(itertools.islice(_slips(read_source(files), which), _MOST))
 
