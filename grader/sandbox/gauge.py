@@ -21,7 +21,7 @@ from grader.sandbox.cgroup import Group
 from grader.sandbox.job import Limits
 from grader.sandbox.process_tree import (
     Process,
-    descendants,
+    Tree,
     hides_descriptors,
     nameless_files,
     page_table_bytes,
@@ -46,7 +46,7 @@ class Gauge:
     """Measures one run, whose process tree has the root `pid`. `peak` is the most memory seen, in bytes."""
 
     def __init__(self, pid: int, limits: Limits, group: Group | None, folders: Sequence[Path]) -> None:
-        self._pid = pid
+        self._tree = Tree(pid)
         self._limits = limits
         self._memory = limits.memory_bytes is not None and not (group is not None and group.bounds_memory)
         self._processes = limits.processes is not None and not (group is not None and group.bounds_processes)
@@ -76,7 +76,7 @@ class Gauge:
         """Measure, and return the name of the limit that is exceeded now, or ''."""
         self._measured = time.monotonic()
         if self._memory or self._processes or self._time:
-            tree = descendants(self._pid)
+            tree = self._tree.list()
             self._spent |= {p.pid: max(p.cpu_s, self._spent.get(p.pid, 0.0)) for p in tree if self._time}
             self.peak = max(self.peak, self._bytes_of(tree) + self._unmapped_bytes(tree))
             if self._memory and self.peak > (self._limits.memory_bytes or 0):
@@ -114,7 +114,7 @@ class Gauge:
             return 0
         held = {
             (facts.st_dev, facts.st_ino): facts.st_blocks * 512
-            for process in descendants(self._pid)
+            for process in self._tree.list()
             for facts in nameless_files(process.pid)
             if facts.st_dev in lost
         }

@@ -7,7 +7,7 @@ import os
 import resource
 import signal
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,11 +30,18 @@ class Process:
 
 def processes() -> list[Process]:
     """List every process of this machine that we can see."""
+    return _read(_pids())
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 (pathlib takes five times as long)
+
+
+def _read(pids: Iterable[int]) -> list[Process]:
     found = []
-    for name in os.listdir("/proc"):  # noqa: PTH208 (this is done ten times a second; pathlib takes five times as long)
-        if name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                found.append(_process(int(name)))
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            found.append(_process(pid))
     return found
 
 
@@ -58,20 +65,41 @@ def _process(pid: int) -> Process:
     )
 
 
-def descendants(pid: int) -> list[Process]:
-    """List `pid`, everything that descends from it, and the members of its session whose parents have ended."""
-    everyone = processes()
-    children: dict[int, list[Process]] = {}
-    for process in everyone:
-        children.setdefault(process.parent, []).append(process)
-    waiting = [process for process in everyone if pid in (process.pid, process.session)]
-    found: dict[int, Process] = {}
-    while waiting:
-        current = waiting.pop()
-        if current.pid not in found:
-            found[current.pid] = current
-            waiting += children.get(current.pid, [])
-    return list(found.values())
+class Tree:
+    """The processes that descend from `pid`, itself included, and the members of its session whose parents have ended.
+
+    They are listed ten times a second, on machines with hundreds of other processes. So each other process is read only
+    once: it stays another, since an orphan goes to a process that it descends from, and nobody joins a session later.
+    A number that vanishes from /proc is forgotten; a program cannot start as many processes between two listings as
+    would bring it up again.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._others: set[int] = set()
+
+    def list(self) -> list[Process]:
+        pids = set(_pids())
+        self._others &= pids
+        unknown = _read(sorted(pids - self._others))
+        children: dict[int, list[Process]] = {}
+        for process in unknown:
+            children.setdefault(process.parent, []).append(process)
+        found: dict[int, Process] = {}
+        waiting = [process for process in unknown if self._pid in (process.pid, process.session)]
+        while waiting:
+            current = waiting.pop()
+            if current.pid not in found:
+                found[current.pid] = current
+                waiting += children.get(current.pid, [])
+        # What descends from another is another; where a parent could not be read, its children are read again.
+        waiting = [child for parent in (0, *self._others) for child in children.get(parent, [])]
+        while waiting:
+            current = waiting.pop()
+            if current.pid not in found and current.pid not in self._others:
+                self._others.add(current.pid)
+                waiting += children.get(current.pid, [])
+        return list(found.values())
 
 
 def threads_of(user: int) -> int:
