@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from pydantic import Field
 
 from grader.classes.batch.view import duration
@@ -18,6 +18,7 @@ from grader.records.record import Record
 from grader.report.explain import compare
 from grader.report.source_diff import changes
 from grader.sandbox.room import confined
+from grader.site.annotate import code
 from grader.site.record_page import environment, report_of
 from grader.store import Compressed, Files, decompressed
 
@@ -41,8 +42,7 @@ def pages() -> jinja2.Environment:
 
 def _prose(text: str) -> Markup:
     """A sentence as HTML: commands between backticks as code, and files of the server without their folders."""
-    escaped = str(escape(re.sub(r"(?<![\w.~/-])/(?:[^\s/:,;()`]+/)+(?=[^\s/])", "…/", str(text))))
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))
+    return code(re.sub(r"(?<![\w.~/-])/(?:[^\s/:,;()`]+/)+(?=[^\s/])", "…/", str(text)))
 
 
 @confined(answer_bytes=2 * MOST_BYTES)

@@ -24,6 +24,8 @@ PLACE = re.compile(r"(?<![\w./-])(?P<file>[\w./-]+\.(?:cu|cuh|cpp|cc|c|h|hpp)):(
 _AROUND = 4
 """The number of lines shown before and after a line with a message."""
 
+_CODE = re.compile(r"`([^`]+)`")
+
 
 @dataclass(frozen=True)
 class Message:
@@ -106,7 +108,7 @@ def _at_places(kind: str, tests: str, text: str) -> Iterator[Message]:
 
 
 def linked(text: str, files: Sequence[SourceFile]) -> Markup:
-    """`text` with a link at every place (file and line) that is in `files`."""
+    """`text` with a link at every place (file and line) that is in `files`, and code between backticks as code."""
     parts, end = [], 0
     for place in PLACE.finditer(text):
         name = _name_in([file.name for file in files], place["file"])
@@ -115,7 +117,12 @@ def linked(text: str, files: Sequence[SourceFile]) -> Markup:
                 link = Markup('<a href="#{}-{}">{}</a>').format(file.id, place["line"], place[0])
                 parts += [escape(text[end : place.start()]), link]
                 end = place.end()
-    return Markup("").join([*parts, escape(text[end:])])
+    return code(Markup("").join([*parts, escape(text[end:])]))
+
+
+def code(text: str) -> Markup:
+    """`text` with code between backticks as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
 def _from_compiler(log: str) -> Iterator[Message]:
