@@ -115,16 +115,21 @@ def _occupancy(lines: Sequence[Line]) -> Markup:
 
 def _failures(lines: Sequence[Line]) -> list[Failure]:
     """The most common causes of failures, grouped as in each student's own report: tests that fail for one cause count
-    for that cause alone."""
-    students: dict[tuple[Verdict, str], set[str]] = {}
-    tests: Counter[tuple[Verdict, str]] = Counter()
+    for that cause alone. Causes are alike if they are findings of one kind; without a finding, if they have one
+    sentence. The commonest sentence stands for all."""
+    students: dict[str, set[str]] = {}
+    tests: Counter[str] = Counter()
+    said: dict[str, Counter[tuple[Verdict, str]]] = {}
     for line in lines:
         for cause in causes(test for test in line.attempt.record.tests if test.fault is Fault.STUDENT):
-            key = (cause.first.verdict, _in_general(cause.sentence))
+            words = cause.first.verdict, _in_general(cause.sentence)
+            found = cause.first.findings if cause.known else ()
+            key = found[0].kind if found else " ".join(words)
             students.setdefault(key, set()).add(line.attempt.student.id)
             tests[key] += len(cause.tests)
+            said.setdefault(key, Counter())[words] += 1
     ordered = sorted(students, key=lambda key: (-len(students[key]), -tests[key]))
-    return [Failure(*key, len(students[key]), tests[key]) for key in ordered[:20]]
+    return [Failure(*said[key].most_common(1)[0][0], len(students[key]), tests[key]) for key in ordered[:20]]
 
 
 def _in_general(sentence: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from grader.base.verdict import Verdict
+from grader.findings import Finding
 from grader.records.record import PartRecord
 from grader.site.statistics import statistics
 from tests.support.records import line_of, made_record, made_test
@@ -69,3 +70,15 @@ def test_what_goes_wrong_most_has_a_row_for_each_cause_and_not_for_each_sentence
     found = statistics([failing("a", 41, "p = exp(s);"), failing("b", 77, "w = expf(x)")])  # type: ignore[list-item]
     (failure,) = found.failures
     assert (failure.sentence, failure.students, failure.tests) == ("The maximum is not taken off the scores.", 2, 4)
+
+
+def test_findings_of_one_kind_are_one_cause_however_their_sentences_differ() -> None:
+    def raced(name: str, sentence: str) -> object:
+        found = (Finding(kind="race", file="hw4.cu", line=41),)
+        test = made_test("t01", Verdict.WRONG_ANSWER, cause=sentence, reason=f"{sentence} 12 differ.", findings=found)
+        return line_of(made_record(name, tests=[test]))
+
+    tile, sum_ = "Race: hw4.cu:41 writes `tile` while another warp reads it.", "Race on `sum` in hw4.cu:90."
+    found = statistics([raced("a", tile), raced("b", sum_), raced("c", tile)])  # type: ignore[list-item]
+    (failure,) = found.failures
+    assert failure.students == 3 and failure.sentence.startswith("Race: writes")
