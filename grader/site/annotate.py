@@ -25,6 +25,7 @@ _AROUND = 4
 """The number of lines shown before and after a line with a message."""
 
 _CODE = re.compile(r"`([^`]+)`")
+_JOINT = re.compile(r"(?<=\w)([._@-])(?=\w)")
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,11 @@ def linked(text: str, files: Sequence[SourceFile]) -> Markup:
                 parts += [escape(text[end : place.start()]), link]
                 end = place.end()
     return code(Markup("").join([*parts, escape(text[end:])]))
+
+
+def breakable(name: str) -> Markup:
+    """A name that may be broken after its dots, dashes and the like, before it is broken anywhere."""
+    return Markup(_JOINT.sub(r"\1<wbr>", str(escape(name))))
 
 
 def code(text: str) -> Markup:

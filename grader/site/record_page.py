@@ -21,7 +21,7 @@ from grader.records.record import PartRecord, Record, TestRecord
 from grader.report.leaderboard import number
 from grader.report.terminal import nearest_to_the_limit
 from grader.site import charts, pictures
-from grader.site.annotate import SourceFile, annotated, code, linked, messages_of, warnings_of
+from grader.site.annotate import SourceFile, annotated, breakable, code, linked, messages_of, warnings_of
 from grader.site.next_steps import Step, next_steps
 
 
@@ -144,7 +144,7 @@ def environment() -> jinja2.Environment:
     env.filters["number"] = lambda value: "–" if value is None else number(value)
     env.filters["points"] = lambda value: "–" if value is None else f"{value:g}"
     env.filters["percent"] = lambda value: "–" if value is None else f"{value:.0%}"
-    env.filters["linked"], env.filters["code"] = linked, code
+    env.filters["linked"], env.filters["code"], env.filters["breakable"] = linked, code, breakable
     env.filters["interval"] = lambda timed: (
         f"{number(timed.low_ms)} to {number(timed.high_ms)}" if timed and timed.low_ms and timed.high_ms else "–"
     )

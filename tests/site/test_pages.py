@@ -12,7 +12,7 @@ from grader.base.errors import UsageError
 from grader.base.verdict import Verdict
 from grader.records.record import FloorRecord
 from grader.site import build_site, report_page
-from grader.site.annotate import Message, annotated, code, linked, messages_of
+from grader.site.annotate import Message, annotated, breakable, code, linked, messages_of
 from grader.site.charts import Bar, Point, bars, scatter
 from grader.site.record_page import report_of
 from grader.store import open_store
@@ -176,6 +176,7 @@ def test_a_page_leads_with_verdict_and_points_then_with_what_to_do() -> None:
     assert [(step.about, step.sentence, step.detail) for step in report.steps] == [("t01, t02", cause, "")]
     assert linked(cause, report.sources).startswith('<a href="#file1-2">hw4.cu:2</a>: attend wrote')
     assert "past the end of <code>o</code> (4 bytes" in linked(cause, report.sources)
+    assert breakable("ada.king@x-y.org<") == "ada.<wbr>king@<wbr>x-<wbr>y.<wbr>org&lt;"
     assert code("`<b>` & `") == "<code>&lt;b&gt;</code> &amp; `"
     said = {line.number: [message.text for message in line.messages] for line in report.sources[0].lines}
     assert said == {1: [], 2: [f"t01, t02: {cause}"], 3: ["t01, t02: see hw4.cu:2"]}, "one cause, one paragraph"
