@@ -163,19 +163,21 @@ def _run_case(
     input_file = own.path
     with watch.stage("fresh inputs and their checks"):
         since = bench.mark() if bench is not None and fresh is not None else None
-    with (
-        watching(bench.read if bench is not None else None) as watched,
-        run_program(
-            grading.engine,
-            program,
-            input_file,
-            output_bytes=case.output_bytes,
-            wall_s=limit_s,
-            limits=grading.assignment.limits,
-        ) as run,
-    ):
-        watched.stop()
-        watch.add("graded runs", run.outcome.wall_s)
+    with contextlib.ExitStack() as stack:
+        with watch.stage("starting runs, reading traces"):
+            watched = stack.enter_context(watching(bench.read if bench is not None else None))
+            run = stack.enter_context(
+                run_program(
+                    grading.engine,
+                    program,
+                    input_file,
+                    output_bytes=case.output_bytes,
+                    wall_s=limit_s,
+                    limits=grading.assignment.limits,
+                )
+            )
+            watched.stop()
+            watch.add("graded runs", run.outcome.wall_s)
         with watch.stage("check"):
             tolerance = limits(case, files, grading.assignment.tolerance)
             expected, source = files.expected(case), files.input(case)
@@ -200,7 +202,8 @@ def _run_case(
                 judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
         if bench is not None:  # after a failure, the grader may have tested the GPU itself
             bench.worked(run.ended if judgement.verdict is Verdict.PASSED else time.monotonic())
-        record = _test_record(grading, case, run, check, judgement, limit_s)
+        with watch.stage("times and doubts"):
+            record = _test_record(grading, case, run, check, judgement, limit_s)
         if grading.show and shows_diagnosis(grading.assignment.hidden_inputs, case):
             corners = read_corners(case.operator, case.shape, files.expected(case), run.output, grading.show)
             record = record.model_copy(update={"corners": corners})
