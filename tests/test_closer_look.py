@@ -213,6 +213,10 @@ def test_a_race_between_lines_that_disagree_on_the_layout_shows_both(read: str, 
         (["for (;;) {", "s[i] = 1;", "block.sync();", "x += s[j];", "__syncthreads();", "}"], "between them. "),
         (["s[i] = 1;", "__syncthreads();", "x += s[j];"], "between them. "),
         (["s[i] = 1; }", "__device__ void use() {", "x += s[j];"], "between them. "),
+        (
+            ["for (;;) {", "s[i] = 1;", "__syncthreads();", "use();", "} }", "__device__ void use() {", "x += s[j];"],
+            "before hw4.cu:6 closes it",
+        ),
         (["s[i] = 1;", "t[i] = 2;", "y = 3;", "x += s[j];", "x += t[j];"], "between them, after line 3"),
     ],
     ids=[
@@ -222,6 +226,7 @@ def test_a_race_between_lines_that_disagree_on_the_layout_shows_both(read: str, 
         "both are there",
         "no loop",
         "two functions",
+        "in a function that the loop calls",
         "all stored",
     ],
 )

@@ -101,7 +101,8 @@ def _barrier(finding: Finding, source: Source, files: Files) -> Finding:
         return finding
     if layouts := _two_layouts(source, here, there):
         return _with(finding, how="layouts", mine=layouts[0], theirs=layouts[1])
-    gap = find_gap(source, here.file, here.line, there.line)
+    one, other = _line_in_the_function_of(source, here, there), _line_in_the_function_of(source, there, here)
+    gap = find_gap(source, here.file, one, other)
     if gap.branch is not None and gap.present is not None:
         return _with(finding, {"branch": gap.branch, "present": gap.present}, how="branch")
     if gap.closes is not None and gap.present is not None:
@@ -110,6 +111,16 @@ def _barrier(finding: Finding, source: Source, files: Files) -> Finding:
     if not gap.looped and here.line < there.line and finding.words.get("other_does") == "read":
         return _turned(finding, here, there)  # the earlier line writes the value
     return finding
+
+
+def _line_in_the_function_of(source: Source, place: Place, other: Place) -> int:
+    """The line of a place as the function of the other place has it: where that calls the helper function that the
+    place is in, if it does so once; else the place's own line."""
+    helper, caller = (source.function_at(each.file, each.line) for each in (place, other))
+    if helper is None or caller is None or helper == caller:
+        return place.line
+    calls = [c.line for c in source.calls if c.name == helper.name and caller.holds(c.file, c.line)]
+    return calls[0] if len(calls) == 1 else place.line
 
 
 def _turned(finding: Finding, here: Place, there: Place) -> Finding:
