@@ -236,6 +236,22 @@ def test_a_missing_barrier_is_placed_by_those_that_are_there(lines: list[str], s
     assert said in cause_of([a_race("warps", read, write, array="s")], source(lines))
 
 
+def test_a_read_that_was_moved_out_of_a_loop_is_named_where_it_stands() -> None:
+    lines = [
+        "__global__ void f() {",
+        "s[t] = w[t];",
+        "for (int x = 0; x < n; ++x) {",
+        "y = w[x];",
+        "a += s[63];",
+        "}",
+        "}",
+    ]
+    said = cause_of([a_race("warps", 3, 2, array="s")], source(lines))
+    assert said.startswith("Race: hw4.cu:5 reads `s`") and "put __syncthreads() between them, after line 2" in said
+    twice = [*lines[:4], "a += s[63] + y;", "a += s[62];", *lines[5:]]
+    assert cause_of([a_race("warps", 3, 2, array="s")], source(twice)).startswith("Race: hw4.cu:3 reads `s`")
+
+
 def test_memory_is_called_as_the_program_calls_it() -> None:
     found = a_race("blocks", 7, 7, array=None, allocated=Place(file="hw4.cu", line=20))
     said = cause_of([found], source(["void f() {", "  cudaMalloc((void **)&d_out, bytes);", "}"], 19))

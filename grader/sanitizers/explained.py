@@ -28,7 +28,7 @@ _SUBSCRIPT = re.compile(r"\[([^\]]*)\]")
 def explained(finding: Finding, files: Files) -> Finding:
     """The finding with what the source adds to it."""
     source = read_source(files)
-    for explain in (_named, _called, _barrier, _unwritten, _past_dynamic, _past_the_end):
+    for explain in (_named, _unhoisted, _called, _barrier, _unwritten, _past_dynamic, _past_the_end):
         finding = explain(finding, source, files)
     return finding
 
@@ -59,6 +59,25 @@ def _named(finding: Finding, source: Source, files: Files) -> Finding:
         here, there = ({use.name for use in _uses(source, place)} for place in (finding.place, finding.other))
         if len(here & there) == 1 and finding.array not in here | there:
             return finding.model_copy(update={"array": (here & there).pop()})
+    return finding
+
+
+def _unhoisted(finding: Finding, source: Source, files: Files) -> Finding:
+    """A read that the compiler moved out of a loop has the line of the loop's header. Its line is the one in the loop
+    that uses the array, if only one does."""
+    uses = [use for use in source.uses if use.name == finding.array]
+
+    def moved(place: Place | None) -> int | None:
+        if place is None or any(use.holds(place.file, place.line) for use in uses):
+            return None
+        loops = [loop for loop in source.loops if (loop.file, loop.line) == (place.file, place.line)]
+        lines = {use.line for use in uses for loop in loops if loop.holds(use.file, use.line)}
+        return lines.pop() if len(lines) == 1 else None
+
+    if line := moved(finding.place):
+        finding = finding.model_copy(update={"line": line})
+    if finding.other is not None and (line := moved(finding.other)):
+        finding = finding.model_copy(update={"other": finding.other.model_copy(update={"line": line})})
     return finding
 
 
