@@ -13,11 +13,27 @@ loops) keeps the order of the blocks in the PTX source. Then `reducible` is Fals
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from grader.emulator.ptx import Function, Instr, Reg, Sym
-from grader.emulator.ptx.model import Label, Loc
+from grader.emulator.ptx.model import UNKNOWN, Label, Loc
+
+MAX_LOOPS, MAX_NESTED_LOOPS = 2000, 200
+"""Of one function, and inside one another: time and memory grow with the square of both."""
+
+
+class TooManyLoops(Exception):
+    """The message is a phrase: which limit a function exceeds. `loc` is the place of one of the loops."""
+
+    def __init__(self, what: str, block: Block) -> None:
+        super().__init__(what)
+        end = block.end
+        self.loc = next((i.loc for i in block.instrs), end.loc if isinstance(end, Branch | Switch) else UNKNOWN)
+
+
+_NESTED = f"more than {MAX_NESTED_LOOPS} loops inside one another"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +122,8 @@ def is_barrier(instr: Instr) -> bool:
 
 
 def build(function: Function, split: frozenset[int] = frozenset()) -> Graph:
-    """Build the graph of a function. `split` holds indices of instructions that must begin a block."""
+    """Build the graph of a function. `split` holds indices of instructions that must begin a block. Raises
+    TooManyLoops."""
     blocks = _blocks(function, split)
     blocks = _merge_latches(_reachable(blocks))
     order, reducible = _order(blocks)
@@ -206,6 +223,10 @@ def _fill_predecessors(blocks: list[Block]) -> None:
 def _merge_latches(blocks: list[Block]) -> list[Block]:
     _fill_predecessors(blocks)
     order = _reverse_postorder([b.successors for b in blocks], 0)
+    position = {n: i for i, n in enumerate(order)}
+    headers = {s for b in blocks for s in b.successors if position[s] <= position[b.number]}
+    if len(headers) > MAX_LOOPS:
+        raise TooManyLoops(f"more than {MAX_LOOPS:,} loops", blocks[min(headers)])
     dominator = dominators([b.predecessors for b in blocks], 0, order)
     latches: dict[int, list[int]] = {}
     for b in blocks:
@@ -298,7 +319,9 @@ def _reverse_postorder(edges: Sequence[Sequence[int]], entry: int) -> list[int]:
 
 
 def _loops(blocks: list[Block], dominator: list[int]) -> dict[int, set[int]]:
+    """The loops, outermost first. Raises TooManyLoops."""
     loops: dict[int, set[int]] = {}
+    left = (MAX_NESTED_LOOPS + 1) * (len(blocks) + 1)  # of the sizes of all loops
     for b in blocks:
         for header in b.successors:
             if not _dominates(dominator, header, b.number):
@@ -310,7 +333,10 @@ def _loops(blocks: list[Block], dominator: list[int]) -> dict[int, set[int]]:
                 if node not in body:
                     body.add(node)
                     work.extend(blocks[node].predecessors)
-    return loops
+                    left -= 1
+                    if left < 0:
+                        raise TooManyLoops(_NESTED, blocks[header])
+    return dict(sorted(loops.items(), key=lambda loop: -len(loop[1])))
 
 
 def _order(blocks: list[Block]) -> tuple[list[int], bool]:
@@ -325,15 +351,16 @@ def _order(blocks: list[Block]) -> tuple[list[int], bool]:
         for s in b.successors:
             if position[s] <= position[b.number] and not _dominates(dominator, s, b.number):
                 return [b.number for b in blocks], False
-    # The innermost loop of each block, and the loop around each loop.
+    # The innermost loop of each block, the loop around each loop, and how many are around it.
     inner: dict[int, int] = {}
-    for header in sorted(loops, key=lambda h: -len(loops[h])):
-        for node in loops[header]:
-            inner[node] = header
     parent: dict[int, int] = {}
+    depth = {-1: 0}
     for header, body in loops.items():
-        around = [h for h, b in loops.items() if h != header and header in b and body <= b]
-        parent[header] = min(around, key=lambda h: len(loops[h])) if around else -1
+        parent[header] = inner.get(header, -1)
+        depth[header] = depth[parent[header]] + 1
+        if depth[header] > MAX_NESTED_LOOPS:
+            raise TooManyLoops(_NESTED, blocks[header])
+        inner |= dict.fromkeys(body, header)
 
     def unit_in(node: int, region: int) -> int:
         """The node itself if it is directly in `region` (the header of a loop, or -1 for the function), else the header
@@ -356,11 +383,11 @@ def _order(blocks: list[Block]) -> tuple[list[int], bool]:
                     edges[unit].add(units[s])
                     indegree[units[s]] += 1
         latch = {p for p in blocks[entry].predecessors if p in members} if region != -1 else set()
-        ready = [u for u in edges if indegree[u] == 0]
+        ready = [(u in latch, u) for u in edges if indegree[u] == 0]
+        heapq.heapify(ready)
         result: list[int] = []
         while ready:
-            unit = min(ready, key=lambda u: (u in latch, u))  # latches last, the others in the order of the PTX
-            ready.remove(unit)
+            _, unit = heapq.heappop(ready)  # latches last, the others in the order of the PTX
             if unit in loops and unit != region:
                 result.extend(arrange(unit, unit))
             else:
@@ -368,7 +395,7 @@ def _order(blocks: list[Block]) -> tuple[list[int], bool]:
             for target in edges[unit]:
                 indegree[target] -= 1
                 if indegree[target] == 0:
-                    ready.append(target)
+                    heapq.heappush(ready, (target in latch, target))
         return result
 
     return arrange(-1, 0), True

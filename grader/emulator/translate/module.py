@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from grader.emulator.analysis.cfg import TooManyLoops
 from grader.emulator.analysis.hazards import mark_misused_registers
 from grader.emulator.analysis.in_flight import give_waits_their_results, sums
 from grader.emulator.analysis.waiting import Callees
@@ -113,6 +114,8 @@ class _ModuleWriter:
                 budget -= spent
             except Refused as refused:
                 self._find(refused)
+            except TooManyLoops as many:
+                self._find(Refused(f"a function with {many}", many.loc, "use fewer, or move them to functions"))
         header = f'#include "{"counters" if self.counting else "warp"}.h"\n'
         tables = Tables(self.facts, self.sites, self.templates.every, self.findings)
         text = tables.text(self.watched, self.counting, self.watching)
