@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from grader.base.names import say
-from grader.commands.options import AssignmentOption, TestsOption
+from grader.commands.options import AssignmentOption, EngineOption, TestsOption
 
+assignments = typer.Typer(help="List the assignments that can be graded, or verify one.")
 testcases = typer.Typer(no_args_is_help=True, help="List, generate and verify the testcases of an assignment.")
 
 
@@ -25,11 +26,23 @@ def baseline(
     say(course_files.show_baseline(tests or "all", assignment=assignment, refresh=refresh))
 
 
-def assignments() -> None:
+@assignments.callback(invoke_without_command=True)
+def assignments_list(context: typer.Context) -> None:
     """List the assignments that can be graded."""
     from grader.commands import course_files
 
-    say(course_files.list_assignments())
+    if context.invoked_subcommand is None:
+        say(course_files.list_assignments())
+
+
+@assignments.command("verify")
+def assignments_verify(name: Annotated[str, typer.Argument(metavar="NAME")], engine: EngineOption = "auto") -> None:
+    """Build and run everything of an assignment; exit 1 if it is easy to fool. Takes minutes without a GPU."""
+    from grader.commands import verify_assignment
+
+    report, sound = verify_assignment.verify_assignment(name, engine)
+    say(report)
+    raise typer.Exit(not sound)
 
 
 def doctor() -> None:
@@ -83,6 +96,6 @@ def testcases_verify(
 def add_to(app: typer.Typer) -> None:
     """Make these commands part of `grader`."""
     app.command()(baseline)
-    app.command()(assignments)
+    app.add_typer(assignments, name="assignments")
     app.command()(doctor)
     app.add_typer(testcases, name="testcases")

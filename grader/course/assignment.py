@@ -370,6 +370,8 @@ class Assignment(StrictModel):
     """Whether commands that name no assignment use this one; at most one assignment of a course may be the default."""
     deadline: Deadline | None = None
     cluster: Cluster | None = None
+    exceptions: dict[str, Line] = Field(default_factory=dict)
+    """What `grader assignments verify` lets pass, by the name that it reports, and why."""
     gradescope: Gradescope = Gradescope()
     judge: JudgeRules = JudgeRules()
 
@@ -409,7 +411,7 @@ class Assignment(StrictModel):
         return self._sha256_without("rubric", "title", "default", "metrics")
 
     def _sha256_without(self, *keys: str) -> str:
-        left_out = dict.fromkeys(("deadline", "cluster", "gradescope", "judge", *keys), True)
+        left_out = dict.fromkeys(("deadline", "cluster", "gradescope", "judge", "exceptions", *keys), True)
         rules = self.model_dump_json(exclude={**left_out, "submission": {"id_pattern"}})
         if (own := course_operator(self.operator)) is not None:
             rules += own.read_text(encoding="utf-8")

@@ -1,0 +1,216 @@
+"""`grader assignments verify`: builds and runs everything of an assignment, and refuses one that is easy to fool.
+
+Easy to fool means: an output that nobody computed passes all public testcases (zeros, a copy of the input, the mean,
+only the first tile right, half precision), a wrong solution passes them, or the hidden testcases have a kind of shape
+that no public one has. Where that cannot be helped, `exceptions` in assignment.yaml says why, and the report shows it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.base.paths import course_root
+from grader.base.progress import shown_progress
+from grader.base.verdict import Verdict
+from grader.checking.check import check_output
+from grader.commands.submissions import grade_paths
+from grader.course.assignment import Assignment, load_assignment
+from grader.course.catalogue import TestcaseFiles, limits, verify
+from grader.course.coherence import suite_of
+from grader.course.testcase import Case, Suite
+from grader.operators import Operator, Shape
+from grader.operators.base import Tensors
+from grader.programs.oracle import ensure
+from grader.records.record import Record
+from grader.sandbox.scratch import scratch_folder
+from grader.timing.baseline import baseline_of
+
+_TILE = 32
+_BLOCK = 1024
+"""The most threads of a block: what is larger needs a second block, or a loop."""
+Values = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was tried. `problem` is '' if the assignment stood the test; `key` names an exception."""
+
+    what: str
+    problem: str = ""
+    key: str = ""
+
+    def line(self, rules: Assignment) -> str:
+        if not self.problem:
+            return f"ok       {self.what}"
+        if (why := rules.exceptions.get(self.key)) is not None:
+            return f"accepted {self.what}: {self.problem} ({why})"
+        return f"REFUSED  {self.what}: {self.problem}"
+
+    def refuses(self, rules: Assignment) -> bool:
+        return bool(self.problem) and self.key not in rules.exceptions
+
+
+def verify_assignment(name: str, engine: str) -> tuple[str, bool]:
+    """The report on an assignment, and whether it may be given out. Raises UsageError for files that contradict each
+    other."""
+    rules = load_assignment(name)
+    suite = suite_of(rules)
+    found = [*_files(rules, suite), *_shapes(suite), *_outputs(rules, suite), *_programs(rules, suite, engine)]
+    refused = sum(finding.refuses(rules) for finding in found)
+    verdict = f"{name}: {refused} of {len(found)} refused" if refused else f"{name}: all {len(found)} stand"
+    return "\n".join((*(finding.line(rules) for finding in found), verdict)), not refused
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+
+def _public(suite: Suite) -> tuple[Case, ...]:
+    return tuple(case for case in suite.cases.values() if not case.hidden)
+
+
+def _files(rules: Assignment, suite: Suite) -> Iterator[Finding]:
+    files = TestcaseFiles.beside(suite)
+    with shown_progress() as progress:
+        ensure(_public(suite), suite, files, progress)
+    for case in _public(suite):
+        found = verify(case, files, suite.seed(case), full=True)
+        yield Finding(f"{case.name} agrees with the oracle", "; ".join(found.problems))
+    smallest = min(_public(suite), key=lambda case: case.flops)
+    yield Finding(f"the sequential program takes {baseline_of(rules, smallest).seconds:.2g} s for {smallest.name}")
+
+
+# ---- shapes ---------------------------------------------------------------------------------------------------------
+
+
+def _shapes(suite: Suite) -> Iterator[Finding]:
+    public = [_kinds(suite.operator, case.shape) for case in _public(suite)]
+    for kind in sorted({kind for case in suite.graded for kind in _kinds(suite.operator, case.shape)}):
+        some = any(kind in kinds for kinds in public)
+        yield Finding(f"shapes with {kind}", "" if some else "graded testcases have them, no public one has", kind)
+
+
+def _kinds(operator: Operator, shape: Shape) -> set[str]:
+    """The kinds of shapes in which typical mistakes show."""
+    kinds = set()
+    for dimension, size in zip(operator.dimensions, shape, strict=True):
+        if not dimension.real and size > _BLOCK:
+            kinds.add(f"{dimension.name} over {_BLOCK}")
+        if not dimension.real and size > _TILE and size % _TILE:
+            kinds.add(f"{dimension.name} not a multiple of {_TILE}")
+    for tensor in (*operator.inputs(shape), *operator.outputs(shape)):
+        if not tensor.is_vector and min(tensor.rows, tensor.columns) > 1 and tensor.rows != tensor.columns:
+            kinds.add(f"{tensor.name} {'taller than wide' if tensor.rows > tensor.columns else 'wider than tall'}")
+    return kinds
+
+
+# ---- outputs that nobody computed -----------------------------------------------------------------------------------
+
+Fake = Callable[[Tensors, Values], Values]
+"""From the input tensors of a unit and one right output tensor."""
+
+
+def _first_tile(inputs: Tensors, right: Values) -> Values:
+    kept = np.zeros_like(right)
+    kept[:_TILE, :_TILE] = right[:_TILE, :_TILE]
+    return kept
+
+
+FAKES: dict[str, Fake] = {
+    "zeros": lambda inputs, right: np.zeros_like(right),
+    "a copy of the input": lambda inputs, right: np.resize(inputs[0], right.shape),
+    "the mean": lambda inputs, right: np.full_like(right, right.mean()),
+    "the first tile": _first_tile,
+    "half precision": lambda inputs, right: right.astype(np.float16).astype(right.dtype),
+}
+
+
+def _outputs(rules: Assignment, suite: Suite) -> Iterator[Finding]:
+    files, operator = TestcaseFiles.beside(suite), suite.operator
+    kinds = {tensor.type.name for case in _public(suite) for tensor in operator.outputs(case.shape)}
+    for name, fake in FAKES.items():
+        if name == "half precision" and (not kinds & {"f32", "f64"} or rules.floor.units != ("fp32",)):
+            continue  # the rules allow it
+        outcomes = [_try_fake(case, files, fake, rules) for case in _public(suite)]
+        fooled = "passes" in outcomes and "fails" not in outcomes
+        yield Finding(f"an output that is {name}", "it passes all public testcases" if fooled else "", name)
+
+
+def _try_fake(case: Case, files: TestcaseFiles, fake: Fake, rules: Assignment) -> Literal["passes", "fails", "right"]:
+    """What becomes of a faked output; `right` if it is no fake at all, such as the mean of one value."""
+    operator, shape, different = case.operator, case.shape, False
+    source, expected = files.input(case), files.expected(case)
+    with scratch_folder("fake") as folder, source.open("rb") as given, expected.open("rb") as kept:
+        output = folder / "output"
+        output.touch()
+        os.truncate(output, case.output_bytes)
+        with output.open("r+b") as file:
+            for unit in range(operator.units(shape)):
+                inputs = operator.read_unit(given, shape, unit)
+                for layout, known in zip(operator.output_layouts(shape), operator.expected_layouts(shape), strict=True):
+                    right = known.read(kept.fileno(), unit)
+                    assert right is not None, "verified before"
+                    with np.errstate(over="ignore", invalid="ignore"):
+                        values = fake(inputs, right)
+                        layout.write(file.fileno(), unit, values)
+                    different = different or not np.array_equal(values, right)
+        if not different:
+            return "right"
+        tolerance = limits(case, files, rules.tolerance)
+        return "passes" if check_output(operator, shape, expected, output, tolerance, source).passed else "fails"
+
+
+# ---- programs -------------------------------------------------------------------------------------------------------
+
+
+def _programs(rules: Assignment, suite: Suite, engine: str) -> Iterator[Finding]:
+    for path in _sources(rules, rules.reference_folder):
+        record = _graded(path, rules, engine, "public")
+        look = record.closer_look.cause if record.closer_look is not None else ""
+        reasons = [test.reason for test in record.tests if test.verdict is not Verdict.PASSED]
+        yield Finding(f"the model solution {path.name}", next(iter((*reasons, look)), ""))
+        if record.engine.name == "cuda":
+            yield _whole(path, rules, engine)
+    template = course_root() / "student_template" / rules.name
+    for main in rules.submission.mains:
+        record = _graded(template / main, rules, engine, "public")
+        passed = [test.name for test in record.tests if test.verdict is Verdict.PASSED]
+        problem = "it does not compile" if not record.build.ok else f"{passed[0]} passes" if passed else ""
+        yield Finding(f"the template {main}", problem)
+    for path in _sources(rules, rules.reference_folder / "wrong"):
+        record = _graded(path, rules, engine, "public")
+        problem = "" if _is_refused(record) else "it passes all public testcases"
+        if record.engine.name == "cuda" and not _is_refused(_graded(path, rules, engine, "all")):
+            problem = " and ".join(filter(None, (problem, "it passes all graded testcases")))
+        yield Finding(f"the wrong solution {path.name}", problem, path.name)
+
+
+def _is_refused(record: Record) -> bool:
+    """Whether a test failed, or a closer look found the mistake where luck let all tests pass."""
+    look = record.closer_look
+    return any(test.verdict is not Verdict.PASSED for test in record.tests) or bool(look is not None and look.cause)
+
+
+def _whole(path: Path, rules: Assignment, engine: str) -> Finding:
+    """What a whole grading of a model solution costs on a GPU."""
+    record = _graded(path, rules, engine, "all")
+    failed = [test.name for test in record.tests if test.verdict is not Verdict.PASSED or test.timing_refused]
+    runs = [run.gpu_ms for test in record.tests if test.timing is not None for run in test.timing.runs]
+    spent = sum(runs) + sum(test.gpu_ms or 0.0 for test in record.tests)
+    return Finding(f"{path.name} on all graded testcases: {spent / 1e3:.2g} s of GPU time", ", ".join(failed))
+
+
+def _sources(rules: Assignment, folder: Path) -> Sequence[Path]:
+    suffixes = {Path(name).suffix for name in rules.submission.mains}
+    return sorted(path for path in folder.glob("*") if path.suffix in suffixes)
+
+
+def _graded(path: Path, rules: Assignment, engine: str, tests: str) -> Record:
+    quick = tests == "public"
+    return grade_paths([path], assignment=rules.name, tests=tests, engine=engine, json=None, quick=quick)[0]
