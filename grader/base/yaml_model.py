@@ -70,14 +70,18 @@ def _mistaken(value: Any, annotation: Any, location: tuple[int | str, ...] = ())
 
 def _annotation_at(key: int | str, value: dict[str, Any], annotation: Any) -> Any:
     """The type expected at `key` of `value`, where `annotation` is the type expected of `value` itself."""
-    fields = _fields_of(annotation, value.get("kind"))
+    fields = _fields_of(annotation, value)
     return fields[str(key)].annotation if key in fields else Any if fields else annotation
 
 
-def _fields_of(annotation: Any, kind: Any) -> dict[str, Any]:
-    """The fields of the model in `annotation`. If that is a union of models, `kind` selects one of them."""
+def _fields_of(annotation: Any, value: dict[str, Any]) -> dict[str, Any]:
+    """The fields of the model in `annotation`. If that is a union of models, the key `kind` selects one of them, or, if
+    they have no such key, the first that has all keys of `value`."""
     models = _models(annotation)
-    fitting = [model for model in models if len(models) == 1 or kind in _leaves_of_kind(model)]
+    fitting = [model for model in models if len(models) == 1 or value.get("kind") in _leaves_of_kind(model)]
+    fitting += [
+        model for model in models if "kind" not in model.model_fields and value.keys() <= model.model_fields.keys()
+    ]
     return dict(fitting[0].model_fields) if fitting else {}
 
 
