@@ -170,7 +170,7 @@ def _place_in_file(location: Location, content: Any, model: type[BaseModel]) -> 
             kind = value.get("kind")
             if part == kind and len(_models(annotation)) > 1:
                 continue
-            allowed = list(_fields_of(annotation, kind))
+            allowed = list(_fields_of(annotation, value))
             if not allowed and part not in value:
                 break
             annotation = _annotation_at(part, value, annotation)

@@ -1,0 +1,44 @@
+"""How often each of 256 values occurs: header n; input X, n uint8; output H, 256 int32."""
+
+import numpy as np
+
+from grader.operators.base import Alternate, WholeOperator, size_of, vector
+from grader.operators.number_types import I32, U8
+
+BINS = 256
+
+
+class Histogram(WholeOperator):
+    name = "histogram"
+    dimensions = (size_of("n"),)
+    independent_rows = False
+
+    def inputs(self, shape):
+        return (vector("X", shape[0], U8),)
+
+    def outputs(self, shape):
+        return (vector("H", BINS, I32),)
+
+    def flops(self, shape):
+        return shape[0]
+
+    def oracle(self, shape, tensors, rows=slice(None)):
+        return (_counts(tensors[0])[rows],)
+
+    def alternates(self):
+        return tuple(
+            Alternate(
+                f"whole_{group}",
+                f"It matches the counts without the last n mod {group} values.",
+                lambda shape, tensors, rows, g=group: _counts(tensors[0][: shape[0] - shape[0] % g])[rows],
+                lambda shape, g=group: shape[0] % g == 0,
+            )
+            for group in (256, 16, 4)
+        )
+
+
+def _counts(x):
+    return np.bincount(x.ravel(), minlength=BINS).reshape(BINS, 1)
+
+
+OPERATOR = Histogram()

@@ -1,0 +1,12 @@
+// Row and column have not changed places: the output is a copy.
+// expect: wrong_answer on most: have not changed places
+
+__global__ void transpose(const float* a, float* t, int rows, int columns) {
+    const int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row < rows && column < columns) t[size_t(row) * columns + column] = a[size_t(row) * columns + column];
+}
+
+extern "C" void solve(const float* A, float* T, int rows, int columns) {
+    const dim3 blocks((columns + 15) / 16, (rows + 15) / 16);
+    transpose<<<blocks, dim3(16, 16)>>>(A, T, rows, columns);
+}
