@@ -62,7 +62,12 @@ def verify_assignment(name: str, engine: str) -> tuple[str, bool]:
     other."""
     rules = load_assignment(name)
     suite = suite_of(rules)
-    found = [*_files(rules, suite), *_shapes(suite), *_outputs(rules, suite), *_programs(rules, suite, engine)]
+    found = [
+        *_files(rules, suite),
+        *unseen_shapes(suite),
+        *refused_outputs(rules, suite),
+        *_programs(rules, suite, engine),
+    ]
     refused = sum(finding.refuses(rules) for finding in found)
     verdict = f"{name}: {refused} of {len(found)} refused" if refused else f"{name}: all {len(found)} stand"
     return "\n".join((*(finding.line(rules) for finding in found), verdict)), not refused
@@ -75,10 +80,16 @@ def _public(suite: Suite) -> tuple[Case, ...]:
     return tuple(case for case in suite.cases.values() if not case.hidden)
 
 
-def _files(rules: Assignment, suite: Suite) -> Iterator[Finding]:
+def _ready(suite: Suite) -> TestcaseFiles:
+    """The files of the public testcases."""
     files = TestcaseFiles.beside(suite)
     with shown_progress() as progress:
         ensure(_public(suite), suite, files, progress)
+    return files
+
+
+def _files(rules: Assignment, suite: Suite) -> Iterator[Finding]:
+    files = _ready(suite)
     for case in _public(suite):
         found = verify(case, files, suite.seed(case), full=True)
         yield Finding(f"{case.name} agrees with the oracle", "; ".join(found.problems))
@@ -89,7 +100,8 @@ def _files(rules: Assignment, suite: Suite) -> Iterator[Finding]:
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 
 
-def _shapes(suite: Suite) -> Iterator[Finding]:
+def unseen_shapes(suite: Suite) -> Iterator[Finding]:
+    """The kinds of shapes that the graded testcases have, and whether a public one has them, too."""
     public = [_kinds(suite.operator, case.shape) for case in _public(suite)]
     for kind in sorted({kind for case in suite.graded for kind in _kinds(suite.operator, case.shape)}):
         some = any(kind in kinds for kinds in public)
@@ -131,8 +143,9 @@ FAKES: dict[str, Fake] = {
 }
 
 
-def _outputs(rules: Assignment, suite: Suite) -> Iterator[Finding]:
-    files, operator = TestcaseFiles.beside(suite), suite.operator
+def refused_outputs(rules: Assignment, suite: Suite) -> Iterator[Finding]:
+    """What became of outputs that nobody computed."""
+    files, operator = _ready(suite), suite.operator
     kinds = {tensor.type.name for case in _public(suite) for tensor in operator.outputs(case.shape)}
     for name, fake in FAKES.items():
         if name == "half precision" and (not kinds & {"f32", "f64"} or rules.floor.units != ("fp32",)):

@@ -1,0 +1,13 @@
+// Blue is taken for red: the bytes of a pixel are red, green, blue.
+// expect: wrong_answer on most: blue, green, red
+
+__global__ void grey(const unsigned char* p, unsigned char* g, int height, int width) {
+    const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= width || y >= height) return;
+    const unsigned char* rgb = p + 3 * (y * width + x);
+    g[y * width + x] = (29 * rgb[0] + 150 * rgb[1] + 77 * rgb[2] + 128) >> 8;
+}
+
+extern "C" void solve(const unsigned char* P, unsigned char* G, int height, int width) {
+    grey<<<dim3((width + 15) / 16, (height + 15) / 16), dim3(16, 16)>>>(P, G, height, width);
+}

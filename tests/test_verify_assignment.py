@@ -1,0 +1,55 @@
+"""`grader assignments verify`: what nobody computed must not pass, and public testcases have every kind of shape.
+
+With GRADER_TEST_EVERYTHING=1 all programs of every assignment are built and run, too: minutes for each.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from grader.commands import verify_assignment
+from grader.commands.verify_assignment import Finding, refused_outputs, unseen_shapes
+from grader.course.assignment import load_assignment
+from grader.course.coherence import suite_of
+from tests.support.assignments import NAMES
+from tests.support.command_line import grader
+
+QUICK = [name for name in NAMES if sum(c.flops for c in suite_of(load_assignment(name)).select("public")) < 1e8]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_public_testcases_have_every_kind_of_shape_of_the_graded_ones(name: str) -> None:
+    rules = load_assignment(name)
+    assert [found.line(rules) for found in unseen_shapes(suite_of(rules)) if found.refuses(rules)] == []
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_an_output_that_nobody_computed_fails_a_public_testcase(name: str) -> None:
+    rules = load_assignment(name)
+    found = list(refused_outputs(rules, suite_of(rules)))
+    assert len(found) >= 4
+    assert [each.line(rules) for each in found if each.refuses(rules)] == []
+
+
+def test_a_tolerance_that_lets_half_precision_pass_is_refused_unless_the_rules_say_why() -> None:
+    rules = load_assignment("saxpy").model_copy(update={"tolerance": 0.5})
+    refused = [found for found in refused_outputs(rules, suite_of(rules)) if found.refuses(rules)]
+    assert [found.key for found in refused] == ["half precision"]
+    excused = rules.model_copy(update={"exceptions": {"half precision": "the course allows it"}})
+    assert not refused[0].refuses(excused) and "the course allows it" in refused[0].line(excused)
+
+
+def test_the_command_shows_what_was_refused_and_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verify_assignment, "_programs", lambda rules, suite, engine: [Finding("a model", "it fails")])
+    said = grader("assignments", "verify", "saxpy")
+    assert said.code == 1
+    assert "REFUSED  a model: it fails" in said.out and "saxpy: 1 of " in said.out
+
+
+@pytest.mark.skipif(os.environ.get("GRADER_TEST_EVERYTHING") != "1", reason="minutes for each assignment")
+@pytest.mark.parametrize("name", NAMES)
+def test_every_assignment_stands(name: str) -> None:
+    said = grader("assignments", "verify", name, "--engine", "emulator")
+    assert said.code == 0, said.out
