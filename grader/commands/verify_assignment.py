@@ -111,15 +111,25 @@ def unseen_shapes(suite: Suite) -> Iterator[Finding]:
 def _kinds(operator: Operator, shape: Shape) -> set[str]:
     """The kinds of shapes in which typical mistakes show."""
     kinds = set()
-    for dimension, size in zip(operator.dimensions, shape, strict=True):
-        if not dimension.real and size > _BLOCK:
+    for number, (dimension, size) in enumerate(zip(operator.dimensions, shape, strict=True)):
+        if not _is_size(operator, shape, number):
+            continue
+        if size > _BLOCK:
             kinds.add(f"{dimension.name} over {_BLOCK}")
-        if not dimension.real and size > _TILE and size % _TILE:
+        if size > _TILE and size % _TILE:
             kinds.add(f"{dimension.name} not a multiple of {_TILE}")
     for tensor in (*operator.inputs(shape), *operator.outputs(shape)):
         if not tensor.is_vector and min(tensor.rows, tensor.columns) > 1 and tensor.rows != tensor.columns:
             kinds.add(f"{tensor.name} {'taller than wide' if tensor.rows > tensor.columns else 'wider than tall'}")
     return kinds
+
+
+def _is_size(operator: Operator, shape: Shape, number: int) -> bool:
+    """Whether the files are larger if this dimension is, as they are not for a scale."""
+    if operator.dimensions[number].real:
+        return False
+    larger = (*shape[:number], shape[number] + 32, *shape[number + 1 :])
+    return operator.input_bytes(larger) != operator.input_bytes(shape)
 
 
 # ---- outputs that nobody computed -----------------------------------------------------------------------------------

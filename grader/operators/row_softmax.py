@@ -8,12 +8,12 @@ A row of Y sums to 1, so its values are 1/columns on average, and the assignment
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.base import Alternate, Dimension, Rows, Shape, Tensor, Tensors, WholeOperator, sizes
+from grader.operators.base import Alternate, Dimension, Generator, Rows, Shape, Tensor, Tensors, WholeOperator, sizes
 from grader.operators.steps import Steps, Sum, Weights
 
 F64 = NDArray[np.float64]
@@ -57,6 +57,9 @@ class RowSoftmax(WholeOperator):
         weights /= weights.sum(axis=1, keepdims=True)
         return (weights,)
 
+    def generators(self) -> Mapping[str, Generator]:
+        return {"rows": _rows_apart}
+
     def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps:
         _, columns = sizes(shape)
 
@@ -85,6 +88,12 @@ def _exponentials(tensors: Tensors, rows: Rows) -> F64:
     x = tensors[0][rows].astype(np.float64)
     x -= x.max(axis=1, keepdims=True)
     return np.exp(x, out=x)
+
+
+def _rows_apart(shape: Shape, random: np.random.Generator) -> tuple[NDArray[np.float32]]:
+    """Each row in an interval of 20 of its own, which begins between −120 and 80."""
+    begins = np.float32(200) * random.random((sizes(shape)[0], 1), np.float32) - np.float32(120)
+    return (begins + np.float32(20) * random.random(sizes(shape), np.float32),)
 
 
 # ---- likely mistakes ------------------------------------------------------------------------------------------
