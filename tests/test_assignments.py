@@ -105,7 +105,7 @@ def test_its_sequential_baseline_computes_the_right_answer(name: str, tmp_path: 
         output, times = tmp_path / "output", tmp_path / "times"
         subprocess.run([program, files.input(case), output, times, "0"], check=True)
         tolerance = limits(case, files, rules.tolerance)
-        check = check_output(suite.operator, case.shape, files.expected(case), output, tolerance)
+        check = check_output(suite.operator, case.shape, files.expected(case), output, tolerance, files.input(case))
         assert check.passed, f"{case.name}: {check.reason}"
         seconds, done, total = times.read_text().split()
         assert float(seconds) > 0 and done == total

@@ -129,7 +129,10 @@ def _is_size(operator: Operator, shape: Shape, number: int) -> bool:
     if operator.dimensions[number].real:
         return False
     larger = (*shape[:number], shape[number] + 32, *shape[number + 1 :])
-    return operator.input_bytes(larger) != operator.input_bytes(shape)
+    try:
+        return operator.input_bytes(larger) != operator.input_bytes(shape)
+    except (IndexError, KeyError):  # a number that chooses among a few things, such as a type
+        return False
 
 
 # ---- outputs that nobody computed -----------------------------------------------------------------------------------
