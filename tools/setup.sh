@@ -40,6 +40,7 @@ debian "g++ make" g++ make
 
 extras=
 command -v nvcc >/dev/null || extras=cuda
+command -v nvdisasm >/dev/null || extras=${extras:+$extras,}estimates  # for predicted times
 [ "${1:-}" != triton ] || extras=${extras:+$extras,}triton
 wheel=$(echo grader/*.whl)
 [ -f "$wheel" ] || extras=judge${extras:+,$extras}  # a course serves the judge; students hand in to it

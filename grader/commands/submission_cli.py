@@ -292,6 +292,25 @@ def profile(
         json.write_text(profile_report.as_json(study), encoding="utf-8")
 
 
+def estimate(
+    submission: SubmissionArgument,
+    test: Annotated[
+        str | None, typer.Option("--test", metavar="t23", help="The tests; by default the longest timed one.")
+    ] = None,
+    gpu: Annotated[str, typer.Option("--gpu", metavar="h100|h200|a100|l40s|…", help="The GPU.")] = "h100",
+    assignment: AssignmentOption = None,
+    json: JsonOption = None,
+) -> None:
+    """Predict the time on a GPU, without a GPU: what limits it, and what a fix would gain. Never a grade."""
+    from grader.commands import estimating
+    from grader.report import estimate as estimate_report
+
+    found = estimating.estimate_program(submission, test, gpu, assignment)
+    say(estimate_report.render(found))
+    if json is not None:
+        json.write_text(estimate_report.as_json(found), encoding="utf-8")
+
+
 def explain(
     record: Annotated[
         Path, typer.Argument(metavar="RECORD.json|ID", help="A file that grade --json wrote, or a student's id.")
@@ -328,5 +347,6 @@ def add_to(app: typer.Typer) -> None:
     app.command(epilog=CLASS_RULE)(grade)
     app.command(context_settings={"allow_interspersed_args": False})(run)
     app.command()(profile)
+    app.command()(estimate)
     app.command()(explain)
     app.command()(enter)

@@ -58,12 +58,12 @@ class Toolkit:
         return f"nvcc {self.version}" + (" and cuRAND's headers" if self.added_headers else "")
 
     def tool(self, name: str) -> Path | None:
-        """A program of the toolkit (ptxas, ncu, compute-sanitizer), from its bin/ or PATH."""
+        """A program of the toolkit (ptxas, ncu, compute-sanitizer), from its bin/, PATH, or the packages from PyPI."""
         beside = self.root / "bin" / name
         if beside.is_file():
             return beside
-        found = shutil.which(name)
-        return Path(found) if found else None
+        places = (shutil.which(name), *(str(root / "bin" / name) for root in _pypi_roots()))
+        return next((Path(place) for place in places if place and Path(place).is_file()), None)
 
     def cupti(self) -> Cupti | None:
         """CUPTI's headers and library: the toolkit's, or the nvidia-cuda-cupti package's."""

@@ -1,0 +1,109 @@
+"""The parts of a predicted time, each on an example that can be worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.estimates.counts import NoLaw, extrapolated
+from grader.estimates.flow import block_executions
+from grader.estimates.sass import NO_SCOREBOARD, Block, Instruction, Kernel, read_sass
+from grader.estimates.scheduler import Step, cycles
+from grader.programs.trace import ExecutedEvent, LaunchesEvent, Trace
+
+SASS = """
+.text.kernel:
+        //## File ".nv_debug_ptx_txt", line 12
+        /*0000*/                   LDG.E R2, [R2] ;    /* 0x0000000402027981 */
+                                                       /* 0x000ea2000c1e1900 */
+.L_x_0:
+        //## File ".nv_debug_ptx_txt", line 14
+        /*0010*/                   FFMA R2, R2, R2, R2 ;  /* 0x0000000202027223 */
+                                                       /* 0x004fc80000000002 */
+        /*0020*/              @!P0 BRA `(.L_x_0) ;     /* 0xfffffffc00f88947 */
+                                                       /* 0x000fea000383ffff */
+        /*0030*/                   EXIT ;              /* 0x000000000000794d */
+                                                       /* 0x000fea0003800000 */
+"""
+
+
+def step(**given: float) -> Step:
+    facts = {"pipe": 0, "busy": 1.0, "latency": 4.0, "stall": 1, "sets_write": 7, "sets_read": 7, "waits": 0, **given}
+    return Step(**facts)  # type: ignore[arg-type]
+
+
+def test_machine_code_is_read_with_its_lines_stalls_and_scoreboards() -> None:
+    kernel = read_sass(SASS)["kernel"]
+    entry, loop, end = kernel.blocks
+    assert [block.successors for block in kernel.blocks] == [(1,), (2, 1), ()]
+    load, (multiply, _) = entry.instructions[0], loop.instructions
+    assert (load.opcode, load.ptx_line, load.sets_write, load.waits) == ("LDG.E", 12, 2, 0)
+    assert (multiply.name, multiply.ptx_line, multiply.waits, multiply.stall) == ("FFMA", 14, 0b100, 4)
+    assert multiply.sets_write == NO_SCOREBOARD
+    assert end.instructions[0].name == "EXIT"
+
+
+def instruction(opcode: str, line: int) -> Instruction:
+    return Instruction(opcode, "", "", line, 1, 7, 7, 0)
+
+
+def test_an_unrolled_loop_and_its_remainder_share_the_lines_executions() -> None:
+    blocks = (
+        Block(0, [instruction("S2R", 1)], (1, 2)),
+        Block(1, [instruction("FFMA", 5)] * 4 + [instruction("BRA", 6)], (2, 1)),  # four times unrolled
+        Block(2, [instruction("LDG", 3)], (3, 4)),
+        Block(3, [instruction("FFMA", 5)], (4, 3)),
+        Block(4, [instruction("EXIT", 7)], ()),
+    )
+    lines = {1: 10.0, 3: 10.0, 5: 10 * 64.0, 7: 10.0}
+    flow = block_executions(Kernel("k", blocks), {5: "fma.rn.f32", 3: "ld.global.f32"}, lines, 10)
+    assert 4 * flow.executions[1] + flow.executions[3] == pytest.approx(640, rel=0.01)
+    assert flow.executions[1] == pytest.approx(160, rel=0.05)  # the unrolled loop does it, as ptxas intends
+    assert flow.misfit < 0.01
+
+
+def test_a_full_pipe_a_wait_for_a_result_and_a_stall_take_their_cycles() -> None:
+    busy = [step(busy=8.0)] * 10
+    assert cycles(busy, warps=4, group=1, repeats=1) == pytest.approx(4 * 10 * 8, rel=0.1)
+    load = [step(latency=200.0, sets_write=0), step(waits=1)]
+    assert cycles(load, warps=1, group=1, repeats=10) == pytest.approx(10 * 202, rel=0.05)
+    assert cycles(load, warps=8, group=1, repeats=10) == pytest.approx(10 * 202, rel=0.1)  # all wait at once
+    assert cycles([step(stall=6)] * 20, warps=1, group=1, repeats=1) == pytest.approx(120, rel=0.1)
+
+
+def test_warps_meet_at_a_barrier() -> None:
+    # Each turn the last of four warps issues when the pipe is free for it, after 90 cycles; then all wait for 60 more.
+    turn = [step(busy=30.0), step(pipe=1, barrier=True, latency=60.0)]
+    assert cycles(turn, warps=4, group=4, repeats=80) == pytest.approx(80 * 152, rel=0.02)
+    free = cycles([step(busy=30.0), step(pipe=1)], warps=4, group=4, repeats=80)
+    assert free == pytest.approx(80 * 120, rel=0.02)  # the pipe alone
+
+
+# ---- growth ---------------------------------------------------------------------------------------------------------
+
+
+def trace(count: int, blocks: int, warps: int, entry: str = "k") -> Trace:
+    launches = LaunchesEvent(0, "kernel(int)", entry, count, 1, (blocks, 1, 1), (64, 1, 1), 0, 0, 0)
+    return Trace(launches=(launches,), executed=(ExecutedEvent(0, entry, 5, 6, warps, 32 * warps),))
+
+
+def test_more_units_mean_more_blocks_or_more_launches_or_longer_ones() -> None:
+    (blocks,) = extrapolated([(4, trace(1, 400, 8000)), (2, trace(1, 200, 4000))], 100, 2)
+    assert (blocks.launches, blocks.blocks, blocks.lines[5]) == (1, 10_000, 200_000)
+    (launches,) = extrapolated([(4, trace(4, 100, 8000)), (2, trace(2, 100, 4000))], 100, 2)
+    assert (launches.launches, launches.blocks, launches.lines[6]) == (100, 10_000, 200_000)
+    (longer,) = extrapolated([(4, trace(1, 132, 8000)), (2, trace(1, 132, 4000))], 100, 2)
+    assert (longer.blocks, longer.lines[5]) == (132, 200_000)
+
+
+def test_blocks_that_take_work_from_a_queue_are_not_counted_for_all() -> None:
+    each = 132 / 2, 132 / 3  # what the blocks that ran stand for
+    runs = [(4, trace(1, 132, int(4000 * each[0]))), (2, trace(1, 132, int(2000 * each[1])))]
+    (queue,) = extrapolated(runs, 100, 2)
+    assert queue.lines[5] == pytest.approx(100_000)
+
+
+def test_launches_without_a_law_are_not_predicted() -> None:
+    with pytest.raises(NoLaw, match="for 2 units"):
+        extrapolated([(4, trace(1, 400, 90_000)), (2, trace(1, 200, 1000))], 100, 2)
+    with pytest.raises(NoLaw, match="other kernels"):
+        extrapolated([(4, trace(1, 400, 8000)), (2, trace(1, 200, 4000, "other"))], 100, 2)
