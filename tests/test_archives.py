@@ -112,6 +112,7 @@ HOSTILE: list[tuple[str, Callable[[], bytes], str]] = [
     ("bytes.tar", lambda: tarred(("\udcffhw4.cu", SOURCE)), "a name with control characters"),
     ("twice.tar", lambda: tarred(("hw4.cu", SOURCE), ("hw4.cu", b"other")), "holds hw4.cu twice"),
     ("case.zip", lambda: zipped(("hw4.cu", SOURCE), ("HW4.cu", b"")), "the same name on many systems"),
+    ("both.zip", lambda: zipped(("hw4.cu", SOURCE), ("hw4.cu/a.h", b"")), "a file and a folder of the same name"),
     ("cut.zip", lambda: zipped(("hw4.cu", SOURCE))[:-30], "not a readable archive"),
     ("cut.tgz", lambda: tarred(("hw4.cu", SOURCE * 99), mode="w:gz")[:-30], "not a readable archive"),
     ("text.tar", lambda: b"int main() {}" * 99, "not a readable archive"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from grader.programs.cmakelists import read_cmakelists
 
 SAMPLE = """
@@ -46,3 +48,10 @@ def test_without_a_cuda_program_there_is_nothing() -> None:
 def test_values_that_double_without_end_are_cut_off() -> None:
     doubling = "set(A -DX)\n" + "set(A ${A} ${A})\n" * 1000 + "add_executable(p a.cu)\nadd_definitions(${A})"
     assert len(read_cmakelists(doubling, "a.cu")) < 2000
+
+
+def test_variables_that_make_much_text_of_little_are_cut_off() -> None:
+    values = f'set(s "{"$" * 8}{"{Z}" * 8}{{s}}")\nset(T "{"${s}" * 900}")\n'
+    began = time.process_time()
+    read_cmakelists(values + 'add_definitions("${T}")\n' * 1000 + "add_executable(p a.cu)", "a.cu")
+    assert time.process_time() - began < 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from grader.base.errors import UsageError
 from grader.course.assignment import Assignment
+from grader.programs import submission
 from grader.programs.submission import Submission, read_submission
 from grader.sandbox.scratch import remove
 
@@ -19,6 +21,13 @@ PROGRAM = "int main() { return 0; }\n"
 
 def read(path: Path, assignment: Assignment) -> Submission:
     return read_submission(path, assignment)
+
+
+def test_a_source_made_to_be_searched_for_long_is_not() -> None:
+    began = time.process_time()
+    assert submission._MAIN.search('extern "C" ' * 200_000) is None
+    assert submission._MAIN.search('extern "C" int f();\nextern "C"\nvoid solve (float *x)') is not None
+    assert time.process_time() - began < 2
 
 
 def test_a_single_file_brings_the_headers_it_includes_from_its_own_folder(write: Write, rules: Assignment) -> None:

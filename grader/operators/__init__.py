@@ -8,6 +8,7 @@ serves several. May import `base`.
 
 from __future__ import annotations
 
+import copyreg
 import importlib
 import pkgutil
 import re
@@ -80,7 +81,10 @@ def operator_in(text: str, file: str, name: str) -> Operator:
         module.__file__ = file
         sys.modules[module.__name__] = module  # dataclasses look there for the names in annotations
         exec(compile(text, file, "exec"), module.__dict__)
-        _loaded[file, text] = _defined_in(module, name)
+        operator = _defined_in(module, name)
+        if type(operator).__module__ == module.__name__:  # another process has no such module
+            copyreg.pickle(type(operator), lambda _: (operator_in, (text, file, name)))
+        _loaded[file, text] = operator
     return _loaded[file, text]
 
 

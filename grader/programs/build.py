@@ -158,6 +158,10 @@ def _compile_sources(
     readable, names, flags = (*engine.build_paths, sources.parent), submission.sources, _flags(submission, assignment)
     if is_function(submission, assignment):
         for name, text in added_files(suite_of(assignment)).items():
+            if (sources / name).is_dir():
+                return Compiled(
+                    Fault.STUDENT, f"{name}: error: the grader's own file has this name: rename the folder."
+                )
             (sources / name).write_text(text, encoding="utf-8")
         names, flags = (*names, MAIN), (*flags, "-include", DECLARATION)
     run = sandbox.runner(assignment.build.limit_s, readable=readable, writable=(output.parent,))

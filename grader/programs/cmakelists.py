@@ -30,6 +30,8 @@ class _Reading:
     programs: dict[str, list[str]] = field(default_factory=dict)
     common: list[str] = field(default_factory=list)
     of_target: dict[str, list[str]] = field(default_factory=dict)
+    left: int = 50 * _MAX_CHARACTERS
+    """The characters that may still be made from variables."""
 
 
 def read_cmakelists(text: str, wanted: str) -> list[str]:
@@ -71,7 +73,8 @@ def _expanded(text: str, reading: _Reading) -> str:
         if not _VARIABLE.search(text):
             break
         text = _VARIABLE.sub(lambda found: reading.variables.get(found[1], ""), text)
-        if len(text) > _MAX_CHARACTERS:
+        reading.left -= len(text)
+        if len(text) > _MAX_CHARACTERS or reading.left < 0:
             return ""
     return text
 

@@ -29,8 +29,8 @@ from grader.sandbox.walk import files_below
 CODE = SOURCES | {".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".tpp", ".cu_inl"}
 """The suffixes of the sources and headers that a CUDA submission may contain."""
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]+)[">]', re.MULTILINE)
-_MAIN = re.compile(r"\bmain\s*\(|extern\s+\"C\"[^;{}]*\bsolve\s*\(")
-"""The function in which a program begins, or that a function submission defines."""
+_MAIN = re.compile(r"\bmain\s*\(|extern\s+\"C\"(?:(?!extern)[^;{}])*\bsolve\s*\(")
+"""The function in which a program begins, or that a function submission defines. No text is searched twice."""
 _MAX_NOTES = 5
 _MAX_INCLUDES = 2000
 _MAX_PARTS = 20
@@ -132,8 +132,12 @@ def _opened(packed: Path, path: Path, assignment: Assignment) -> Submission:
         raise UsageError(f"{shown(packed)} {refused}.") from refused
     with scratch_folder("archive") as folder:
         for name, content in files:
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(content)
+            try:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(content)
+            except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+                problem = f"{shown(packed)} holds a file and a folder of the same name: {printable_name(name)}."
+                raise UsageError(problem) from error
         try:
             inside = _read(folder, assignment, shared_folder=False)
         except UsageError as error:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from pathlib import PurePosixPath
 
 from grader.base.verdict import Verdict
 from grader.records.record import Record
@@ -30,6 +31,8 @@ def decompressed(files: Compressed) -> Files:
     store can come from elsewhere, and 64 MB unpack to 64 GB."""
     found, left = list[tuple[str, bytes]](), MAX_FILES_BYTES
     for name, content in files:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\0" in name:
+            raise zlib.error("a name in it leads out of the submission")
         unpacking = zlib.decompressobj()
         found.append((name, unpacking.decompress(content, left + 1)))
         left -= len(found[-1][1])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -178,3 +181,9 @@ def test_integers_that_float64_cannot_tell_apart_differ() -> None:
     big = np.array([2**60, 2**60 + 1, -5])
     assert errors_of(big, np.array([2**60 + 1, 2**60 + 1, 5])).tolist() == [1.0, 0.0, 10.0]
     assert errors_of(np.array([3], np.uint8), np.array([250], np.uint8)).tolist() == [247.0]
+
+
+def test_another_process_gets_a_courses_operator() -> None:
+    script = "import pickle, sys; print(pickle.load(sys.stdin.buffer).name)"
+    sent = pickle.dumps(load_operator("saxpy"))
+    assert subprocess.run([sys.executable, "-c", script], input=sent, stdout=subprocess.PIPE).stdout == b"saxpy\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.errors import UsageError
+from grader.base.verdict import Fault
 from grader.course.assignment import load_assignment
 from grader.course.coherence import suite_of
 from grader.programs.build import build
@@ -100,3 +101,11 @@ extern "C" void solve(const float* Q, const float* K, const float* V, float* O, 
     assert said.code == 0, said.err
     record = json.loads((tmp_path / "record.json").read_text())
     assert [test["verdict"] for test in record["tests"]] == ["passed"], record["tests"][0]["reason"]
+
+
+def test_a_folder_with_the_name_of_the_graders_main_is_the_students(tmp_path: Path) -> None:
+    (tmp_path / "grader_main.cpp").mkdir()
+    (tmp_path / "grader_main.cpp/x.h").write_text("")
+    (tmp_path / "saxpy.cu").write_text(KERNEL + SOLVE + " {}\n")
+    made = build(read_submission(tmp_path, RULES), RULES, engine("emulator"))
+    assert made.fault is Fault.STUDENT and "rename the folder" in made.reason

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +29,7 @@ from grader.store import (
     schema,
     vacuum_store,
 )
-from grader.store.rows import Points
+from grader.store.rows import Points, compressed, decompressed
 from tests.support.records import made_record, made_test
 
 
@@ -458,3 +459,9 @@ def test_json_that_is_nested_without_end_is_refused(tmp_path: Path) -> None:
     (tmp_path / "e.json").write_text("[" * 100_000)
     with open_store(tmp_path / "s", create=True) as store, pytest.raises(UsageError, match="neither an export"):
         import_files(store, [tmp_path / "e.json"])
+
+
+@pytest.mark.parametrize("name", ["../out.cu", "a/../../out.cu", "/tmp/out.cu"])
+def test_files_of_a_store_stay_in_their_folder(name: str) -> None:
+    with pytest.raises(zlib.error, match="leads out of the submission"):
+        decompressed(compressed([(name, b"")]))
