@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from grader.gpu.facts import gpu_facts, known_limits
 from grader.gpu.lock import gpu_to_ourselves
 from grader.grading.bench import theory, theory_of
 from grader.grading.closer_look import case_to_look_at
-from grader.profiling.advice import advice, by_line
+from grader.profiling.advice import Gains, advice, by_line
 from grader.profiling.counted_run import counted_run
 from grader.profiling.counters import counted_launches, instruction_mix
 from grader.profiling.kernel_profile import KernelProfile, ProfileStudy, Theory, kernel_profiles, plan
@@ -48,6 +48,10 @@ _EXTRA_METRICS = (
     "tensor_use",
 )
 """These metrics are shown after the assignment's own."""
+
+
+Predicted = Callable[[Submission, Assignment, Case], Mapping[str, Gains]]
+"""Takes what is profiled and returns predicted gains by kernel."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +118,17 @@ def _nothing_to_see(subject: Subject, why: str) -> UsageError:
 
 
 def profile_program(
-    path: Path, test: str | None, *, assignment: str | None, engine: str, arch: str | None = None, launches: int
+    path: Path,
+    test: str | None,
+    *,
+    assignment: str | None,
+    engine: str,
+    arch: str | None = None,
+    launches: int,
+    gains: Predicted | None = None,
 ) -> ProfileStudy:
     """Profile a submission on one testcase, by default on the largest sample. Raises UsageError if it does not compile
-    or launches no kernel."""
+    or launches no kernel. `gains` predicts what mending each line would save, for the order of advice."""
     subject = _chosen(path, test, assignment, engine, arch)
     if isinstance(subject.engine, EmulatorEngine):
         subject = replace(subject, engine=replace(subject.engine, count=True))
@@ -129,10 +140,11 @@ def profile_program(
     metrics = named_metrics(tuple(names))
     if isinstance(subject.engine, CudaEngine):
         return _profile_on_gpu(subject, subject.engine, program, metrics, launches)
-    return _counted(subject, program, metrics)
+    predicted = gains(subject.submission, subject.rules, subject.case) if gains is not None else {}
+    return _counted(subject, program, metrics, predicted)
 
 
-def _counted(subject: Subject, program: Path, metrics: tuple[Metric, ...]) -> ProfileStudy:
+def _counted(subject: Subject, program: Path, metrics: tuple[Metric, ...], gains: Mapping[str, Gains]) -> ProfileStudy:
     """A profile with the metrics that the emulator can count. A note lists the other metrics as not measured."""
     rules, who = subject.rules, subject.submission.id
     with shown_progress() as progress:
@@ -141,7 +153,7 @@ def _counted(subject: Subject, program: Path, metrics: tuple[Metric, ...]) -> Pr
     if trace is None or not trace.kernels:
         raise _nothing_to_see(subject, f"it launched no kernel ({counted.cut_off or counted.ending})")
     limits = known_limits(_compute_capability(subject.rules.build.emulator_target))
-    kernels = counted_kernels(trace, theory_of(find_toolkit(), limits))
+    kernels = counted_kernels(trace, theory_of(find_toolkit(), limits), gains)
     missing = [metric.name for metric in metrics if metric.name not in COUNTED]
     units_name = subject.case.operator.units_name
     stopped = f"Cut off {counted.cut_off}: the numbers cover the run until then."
@@ -160,7 +172,9 @@ def _counted(subject: Subject, program: Path, metrics: tuple[Metric, ...]) -> Pr
     return _study(subject, named_metrics(COUNTED), kernels, notes, None)
 
 
-def counted_kernels(trace: Trace, theory: Theory | None) -> tuple[KernelProfile, ...]:
+def counted_kernels(
+    trace: Trace, theory: Theory | None, gains: Mapping[str, Gains] | None = None
+) -> tuple[KernelProfile, ...]:
     """The profiles of a counted run's kernels, with the cost of each source line and advice on it."""
     profiles = kernel_profiles(trace, counted_launches(trace), named_metrics(COUNTED), theory)
     return tuple(
@@ -171,7 +185,7 @@ def counted_kernels(trace: Trace, theory: Theory | None) -> tuple[KernelProfile,
                 replace(access, file=handed_in_name(access.file))
                 for access in by_line(access for access in trace.accesses if access.kernel == profile.name)
             ),
-            advice=advice(trace, profile.name, handed_in_name),
+            advice=advice(trace, profile.name, handed_in_name, (gains or {}).get(profile.name)),
         )
         for profile in profiles
     )

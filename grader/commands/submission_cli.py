@@ -106,6 +106,11 @@ def check(
         say(f"To see what is wrong, line by line: grader check {shlex.quote(str(submission))} --sanitize all")
     if found or any(test.verdict is not Verdict.PASSED for test in records[0].tests):
         raise typer.Exit(1)
+    if records[0].engine.name == "emulator" and sys.stdout.isatty():  # it takes some seconds
+        from grader.commands import estimating
+
+        if line := estimating.hint(submission, assignment):
+            say(f"\n{line}")
 
 
 def grade(
@@ -143,6 +148,9 @@ def grade(
     timings: Annotated[bool, typer.Option("--timings", help="Show the time of each step.")] = False,
     show: ShowOption = 0,
     require_sandbox: RequireSandboxOption = False,
+    estimate_only: Annotated[
+        bool, typer.Option("--estimate-only", help="Class: only predict how long it will need an H100.")
+    ] = False,
     verbose: VerboseOption = False,
 ) -> None:
     """Grade submissions: verdicts, times, score. Exit 0 if all of them could be graded, whatever their scores.
@@ -157,6 +165,11 @@ def grade(
     speak(lang)
     if require_sandbox:
         sandbox.require()
+    if estimate_only:
+        from grader.commands import estimating
+
+        say(estimating.class_plan(paths, assignment))
+        return
     may_be_class = as_class or any(option is not None for option in (roster, rerun, cluster))
     may_be_class |= any(path.is_dir() for path in paths)
     if may_be_class:
@@ -279,11 +292,17 @@ def profile(
     verbose: VerboseOption = False,
 ) -> None:
     """Show each kernel's metrics (from Nsight Compute or the emulator), its occupancy and what limits it."""
-    from grader.commands import inspection
+    from grader.commands import estimating, inspection
     from grader.report import profile as profile_report
 
     study = inspection.profile_program(
-        submission, test, assignment=assignment, engine=engine, arch=arch, launches=launches
+        submission,
+        test,
+        assignment=assignment,
+        engine=engine,
+        arch=arch,
+        launches=launches,
+        gains=estimating.gains,
     )
     say(profile_report.render(study))
     if csv is not None:
@@ -295,7 +314,7 @@ def profile(
 def estimate(
     submission: SubmissionArgument,
     test: Annotated[
-        str | None, typer.Option("--test", metavar="t23", help="The tests; by default the longest timed one.")
+        str | None, typer.Option("--test", metavar="t23", help="The tests; by default a timed one of middling size.")
     ] = None,
     gpu: Annotated[str, typer.Option("--gpu", metavar="h100|h200|a100|l40s|…", help="The GPU.")] = "h100",
     assignment: AssignmentOption = None,

@@ -17,7 +17,7 @@ and for which results (`sass`).
 5. Waves follow from occupancy and grid. Launches on several streams run as one grid. A launch costs 1.8 µs.
 6. Intervals are quantiles of measured over predicted time, by kind of limit (calibration.json).
 
-Nothing is fitted to a program. Four constants were measured on an H100 for this model: the clock, what L1 returns, one
-tag a cycle, and the cost of a launch. docs/estimates.md has every measured program and what the model lacks. May import
+Nothing is fitted to a program. Three constants were measured on an H100 for this model: what L1 returns, one tag a
+cycle, and the cost of a launch. docs/estimates.md has every measured program and what the model lacks. May import
 `programs` and below.
 """

@@ -168,6 +168,7 @@ class Interval:
     ms: float
     low_ms: float
     high_ms: float
+    uncalibrated_ms: float = 0.0
 
 
 def interval(kernels: Sequence[KernelEstimate], gpu: Gpu, more_ms: float = 0.0) -> Interval:
@@ -180,7 +181,7 @@ def interval(kernels: Sequence[KernelEstimate], gpu: Gpu, more_ms: float = 0.0) 
     )
     wide = 1.0 if gpu.calibrated else 2.0
     best = total * math.exp(middle)
-    return Interval(best, best * math.exp(wide * (low - middle)), best * math.exp(wide * (high - middle)))
+    return Interval(best, best * math.exp(wide * (low - middle)), best * math.exp(wide * (high - middle)), total)
 
 
 def quantiles_of(limit: str) -> list[float]:

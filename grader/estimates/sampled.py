@@ -21,6 +21,8 @@ BLOCKS = 2
 _INPUT_BYTES = 32 << 20
 """About the size of the larger input; units beyond it are extrapolated."""
 _FILL_MS = 0.0018
+_PATIENCE_S = 30.0
+"""Few blocks need some seconds."""
 
 
 def counted(engine: EmulatorEngine, program: Path, case: Case, limits: Limits, gpu: Gpu) -> tuple[list[Group], float]:
@@ -28,7 +30,10 @@ def counted(engine: EmulatorEngine, program: Path, case: Case, limits: Limits, g
     whole = case.operator.units(case.shape)
     units = min(whole, max(2, _INPUT_BYTES * whole // max(1, case.input_bytes)))
     sizes = (units, max(1, units // 2) if units < whole else units)
-    runs = [_run(replace(engine, sample=BLOCKS + i), program, case, limits, size) for i, size in enumerate(sizes)]
+    try:
+        runs = _two_runs(engine, program, case, limits, sizes, min(_PATIENCE_S, limits.emulator_wall_s))
+    except _TooLong:  # the blocks that ran do the work of all, as from a queue: fewer units then
+        runs = _two_runs(engine, program, case, limits, (min(2, whole), 1), limits.emulator_wall_s)
     groups = extrapolated(runs, whole, BLOCKS)
     if not groups:
         raise NoLaw("it launches no kernel")
@@ -37,12 +42,27 @@ def counted(engine: EmulatorEngine, program: Path, case: Case, limits: Limits, g
     return groups, times * fills
 
 
-def _run(engine: Engine, program: Path, case: Case, limits: Limits, wanted: int) -> tuple[int, Trace]:
+class _TooLong(NoLaw):
+    pass
+
+
+def _two_runs(
+    engine: EmulatorEngine, program: Path, case: Case, limits: Limits, sizes: tuple[int, int], wall_s: float
+) -> list[tuple[int, Trace]]:
+    return [
+        _run(replace(engine, sample=BLOCKS + more), program, case, limits, size, wall_s)
+        for more, size in enumerate(sizes)
+    ]
+
+
+def _run(engine: Engine, program: Path, case: Case, limits: Limits, wanted: int, wall_s: float) -> tuple[int, Trace]:
     operator = case.operator
     with scratch_folder("sampled") as folder:
         shape = write_sample(operator, case.shape, wanted, case.distribution, folder / "input")
-        size, wall_s = operator.output_bytes(shape), limits.emulator_wall_s
+        size = operator.output_bytes(shape)
         with run_program(engine, program, folder / "input", output_bytes=size, wall_s=wall_s, limits=limits) as run:
-            if run.trace is None or run.outcome.exit_code != 0 or run.outcome.timed_out:
+            if run.outcome.timed_out or run.outcome.wall_s > 0.9 * wall_s:
+                raise _TooLong(f"a few of its blocks take longer than {wall_s:.0f} s on the emulator")
+            if run.trace is None or run.outcome.exit_code != 0:
                 raise NoLaw(f"with few of its blocks it does not end well ({run.outcome.ending})")
             return operator.units(shape), run.trace

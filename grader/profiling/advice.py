@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
@@ -28,19 +28,39 @@ Named = Callable[[str], str]
 """Returns the name by which the student knows a source file."""
 
 
-def advice(trace: Trace, kernel: str, named: Named) -> tuple[str, ...]:
-    """Sentences about one kernel, the costliest problem first; none if there is no problem or nothing was counted."""
+Gains = Mapping[tuple[str, int], float]
+"""(file as the student knows it, line) → the share (0..1) of the program's time that mending it would save, by
+prediction."""
+
+
+def advice(trace: Trace, kernel: str, named: Named, gains: Gains | None = None) -> tuple[str, ...]:
+    """Sentences about one kernel, the costliest problem first; none if there is no problem or nothing was counted. With
+    predicted `gains`, accesses at other lines get no sentence, and the largest gain comes first."""
     accesses = [access for access in trace.accesses if access.kernel == kernel]
     branches = [branch for branch in trace.branches if branch.kernel == kernel]
     events = [event for event in trace.kernels if event.name == kernel]
+    costly = [a for a in accesses if gains is None or (named(a.file), a.line) in gains]
+    lines = (
+        *_lines(costly, "shared", ("load", "store", "async_copy"), _conflicts, named),
+        *_lines(costly, "global", ("load", "store", "async_copy"), _uncoalesced, named),
+    )
     return (
-        *_lines(accesses, "shared", ("load", "store", "async_copy"), _conflicts, named),
-        *_lines(accesses, "global", ("load", "store", "async_copy"), _uncoalesced, named),
+        *_by_gain(lines, gains or {}),
         *_atomics(accesses, named),
-        *_local(accesses, named),
+        *_local(costly, named),
         *_divergence(branches, events, named),
         *_one_stage(events),
     )
+
+
+def _by_gain(sentences: Iterable[str], gains: Gains) -> Iterator[str]:
+    """The sentences, each with the predicted gain of its line, the largest first."""
+    places = {f"{file}:{line}:": gain for (file, line), gain in gains.items()}
+    found = [(gain, text) for text in sentences for place, gain in places.items() if text.startswith(place)]
+    if not gains:
+        yield from sentences
+    for gain, text in sorted(found, key=lambda each: -each[0]):
+        yield f"{text} Predicted gain on an H100: {gain:.0%} of the time."
 
 
 def by_line(accesses: Iterable[AccessEvent]) -> list[AccessEvent]:

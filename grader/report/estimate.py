@@ -26,17 +26,10 @@ class Estimate:
     kernels: tuple[KernelEstimate, ...] = ()
     sequential_s: float | None = None
 
-    @property
-    def first_fix(self) -> Fix | None:
-        """Of all kernels' fixes, the one that saves most."""
-        found = [(kernel.ms - fix.without_ms, fix) for kernel in self.kernels for fix in kernel.fixes]
-        return max(found, key=lambda each: each[0])[1] if found else None
-
     def without_ms(self, kernel: KernelEstimate, fix: Fix) -> float:
         """The program's predicted time after a fix."""
         assert self.time is not None
-        total = sum(each.ms for each in self.kernels)
-        return self.time.ms * (total - kernel.ms + fix.without_ms) / total
+        return self.time.ms - kernel.ms + fix.without_ms
 
 
 def render(estimates: Sequence[Estimate]) -> str:
@@ -54,7 +47,7 @@ def sentence(estimate: Estimate) -> str:
     )
     if estimate.sequential_s:
         times = estimate.sequential_s * 1e3 / time.ms
-        text += f", {times:,.3g} times as fast as the sequential program on this machine"
+        text += f", {_number(times)} times as fast as the sequential program on this machine"
     return f"{text}."
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from grader.base.errors import MachineFault, UsageError
 from grader.commands import estimating
 from grader.commands.cli import app
 from grader.estimates import machine_code
+from grader.estimates.estimate import Interval
+from grader.profiling.advice import advice
 from grader.programs.toolkit import Toolkit, find_toolkit
+from grader.programs.trace import AccessEvent, Trace
 from grader.report import estimate as report
 
 ROOT = Path(__file__).parents[2]
@@ -64,3 +68,29 @@ def test_no_part_that_grades_stores_or_ranks_knows_predicted_times() -> None:
     }
     showing = {"commands/estimating.py", "commands/submission_cli.py", "report/estimate.py"}
     assert {path for path in knowing if not path.startswith("estimates/")} == showing
+
+
+def test_advice_is_in_the_order_of_predicted_gains_and_slight_ones_are_left_out() -> None:
+    def access(line: int, excess: int, space: str = "shared") -> AccessEvent:
+        return AccessEvent(0, "k", "hw4.cu", line, 1, space, "load", 4, 128, 100, 3200, 100 + excess, excess, 32)  # type: ignore[arg-type]
+
+    trace = Trace(accesses=(access(10, 3100), access(20, 3000), access(30, 900, "global")))
+    assert [text.partition(": ")[0] for text in advice(trace, "k", str)] == ["hw4.cu:10", "hw4.cu:20", "hw4.cu:30"]
+    by_gain = advice(trace, "k", str, {("hw4.cu", 30): 0.4, ("hw4.cu", 20): 0.1})
+    assert [text.partition(": ")[0] for text in by_gain] == ["hw4.cu:30", "hw4.cu:20"]
+    assert by_gain[0].endswith("Predicted gain on an H100: 40% of the time.")
+
+
+def test_a_class_is_planned_from_one_predicted_time_of_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "ada.cu").write_text("int main() {}\n")
+    (tmp_path / "bob.cu").write_text("int main() {}\n")
+
+    def made(path: Path, tests: str | None, *rest: object, **fixes: bool) -> list[report.Estimate]:
+        known = report.Estimate(str(tests), (100, 4096, 32), "H100", True, time=Interval(265.0, 250.0, 280.0))
+        return [known if path.stem == "ada" else replace(known, time=None, why="it launches no kernel")]
+
+    monkeypatch.setattr(estimating, "estimate_program", made)
+    plan = estimating.class_plan([tmp_path], "hw4").splitlines()
+    assert plan[0].startswith("  ada: t23 265 ms predicted, about 75 s")
+    assert plan[1] == "  bob: not predictable: it launches no kernel"
+    assert plan[2] == "Predicted for 1 submissions, and 1 that cannot be predicted: 1 minutes of one H100."
