@@ -156,7 +156,7 @@ def carried_ptx(units: Sequence[Unit]) -> str:
     follows PTX_MARK and its size in bytes, a 64-bit number."""
     lines = []
     for unit in units:
-        quoted = str(unit.ptx).replace("\\", "\\\\").replace('"', '\\"')
+        quoted = "".join(f"\\{byte:03o}" for byte in os.fsencode(unit.ptx))
         text = f'.section .grader_ptx\n.ascii "{PTX_MARK}"\n.quad 1f - 0f\n0: .incbin "{quoted}"\n1:\n.previous'
         lines.append(f"__asm__({json.dumps(text, ensure_ascii=False)});\n")
     return "".join(lines)

@@ -1,50 +1,57 @@
 """The package: one file with scripts for all shapes, which the replayer runs (`replay/replay.cc` has its format).
 
-The grader writes it, from plans that it has checked in the room.
+The grader writes it, from plans that it has checked in the room. A script names blobs by their numbers in a list that
+stands before it, so a submission's words stay words.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from grader.base.workers import cores
 from grader.plans.contract import Arguments
-from grader.plans.plan import MAX_KERNELS, MAX_PLAN_BYTES, BlobName, Configuration, Constant, Plan, problem_of
+from grader.plans.plan import (
+    MAX_CONSTANTS,
+    MAX_KERNELS,
+    MAX_PLAN_BYTES,
+    Blob,
+    BlobName,
+    Configuration,
+    Constant,
+    Plan,
+    problem_of,
+)
 from grader.plans.script import kernel_line, place_line, step_line
 from grader.sandbox.room import Sentence, confined
 
-_BLOB = re.compile(r"@([0-9a-f]{64})")
-
 
 class Script(BaseModel):
-    """The script of a plan, in which @NAME stands for a blob's place, or the reason why there is none. `kernels` names
-    the blobs that are kernels."""
+    """The script of a plan, in which blobs are numbered: the `constants`, then the `kernels`; or the problem with the
+    plan."""
 
     model_config = ConfigDict(frozen=True)
     problem: Sentence = ""
     text: Annotated[str, Field(max_length=2 * MAX_PLAN_BYTES)] = ""
+    constants: Annotated[tuple[Blob, ...], Field(max_length=MAX_CONSTANTS)] = ()
     kernels: Annotated[tuple[BlobName, ...], Field(max_length=MAX_KERNELS)] = ()
     configurations: Annotated[tuple[Configuration, ...], Field(max_length=MAX_KERNELS)] = ()
 
 
 @confined(cpu_s=30, memory_bytes=2 << 30, answer_bytes=2 * MAX_PLAN_BYTES)
-def script_of(plan: bytes, arguments: Arguments, blobs: Mapping[str, int]) -> Script:
-    """The script of a plan in JSON, as a submission's process left it. `blobs` has the sizes of the blobs."""
+def script_of(plan: bytes, arguments: Arguments) -> Script:
+    """The script of a plan in JSON, as a submission's process left it."""
     try:
         read = Plan.model_validate_json(plan)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         return Script(problem=f"its plan is none: {place}: {first['msg']}"[:900])
-    if problem := problem_of(read, blobs, tuple(part.size_bytes for part in arguments.buffers)):
+    if problem := problem_of(read, tuple(part.size_bytes for part in arguments.buffers)):
         return Script(problem=problem)
-    lines = [kernel_line(each.name, each.shared_bytes, f"@{each.binary}") for each in read.kernels]
+    kernels = {each.binary: len(read.constants) + number for number, each in enumerate(read.kernels)}
+    lines = [kernel_line(each.name, each.shared_bytes, str(kernels[each.binary])) for each in read.kernels]
     at = "", 0
     lines += [f"buffer {each.bytes}\n" for each in read.buffers]
     for number, part in enumerate(arguments.buffers):
@@ -53,37 +60,34 @@ def script_of(plan: bytes, arguments: Arguments, blobs: Mapping[str, int]) -> Sc
         if (step.file, step.line) != at:
             at = step.file, step.line
             lines.append(place_line(*at))
-        lines.append(step_line(step, f"@{read.constants[step.constant]}" if isinstance(step, Constant) else ""))
+        lines.append(step_line(step, str(step.constant) if isinstance(step, Constant) else ""))
     lines += [f"output {number}\n" for number, part in enumerate(arguments.buffers) if part.file == "output"]
-    kernels = tuple(dict.fromkeys(each.binary for each in read.kernels))
-    return Script(text="".join(lines), kernels=kernels, configurations=read.configurations)
+    return Script(
+        text="".join(lines),
+        constants=read.constants,
+        kernels=tuple(each.binary for each in read.kernels),
+        configurations=read.configurations,
+    )
 
 
-def failing(reason: str) -> str:
+def failing(reason: str) -> Script:
     """The script for a shape for which host code failed."""
-    return f"fail {' '.join(reason.split())[:2000]}\n"
+    return Script(text=f"fail {' '.join(reason.split())[:2000]}\n")
 
 
-def package(scripts: Mapping[bytes, str], header_bytes: int, blobs: Mapping[str, bytes]) -> bytes:
-    """The package with a script for each header, and the blobs that they name."""
-    used = dict.fromkeys(name for text in scripts.values() for name in _BLOB.findall(text))
-    places, end = dict[str, str](), 0
-    for name in used:
-        places[name] = f"{end} {len(blobs[name])}"
-        end += len(blobs[name])
-    sections = (f"shape {header.hex()}\n{text}end\n" for header, text in scripts.items())
-    text = _BLOB.sub(lambda found: places[found[1]], "".join(sections)).encode()
-    return b"grader-plans 1 %d %d\n" % (header_bytes, len(text)) + text + b"".join(blobs[name] for name in used)
-
-
-def with_kernels(
-    scripts: Sequence[Script], blobs: Mapping[str, bytes], loadable: Callable[[bytes], bytes]
-) -> dict[str, bytes]:
-    """The blobs, with what the replayer loads in the place of each kernel that Triton compiled."""
-    names = dict.fromkeys(name for script in scripts for name in script.kernels)
-    with ThreadPoolExecutor(cores()) as pool:
-        return {**blobs, **dict(zip(names, pool.map(lambda name: loadable(blobs[name]), names), strict=True))}
-
-
-def is_blob(name: str, content: bytes) -> bool:
-    return hashlib.sha256(content).hexdigest() == name
+def package(
+    scripts: Mapping[bytes, Script], header_bytes: int, constants: Mapping[str, bytes], kernels: Mapping[str, bytes]
+) -> bytes:
+    """The package with a script for each header; `constants` and `kernels` have the bytes of what they name."""
+    places = dict[bytes, str]()
+    sections, end = list[str](), 0
+    for header, script in scripts.items():
+        sections.append(f"shape {header.hex()}\n")
+        for blob in (*(constants[each.name] for each in script.constants), *map(kernels.__getitem__, script.kernels)):
+            if blob not in places:
+                places[blob] = f"blob {end} {len(blob)}\n"
+                end += len(blob)
+            sections.append(places[blob])
+        sections.append(f"{script.text}end\n")
+    text = "".join(sections).encode()
+    return b"grader-plans 2 %d %d\n" % (header_bytes, len(text)) + text + b"".join(places)

@@ -1,7 +1,7 @@
 """The plan: what host code asked for, for one shape, as a document.
 
     buffers[].bytes         memory; the first ones are those of `contract.Arguments`
-    constants[]             bytes that host code knew, by the name of a blob
+    constants[].{blob,bytes}                      bytes that host code knew
     kernels[].{name,arch,binary,shared_bytes}     `binary` names a blob: PTX for the emulator, else machine code
     steps[]                 in order: `constant`, `copy`, `fill`, `launch`, each with the submission's file and line
     configurations[]        what autotune tried and chose
@@ -13,12 +13,12 @@ SHA-256. A submission's process writes plans, so everything in one is bounded he
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-MAX_PLAN_BYTES = 64 << 20
+MAX_PLAN_BYTES = 32 << 20
 MAX_STEPS, MAX_BUFFERS, MAX_KERNELS, MAX_CONSTANTS, MAX_ARGUMENTS = 200_000, 20_000, 256, 4096, 128
 MAX_CONSTANT_BYTES = 16 << 20
 """Of all constants of one plan: a table of sines for 32,768 positions and 64 columns takes half of it."""
@@ -60,6 +60,13 @@ class Kernel(_Model):
     shared_bytes: Annotated[int, Field(ge=0, lt=1 << 20)]
 
 
+class Blob(_Model):
+    """The bytes of a constant: the name and the size of a file."""
+
+    name: BlobName
+    bytes: Annotated[int, Field(ge=0, le=MAX_CONSTANT_BYTES)]
+
+
 class _Step(_Model):
     file: File = ""
     line: Number = 0
@@ -74,11 +81,13 @@ class Constant(_Step):
 
 
 class Fill(_Step):
-    """Write `pattern` (hexadecimal) `count` times."""
+    """Write `pattern` (1, 2, 4 or 8 bytes, hexadecimal) `count` times."""
 
     do: Literal["fill"] = "fill"
     to: Place
-    pattern: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,8}$", max_length=16)]
+    pattern: Annotated[
+        str, StringConstraints(pattern=r"^[0-9a-f]{2}([0-9a-f]{2}([0-9a-f]{4}([0-9a-f]{8})?)?)?$", max_length=16)
+    ]
     count: Count
 
 
@@ -115,7 +124,7 @@ class Configuration(_Model):
 
 class Plan(_Model):
     buffers: Annotated[tuple[Buffer, ...], Field(max_length=MAX_BUFFERS)]
-    constants: Annotated[tuple[BlobName, ...], Field(max_length=MAX_CONSTANTS)]
+    constants: Annotated[tuple[Blob, ...], Field(max_length=MAX_CONSTANTS)]
     kernels: Annotated[tuple[Kernel, ...], Field(max_length=MAX_KERNELS)]
     steps: Annotated[tuple[Step, ...], Field(max_length=MAX_STEPS)]
     configurations: Annotated[tuple[Configuration, ...], Field(max_length=MAX_KERNELS)] = ()
@@ -125,22 +134,17 @@ def blob_name(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def problem_of(plan: Plan, blobs: Mapping[str, int], buffers: tuple[int, ...]) -> str:
-    """The reason why a plan cannot be replayed, as a phrase; '' if it can. `blobs` has the size of each blob, `buffers`
-    that of each buffer that the file's tensors are in."""
+def problem_of(plan: Plan, buffers: tuple[int, ...]) -> str:
+    """The reason why a plan cannot be replayed, as a phrase; '' if it can. `buffers` has the size of each buffer that
+    the file's tensors are in."""
     if tuple(buffer.bytes for buffer in plan.buffers[: len(buffers)]) != buffers:
         return "its first buffers are not those of the arguments"
-    missing = {name for name in (*plan.constants, *(kernel.binary for kernel in plan.kernels)) if name not in blobs}
-    if missing:
-        return f"{len(missing)} of its blobs are missing"
-    if (size := sum(blobs[name] for name in plan.constants)) > MAX_CONSTANT_BYTES:
+    if (size := sum(blob.bytes for blob in plan.constants)) > MAX_CONSTANT_BYTES:
         return f"its constants take {size:,} bytes, and {MAX_CONSTANT_BYTES:,} are allowed"
-    if any(blobs[kernel.binary] > MAX_KERNEL_BYTES for kernel in plan.kernels):
-        return f"one of its kernels takes more than {MAX_KERNEL_BYTES:,} bytes"
-    return next((problem for step in plan.steps if (problem := _problem_of_step(plan, step, blobs))), "")
+    return next((problem for step in plan.steps if (problem := _problem_of_step(plan, step))), "")
 
 
-def _problem_of_step(plan: Plan, step: Step, blobs: Mapping[str, int]) -> str:
+def _problem_of_step(plan: Plan, step: Step) -> str:
     if isinstance(step, Launch):
         if step.kernel >= len(plan.kernels):
             return f"line {step.line} launches a kernel that is not in it"
@@ -151,17 +155,17 @@ def _problem_of_step(plan: Plan, step: Step, blobs: Mapping[str, int]) -> str:
     return next(
         (
             f"line {step.line} uses memory outside of its buffers"
-            for (buffer, offset), size in _touched(plan, step, blobs)
+            for (buffer, offset), size in _touched(plan, step)
             if buffer >= len(plan.buffers) or (offset + size > (plan.buffers[buffer].bytes if buffer >= 0 else 0))
         ),
         "",
     )
 
 
-def _touched(plan: Plan, step: Step, blobs: Mapping[str, int]) -> Iterator[tuple[Place, int]]:
+def _touched(plan: Plan, step: Step) -> Iterator[tuple[Place, int]]:
     match step:
         case Constant():
-            yield step.to, blobs[plan.constants[step.constant]]
+            yield step.to, plan.constants[step.constant].bytes
         case Fill():
             yield step.to, len(step.pattern) // 2 * step.count
         case Copy():

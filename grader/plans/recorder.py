@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from grader.plans.lines import program_line
 from grader.plans.plan import (
     MAX_CONSTANT_BYTES,
+    Blob,
     Buffer,
     Configuration,
     Constant,
@@ -99,7 +100,9 @@ class Recorder:
         buffers = _numbered([*range(arguments), *(buffer for step in self._steps for buffer in _buffers_of(step))])
         return Plan(
             buffers=tuple(Buffer(bytes=self._buffers[each]) for each in buffers),
-            constants=tuple(self._constants[each] for each in constants),
+            constants=tuple(
+                Blob(name=name, bytes=len(blobs[name])) for name in map(self._constants.__getitem__, constants)
+            ),
             kernels=tuple(_loaded[each] for each in kernels),
             steps=tuple(_renumbered(step, kernels, constants, buffers) for step in self._steps),
             configurations=tuple(self.configurations),

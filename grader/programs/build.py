@@ -174,7 +174,7 @@ def _record(
     """Record a Python submission for the shapes of the cases, the small ones first."""
     limit_s = assignment.build.limit_s
     recorded = plan_program.record(
-        submission.sources[0], sources, output.parent, engine.recording(limit_s), shapes_of(cases), limit_s=limit_s
+        submission.sources[0], sources, output.parent, engine.recording(), shapes_of(cases), limit_s=limit_s
     )
     if recorded.compiled.ok:
         output.write_bytes(recorded.package)

@@ -41,7 +41,7 @@ class PlainC:
         done = run(["cc", "-O1", "-x", "c", *sources, "-o", str(output), "-lm"], folder)
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, done.output)
 
-    def recording(self, limit_s: float) -> Recording:
+    def recording(self) -> Recording:
         raise NotImplementedError("Python submissions need an engine for CUDA")
 
     def local(self) -> Mapping[str, Any]:

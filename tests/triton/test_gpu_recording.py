@@ -49,7 +49,7 @@ def recorded(text: str, folder: Path, driver: Path) -> Recorded:
     (folder / "work").mkdir()
     replay = replay_program("gpu", find_toolkit().include)
     recording = Recording(
-        "cuda:90", lambda binary, work: binary, (str(replay), "gpu"), {"LD_LIBRARY_PATH": str(driver)}, (replay, driver)
+        "cuda:90", lambda binary, *_: binary, (str(replay), "gpu"), {"LD_LIBRARY_PATH": str(driver)}, (replay, driver)
     )
     return record("softmax.py", folder / "source", folder / "work", recording, shapes_of([CASE]), limit_s=60)
 

@@ -40,7 +40,7 @@ class Elsewhere:
     ) -> Compiled:
         raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
 
-    def recording(self, limit_s: float) -> Recording:
+    def recording(self) -> Recording:
         raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
 
     def local(self) -> Mapping[str, Any]:

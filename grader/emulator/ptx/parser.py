@@ -109,6 +109,8 @@ class _Parser:
         self.wide: set[str] = set()  # .b128 registers, each stored as two of .b64
         self.rename: dict[str, str] = {}
         text = _COMMENT.sub(lambda found: found[1] or " " + "\n" * found[0].count("\n"), text)
+        if any(line.count('"') % 2 for line in text.split("\n")):
+            raise PtxSyntaxError("a string that does not end in its line")
         for found in _FILE.finditer(text):  # in advance: nvcc writes .file last, but parsing .loc needs the names
             self.module.files[int(found[1]) + first_file] = os.path.normpath(found[2])
         lines = [(number, _SPACE.sub(" ", line).strip()) for number, line in enumerate(text.split("\n"), 1)]

@@ -138,6 +138,12 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t *out, const void *host) {
     return API(kernel_of(host) ? cudaSuccess : cudaErrorInvalidDeviceFunction);
 }
 
+/* The bytes of a kernel's parameter, as the driver's cuFuncGetParamInfo says; -1 behind the last one. */
+int emu_parameter_bytes(const void *host, u32 number) {
+    const struct known_kernel *known = kernel_of(host);
+    return known && number < known->kernel->parameter_count ? (int)known->kernel->parameters[number].size : -1;
+}
+
 struct configuration { dim3 grid, block; size_t shared; cudaStream_t stream; };
 static __thread struct configuration stack[16];
 static __thread u32 depth;

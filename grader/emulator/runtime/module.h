@@ -39,7 +39,8 @@ struct variable_info {
     u32 move_count;
 };
 
-struct function_info { const char *name; device_function run; u64 *address; };
+/* `sizes` has the bytes of each parameter, then of each result: the rows that the function uses of its caller. */
+struct function_info { const char *name; device_function run; u64 *address; const u32 *sizes; u32 size_count; };
 
 /* What an instruction that is recorded does (translate/watching.py). Slots are NO_SLOT where there is none. */
 struct watch_site { u32 operation, file, line, bytes, results[4], sources[4]; };

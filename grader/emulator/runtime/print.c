@@ -30,69 +30,80 @@ static void read_string(struct warp *w, u32 lane, u64 address, char *out, size_t
     out[i] = 0;
 }
 
+#define MOST_WIDE 4096 /* characters of one number, and of a line twice that */
+
+/* A width or a precision: digits, or * for an argument, which moves `at`. */
+static int read_number(struct warp *w, u32 lane, const char **p, u64 *at) {
+    int value = 0;
+    if (**p == '*') {
+        *at = (*at + 3) & ~3ull;
+        value = (int)read_local(w, lane, *at, 4);
+        *at += 4, ++*p;
+    } else
+        for (; **p >= '0' && **p <= '9'; ++*p)
+            if (value < MOST_WIDE) value = value * 10 + (**p - '0');
+    return value < -MOST_WIDE ? -MOST_WIDE : value > MOST_WIDE ? MOST_WIDE : value;
+}
+
+/* One conversion, into `out`; `p` is behind its %. Returns the bytes written and moves `p`, and `at` behind its argument.
+ * What is none of CUDA's conversions, such as %n, is left: 0. The host's printf only gets formats made here. */
+static size_t convert(struct warp *w, u32 lane, const char **p, u64 *at, char *out, size_t room) {
+    const char *q = *p;
+    char spec[16] = "%", text[2048];
+    size_t k = 1;
+    u64 next = *at, bits;
+    for (; *q && strchr("-+ #0", *q); q++)
+        if (!memchr(spec, *q, k)) spec[k++] = *q;
+    int width = read_number(w, lane, &q, &next), precision = -1;
+    if (*q == '.') q++, precision = read_number(w, lane, &q, &next);
+    const char *size = q;
+    while (*q && strchr("hlzjt", *q) && q < size + 2) q++;
+    const int integer = *q && strchr("diouxX", *q), sized = size != q;
+    if (!*q || !strchr("diouxXcspeEfFgGaA", *q) || (sized && !integer && (strchr("csp", *q) || *size != 'l'))) return 0;
+    const u32 bytes = *q == 'c' || (integer && (!sized || *size == 'h')) ? 4 : 8;
+    next = (next + bytes - 1) & ~(u64)(bytes - 1);
+    bits = read_local(w, lane, next, bytes);
+    const char c = *q;
+    spec[k++] = '*', spec[k++] = '.', spec[k++] = '*';
+    if (integer && bytes == 8) spec[k++] = 'l', spec[k++] = 'l';
+    if (integer && *size == 'h') spec[k++] = 'h', size[1] == 'h' ? spec[k++] = 'h' : 0;
+    spec[k++] = c, spec[k] = 0;
+    int made;
+    if (c == 's') {
+        read_string(w, lane, bits, text, sizeof text);
+        made = snprintf(out, room, spec, width, precision, text);
+    } else if (c == 'p') {
+        made = snprintf(out, room, "%*p", width, (void *)bits);
+    } else if (c == 'c') {
+        made = snprintf(out, room, strchr(spec, '-') ? "%-*c" : "%*c", width, (int)bits);
+    } else if (bytes == 4) {
+        made = snprintf(out, room, spec, width, precision, (int)bits);
+    } else if (integer) {
+        made = snprintf(out, room, spec, width, precision, (long long)bits);
+    } else {
+        made = snprintf(out, room, spec, width, precision, q2d(bits));
+    }
+    *p = q + 1, *at = next + bytes;
+    return made < 0 ? 0 : (size_t)made < room ? (size_t)made : room - 1;
+}
+
 u32 rt_vprintf(struct warp *w, u32 lane, u64 format_address, u64 arguments) {
-    char format[4096], line[8192];
+    char format[4096], line[2 * MOST_WIDE];
     read_string(w, lane, format_address, format, sizeof format);
     size_t n = 0;
     u32 converted = 0;
     u64 at = arguments;
-#define ROOM (n < sizeof line ? sizeof line - n : 0)
-    for (const char *p = format; *p; p++) {
-        if (*p != '%') {
-            if (n < sizeof line - 1) line[n++] = *p;
+    for (const char *p = format; *p && n < sizeof line - 1;) {
+        if (*p != '%' || p[1] == '%') {
+            p += *p == '%';
+            line[n++] = *p++;
             continue;
         }
-        char spec[64] = "%";
-        size_t k = 1;
-        p++;
-        if (*p == '%') {
-            if (n < sizeof line - 1) line[n++] = '%';
-            continue;
-        }
-        while (*p && strchr("-+ #0123456789.*", *p) && k < sizeof spec - 24) {
-            if (*p == '*') {
-                at = (at + 3) & ~3ull;
-                k += (size_t)snprintf(spec + k, 16, "%d", (int)read_local(w, lane, at, 4));
-                at += 4;
-            } else spec[k++] = *p;
-            p++;
-        }
-        int wide = 0;
-        while (*p && strchr("hlLqjzt", *p)) {
-            if (*p != 'h') wide = 1;
-            p++;
-        }
-        char c = *p;
-        if (!c) break;
-        converted++;
-        if (strchr("eEfFgGaA", c)) {
-            at = (at + 7) & ~7ull;
-            spec[k++] = c, spec[k] = 0;
-            n += (size_t)snprintf(line + n, ROOM, spec, q2d(read_local(w, lane, at, 8)));
-            at += 8;
-        } else if (c == 's') {
-            at = (at + 7) & ~7ull;
-            char text[2048];
-            u64 address = read_local(w, lane, at, 8);
-            at += 8;
-            read_string(w, lane, address, text, sizeof text);
-            spec[k++] = 's', spec[k] = 0;
-            n += (size_t)snprintf(line + n, ROOM, spec, text);
-        } else if (c == 'p') {
-            at = (at + 7) & ~7ull;
-            spec[k++] = 'p', spec[k] = 0;
-            n += (size_t)snprintf(line + n, ROOM, spec, (void *)read_local(w, lane, at, 8));
-            at += 8;
-        } else {
-            u32 bytes = wide ? 8 : 4;
-            at = (at + bytes - 1) & ~(u64)(bytes - 1);
-            u64 v = read_local(w, lane, at, bytes);
-            at += bytes;
-            if (wide) spec[k++] = 'l', spec[k++] = 'l';
-            spec[k++] = c, spec[k] = 0;
-            n += wide ? (size_t)snprintf(line + n, ROOM, spec, (long long)v) : (size_t)snprintf(line + n, ROOM, spec, (int)v);
-        }
-        if (n >= sizeof line) n = sizeof line - 1;
+        const char *behind = p + 1;
+        const u64 before = at;
+        n += convert(w, lane, &behind, &at, line + n, sizeof line - n);
+        if (at == before) line[n++] = *p++;
+        else p = behind, converted++;
     }
     fwrite(line, 1, n, stdout);
     return converted;

@@ -224,7 +224,7 @@ void rt_reduce_xor_b32(const struct together *t, u32 m, u32 *out);
 ATOMICS
 #undef ATOMIC
 typedef u32 (*device_function)(struct warp *, u32, u32 **);
-device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address);
+device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address, const u32 *sizes, u32 count);
 
 u32 rt_fns(u32 mask, u32 base, u32 offset); /* the offset-th set bit from base on */
 u64 rt_alloca(struct warp *w, u32 site, u32 m, const u64 *bytes, u32 align); /* one place in local memory for all lanes */

@@ -22,6 +22,11 @@ class Facts:
         self.module, self.prefix = module, prefix
         self.names = {name: f"{prefix}_f{i}" for i, name in enumerate(module.functions)}
 
+    def prototype(self, name: str) -> tuple[int, ...]:
+        """The bytes of each parameter, then of each result, of a function."""
+        function = self.module.functions[name]
+        return tuple(each.size for each in (*function.params, *function.returns))
+
     # ---- global variables and functions -------------------------------------------------------------------------
 
     def global_name(self, name: str) -> str:

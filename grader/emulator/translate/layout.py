@@ -36,6 +36,7 @@ class Layout:
     site: Callable[[Loc, str, int, int], int]
     warp_lanes: int  # W of runtime/vectors.h
     architecture: int  # 80 for sm_80
+    prototypes: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of callees: Facts.prototype
     counting: Hooks | None = None
     watched: bool = False  # for race and init: every access to memory goes through the runtime
     wrap_checks: set[int] = field(default_factory=set)  # instructions whose block begins with FormWriter._check_wrap

@@ -15,7 +15,7 @@ from __future__ import annotations
 from functools import partial
 
 from grader.emulator.analysis.shapes import Kind
-from grader.emulator.ptx import Imm, Instr, Mem, Operand, Reg, Sym, items_of
+from grader.emulator.ptx import Imm, Instr, Mem, Operand, Param, Reg, Sym, Variable, items_of
 from grader.emulator.translate.access import (
     Access,
     Raw,
@@ -105,6 +105,7 @@ def load_param(w: Writer, mem: Mem, t: str, items: tuple[Operand, ...]) -> None:
         cold_load(access, raw)
         raw.deliver(w, items, t)
         return
+    check_within(w, base.name, base.offset + mem.offset, size * len(items))
     is_kernels = w.function.entry and base.name in params
     rows = "" if is_kernels else param_rows(w, base.name)
     for c, item in enumerate(items):
@@ -124,6 +125,19 @@ def param_rows(w: Writer, name: str) -> str:
     return f"(F + {w.number(w.frame.arguments[name])})"
 
 
+def param_size(w: Writer, name: str) -> int:
+    """The bytes of a .param variable; 0 if there is none with this name."""
+    local = (each for each in w.function.variables if each.space == "param")
+    named: tuple[Param | Variable, ...] = (*w.function.params, *w.function.returns, *local)
+    return next((each.size for each in named if each.name == name), 0)
+
+
+def check_within(w: Writer, name: str, offset: int, size: int) -> None:
+    """Refuse what is outside of a .param variable: the generated code reads and writes its rows without a check."""
+    if not 0 <= offset <= param_size(w, name) - size:
+        raise w.refuse(f"an access outside of the parameter {name}", "use the parameters as they are declared")
+
+
 def store(w: Writer, instr: Instr) -> None:
     t = instr.type
     check_type(w, t)
@@ -136,6 +150,7 @@ def store(w: Writer, instr: Instr) -> None:
     access = Access(w, mem, space, bits, len(items), site)
     if space == "param":
         assert isinstance(mem.base, Sym)
+        check_within(w, mem.base.name, mem.base.offset + mem.offset, access.size * len(items))
         rows = param_rows(w, mem.base.name)
         for c, item in enumerate(items):
             offset = mem.base.offset + mem.offset + c * access.size

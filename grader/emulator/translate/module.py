@@ -151,7 +151,7 @@ class _ModuleWriter:
         defined = {n: s for n, s in facts.names.items() if self.module.functions[n].defined}
         layout = Layout(
             function, symbol, shared, local, local_bytes, params, defined, facts.addresses, self.sites.add, self.lanes,
-            self.module.architecture, sums=products,
+            self.module.architecture, {n: facts.prototype(n) for n in defined}, sums=products,
         )  # fmt: skip
         layout.watched = self.watched
         layout.callee_facts = self._callee_facts

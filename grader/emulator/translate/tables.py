@@ -60,7 +60,7 @@ class Tables:
             '#include "module.h"',
             f"__attribute__((weak)) u32 emulated_architecture = {self.facts.module.architecture};",
             "",
-            _array("static const char *const files", [*map(_c_string, self._files), '""']),
+            _array("static const char *const files", [*map(c_string, self._files), '""']),
             *self._templates(),
             *self._sites(),
             *self._functions(addressed),
@@ -99,10 +99,12 @@ class Tables:
         rows = []
         for name in addressed:
             symbol = self.facts.names[name]
+            sizes = self.facts.prototype(name)
             yield f"u64 {symbol}_address;"
             yield f"u32 {symbol}(struct warp *, u32, u32 **);"
-            rows.append(f"{{{_c_string(name)}, {symbol}, &{symbol}_address}}")
-        yield _array("static const struct function_info function_table", [*rows, "{0, 0, 0}"])
+            yield _array(f"static const u32 {symbol}_sizes", list(map(str, [*sizes, 0])))
+            rows.append(f"{{{c_string(name)}, {symbol}, &{symbol}_address, {symbol}_sizes, {len(sizes)}}}")
+        yield _array("static const struct function_info function_table", [*rows, "{0}"])
 
     def _variables(self, variables: Sequence[Variable]) -> Iterable[str]:
         rows = []
@@ -116,7 +118,7 @@ class Tables:
                 yield _array(f"static const struct relocation moves_{i}", moves)
             space = "CONST" if v.space == "const" else "MANAGED" if v.managed else "GLOBAL"
             rows.append(
-                f"{{{_c_string(v.name)}, {v.size}, {v.align}, VARIABLE_{space}, &{symbol}, "
+                f"{{{c_string(v.name)}, {v.size}, {v.align}, VARIABLE_{space}, &{symbol}, "
                 f"{f'data_{i}' if v.init else '0'}, {f'moves_{i}, {len(moves)}' if moves else '0, 0'}}}"
             )
         yield _array("static const struct variable_info variable_table", [*rows, "{0}"], ",\n    ")
@@ -146,14 +148,14 @@ class Tables:
             dynamic = facts.dynamic_start(static_end) if facts.uses_dynamic else static_end
             params, parameter_bytes = parameter_places(f)
             sizes = {v.name: v.size for v in facts.shared_variables(f)}
-            own = [f"{{{_c_string(n)}, {at}, {sizes[n]}}}" for n, at in shared.items()]
+            own = [f"{{{c_string(n)}, {at}, {sizes[n]}}}" for n, at in shared.items()]
             x, y, z = f.required_threads or f.max_threads or (0, 0, 0)
             yield f"u32 {symbol}(struct warp *, u32, u32 **);"
             places = [f"{{{at}, {size}}}" for at, size in params.values()]
             yield _array(f"static const struct parameter_info {symbol}_parameters", [*places, "{0, 0}"])
             yield _array(f"static const struct shared_info {symbol}_shared", [*own, "{0}"])
             rows.append(
-                f"{{{_c_string(f.name)}, {symbol}, {symbol}_parameters, {len(params)}, {parameter_bytes}, {static_end - facts.shared_start}, "
+                f"{{{c_string(f.name)}, {symbol}, {symbol}_parameters, {len(params)}, {parameter_bytes}, {static_end - facts.shared_start}, "
                 f"{dynamic}, {facts.stack_bytes(f)}, REGISTERS_{i}, {x * y * z}, {symbol}_shared, {len(own)}, {{{', '.join(map(str, f.cluster or (0, 0, 0)))}}}, {int(facts.triggers(f))}, "
                 f"{int(any(may_compute_floats(each) for each in f.body if isinstance(each, Instr)))}}}"
             )
@@ -164,5 +166,6 @@ def _array(declaration: str, rows: Sequence[str], separator: str = ", ") -> str:
     return f"{declaration}[] = {{{separator.join(rows)}}};"
 
 
-def _c_string(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def c_string(text: str) -> str:
+    """A C string. Only numbers of a submission's text get into C, so no name can end the string."""
+    return '"' + "".join(f"\\{byte:03o}" for byte in text.encode(errors="surrogateescape")) + '"'

@@ -10,7 +10,7 @@
 struct Launch {
     unsigned grid[3], threads, shared_bytes, cluster;
     bool cooperative;
-    std::vector<uint64_t> values; /* of the arguments, each in the low bytes */
+    std::vector<uint64_t> values; /* of the arguments, each in the low bytes, as many as the kernel has parameters */
 };
 
 struct Attributes {
@@ -34,6 +34,7 @@ bool wants_poison();
 
 int load(const char *name, const void *binary, size_t size, unsigned shared_bytes); /* the kernel's number */
 Attributes attributes(int kernel);
+std::vector<size_t> parameter_bytes(int kernel); /* of each parameter */
 void launch(int kernel, const Launch &launch);
 void synchronize();
 

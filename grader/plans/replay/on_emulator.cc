@@ -107,6 +107,13 @@ Attributes attributes(int kernel) {
     return {found.registers, (int)found.local_bytes, 1024};
 }
 
+std::vector<size_t> parameter_bytes(int kernel) {
+    static auto of = (int (*)(const void *, unsigned))symbol(library, "emu_parameter_bytes");
+    std::vector<size_t> found;
+    for (int bytes; (bytes = of(kernels_of_ours[kernel], found.size())) >= 0;) found.push_back(bytes);
+    return found;
+}
+
 void launch(int kernel, const Launch &with) {
     std::vector<void *> arguments;
     for (const uint64_t &value : with.values) arguments.push_back((void *)&value);

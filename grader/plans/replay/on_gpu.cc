@@ -58,9 +58,11 @@ void fill(uint64_t to, unsigned width, uint64_t pattern, size_t count) {
     case 1: call("cuMemsetD8Async", at, (unsigned char)pattern, count, stream); break;
     case 2: call("cuMemsetD16Async", at, (unsigned short)pattern, count, stream); break;
     case 4: call("cuMemsetD32Async", at, low, count, stream); break;
-    default:
+    case 8:
         call("cuMemsetD2D32Async", at, (size_t)8, low, (size_t)1, count, stream);
         call("cuMemsetD2D32Async", at + 4, (size_t)8, high, (size_t)1, count, stream);
+        break;
+    default: failed("fill", "a pattern has 1, 2, 4 or 8 bytes");
     }
 }
 
@@ -86,11 +88,19 @@ Attributes attributes(int kernel) {
     return found;
 }
 
+std::vector<size_t> parameter_bytes(int kernel) {
+    static auto of = (CUresult(*)(CUfunction, size_t, size_t *, size_t *))dlsym(driver, "cuFuncGetParamInfo");
+    if (!of) failed("cuFuncGetParamInfo", "CUDA's driver has no such function: Python submissions need one of CUDA 12.4 or later");
+    std::vector<size_t> found;
+    for (size_t offset, bytes; of(kernels_of_ours[kernel], found.size(), &offset, &bytes) == CUDA_SUCCESS;)
+        found.push_back(bytes);
+    return found;
+}
+
 void launch(int kernel, const Launch &with) {
     CUfunction function = kernels_of_ours[kernel];
-    void *arguments[256];
-    size_t count = 0;
-    for (const uint64_t &value : with.values) arguments[count++] = (void *)&value;
+    std::vector<void *> arguments;
+    for (const uint64_t &value : with.values) arguments.push_back((void *)&value);
     CUlaunchAttribute attributes[2] = {};
     CUlaunchConfig config = {};
     if (with.cooperative) {
@@ -113,7 +123,7 @@ void launch(int kernel, const Launch &with) {
     config.sharedMemBytes = with.shared_bytes;
     config.hStream = stream;
     config.attrs = attributes;
-    call("cuLaunchKernelEx", (const CUlaunchConfig *)&config, function, (void **)arguments, (void **)nullptr);
+    call("cuLaunchKernelEx", (const CUlaunchConfig *)&config, function, arguments.data(), (void **)nullptr);
 }
 
 void synchronize() { call("cuCtxSynchronize"); }

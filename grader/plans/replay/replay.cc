@@ -7,11 +7,12 @@
  *
  * Theory of operation
  *
- * A package begins with "grader-plans 1 HEADER_BYTES TEXT_BYTES\n". TEXT_BYTES of scripts follow, then blobs: constants and
+ * A package begins with "grader-plans 2 HEADER_BYTES TEXT_BYTES\n". TEXT_BYTES of scripts follow, then blobs: constants and
  * kernels. A script begins with "shape HEX\n", HEX being the header's bytes, and ends with "end\n". The grader writes
  * packages from plans that it has checked (grader/plans/package.py), so numbers are believed here; a word that is not
  * understood ends the process.
  *
+ *     blob OFFSET LENGTH                      the next blob
  *     at LINE FILE                            the submission's line that the following commands belong to
  *     buffer BYTES                            the next buffer
  *     kernel NAME SHARED_BYTES BLOB           the next kernel
@@ -24,7 +25,7 @@
  *     output BUFFER                           append a buffer to OUTPUT, when all kernels have ended
  *     fail TEXT                               host code failed for this shape
  *
- * BLOB is OFFSET LENGTH in a package. With --serve it is - LENGTH, and the bytes follow the line. There are also
+ * BLOB is the number of a blob in a package. With --serve it is - LENGTH, and the bytes follow the line. There are also
  *
  *     reset | free BUFFER | download BUFFER OFFSET BYTES | attributes | synchronize | event | elapsed BEGIN END | properties
  */
@@ -118,7 +119,11 @@ struct Buffer {
 };
 
 static std::vector<Buffer> buffers;
-static std::vector<int> kernels;
+struct Kernel {
+    int number; /* on the device */
+    std::vector<size_t> parameter_bytes;
+};
+static std::vector<Kernel> kernels;
 
 static uint64_t address(Line &line) {
     int64_t buffer = line.buffer();
@@ -134,6 +139,12 @@ static Buffer &buffer(Line &line) {
     return buffers[number];
 }
 
+static std::string joined(const std::vector<size_t> &sizes) {
+    std::string text;
+    for (size_t size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
+    return text.empty() ? "no" : text;
+}
+
 static void do_launch(Line &line) {
     static Launch made;
     size_t kernel = line.number();
@@ -144,16 +155,21 @@ static void do_launch(Line &line) {
     made.cluster = line.number();
     made.cooperative = line.number() != 0;
     size_t count = line.number();
+    std::vector<size_t> given;
     made.values.clear();
     for (size_t i = 0; i < count; i++) {
         if (line.word() == "p") {
+            given.push_back(sizeof(uint64_t));
             made.values.push_back(address(line));
         } else {
-            line.number(); /* bytes: the kernel knows */
+            given.push_back(line.number());
             made.values.push_back(line.number(16));
         }
     }
-    launch(kernels[kernel], made);
+    const std::vector<size_t> &expected = kernels[kernel].parameter_bytes;
+    if (given != expected)
+        failed("launch", ("the arguments have " + joined(given) + " bytes, and the kernel's parameters " + joined(expected)).c_str());
+    launch(kernels[kernel].number, made);
 }
 
 /* Everything that both kinds of scripts have; false for another word. `blob` reads a reference to bytes. */
@@ -171,7 +187,8 @@ template <typename Blob> static bool common(const std::string &word, Line &line,
         std::string name = line.word();
         unsigned shared_bytes = line.number();
         Bytes binary = blob(line);
-        kernels.push_back(load(name.c_str(), binary.data, binary.size, shared_bytes));
+        int number = load(name.c_str(), binary.data, binary.size, shared_bytes);
+        kernels.push_back({number, parameter_bytes(number)});
     } else if (word == "constant") {
         uint64_t to = address(line);
         Bytes bytes = blob(line);
@@ -232,7 +249,7 @@ static int run(const char *package_path, const char *input_path, const char *out
     Bytes package = mapped(package_path), input = mapped(input_path);
     size_t header_bytes, text_bytes;
     int begin = 0;
-    if (sscanf(package.data, "grader-plans 1 %zu %zu\n%n", &header_bytes, &text_bytes, &begin) != 2 || begin == 0)
+    if (sscanf(package.data, "grader-plans 2 %zu %zu\n%n", &header_bytes, &text_bytes, &begin) != 2 || begin == 0)
         failed(package_path, "this is no package of plans");
     if (input.size < header_bytes) failed("INPUT", "it has no header");
     std::string header;
@@ -243,9 +260,11 @@ static int run(const char *package_path, const char *input_path, const char *out
     }
     Line line{script_for({package.data + begin, text_bytes}, header)};
     const char *blobs = package.data + begin + text_bytes;
+    std::vector<Bytes> of_script;
     auto blob = [&](Line &of) {
-        size_t offset = of.number(), size = of.number();
-        return Bytes{blobs + offset, size};
+        size_t number = of.number();
+        if (number >= of_script.size()) failed("replay", "no such blob");
+        return of_script[number];
     };
     int output = -1;
     for (;; line.at = strchr(line.at, '\n') + 1) {
@@ -260,7 +279,10 @@ static int run(const char *package_path, const char *input_path, const char *out
             fputc('\n', stderr);
             return 1;
         }
-        if (word == "input") {
+        if (word == "blob") {
+            size_t offset = line.number();
+            of_script.push_back({blobs + offset, line.number()});
+        } else if (word == "input") {
             Buffer &to = buffer(line);
             size_t first = line.number();
             if (first + to.size > input.size) failed("INPUT", "it ends early");
@@ -317,7 +339,7 @@ static int serve(int commands, int answers) {
             write_all(answers, "ok\n", 3, "answer");
             write_all(answers, content.data(), size, "answer");
         } else if (word == "attributes") {
-            Attributes found = attributes(kernels.back());
+            Attributes found = attributes(kernels.back().number);
             dprintf(answers, "%d %d %d\n", found.registers, found.local_bytes / 4, found.most_threads);
         } else if (word == "synchronize") {
             synchronize();

@@ -197,13 +197,13 @@ class CudaEngine:
         done = run([*own, *libraries, "-o", str(output), *inputs], folder)
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, log + done.output)
 
-    def recording(self, limit_s: float) -> Recording:
+    def recording(self) -> Recording:
         """Triton's compiler generates the machine code."""
         major, minor = self.gpu.compute_capability
         launch = self.launch(Path(self.replay()[0]), (), "", traced=False)
         return Recording(
             f"cuda:{major}{minor}",
-            lambda binary, work: binary,
+            lambda binary, work, left_s: binary,
             self.replay(),
             launch.environment,
             (Path(self.replay()[0]), *launch.readable),
@@ -215,7 +215,7 @@ class CudaEngine:
         return str(replay_program("gpu", self.toolkit.include)), "gpu"
 
     def local(self) -> Mapping[str, Any]:
-        return {"target": self.recording(0).target, "replay": self.replay(), "ptxas": "", "checks": ()}
+        return {"target": self.recording().target, "replay": self.replay(), "ptxas": "", "checks": ()}
 
     def problem(self) -> str:
         """The reason why a context, an allocation or a copy fails on this GPU, in a process confined like a submission;

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from grader import emulator, sandbox
 from grader.base.errors import GraderFault
-from grader.base.process import Runner
+from grader.base.process import Completed, Runner
 from grader.base.verdict import Fault
 from grader.emulator import DEFAULT_SANITIZERS, WATCHING
 from grader.plans.refusals import refusal
@@ -123,10 +123,15 @@ class EmulatorEngine:
     def _watches(self) -> frozenset[str]:
         return WATCHING if self.sanitize & WATCHING else frozenset()
 
-    def recording(self, limit_s: float) -> Recording:
-        def loadable(ptx: bytes, work: Path) -> bytes:
+    def recording(self) -> Recording:
+        def loadable(ptx: bytes, work: Path, left_s: Callable[[], float]) -> bytes:
             with scratch_folder("kernel", work) as made, scratch_folder("c", work.parent) as written:
                 text = ptx.decode(errors="replace")
+                readable = (*self.build_paths, work.parent)
+
+                def run(command: Sequence[str], folder: Path) -> Completed:
+                    return sandbox.runner(left_s(), readable=readable, writable=(made,))(command, folder)
+
                 try:
                     library = emulator.compile_kernel(
                         text,
@@ -135,14 +140,21 @@ class EmulatorEngine:
                         checks=self._checks,
                         work=made,
                         written=written,
-                        run=sandbox.runner(limit_s, readable=(*self.build_paths, work.parent), writable=(made,)),
+                        run=run,
                         below="/source",
                     )
-                except (emulator.Unsupported, GraderFault, Unreadable) as fault:
+                except (emulator.Unsupported, Unreadable) as fault:
                     raise Refused(str(fault), lacking=True) from None
+                except GraderFault as fault:
+                    left_s()  # a compiler that was stopped is no fault
+                    raise Refused(str(fault).partition(":\n")[0], lacking=True) from None
                 except emulator.CompileFailed as failed:
+                    left_s()
                     raise Refused(refusal(failed.log, text)) from None
-                return quarantine.read_bytes(library.parent, library.name, _MAX_LIBRARY_BYTES)
+                try:
+                    return quarantine.read_bytes(library.parent, library.name, _MAX_LIBRARY_BYTES)
+                except quarantine.Refused as refused:
+                    raise Refused(f"The code that the emulator makes of a kernel {refused}.", lacking=True) from None
 
         return Recording(self.target, loadable)
 

@@ -52,11 +52,12 @@ class Launch:
 @dataclass(frozen=True)
 class Recording:
     """How an engine records: what Triton compiles for (sm_80 for the emulator, cuda:90 for a GPU), and, on a GPU, the
-    replayer that tries kernels. `loadable` makes what the replayer loads from what Triton compiled; it raises
-    `Refused` for a kernel that does not compile."""
+    replayer that tries kernels. `loadable` makes what the replayer loads from what Triton compiled, in a folder for
+    compilers, each of which may take the seconds that its last argument returns. It raises `Refused` for a kernel that
+    does not compile."""
 
     target: str
-    loadable: Callable[[bytes, Path], bytes]
+    loadable: Callable[[bytes, Path, Callable[[], float]], bytes]
     replay: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     readable: tuple[Path, ...] = ()
@@ -102,8 +103,8 @@ class Engine(Hashable, Protocol):
     ) -> Compiled:
         """Compile `sources` (relative to `folder`) into the program `output`."""
 
-    def recording(self, limit_s: float) -> Recording:
-        """How a Python submission is recorded for the engine. `limit_s` is for each compiler that it starts."""
+    def recording(self) -> Recording:
+        """How a Python submission is recorded for the engine."""
 
     def local(self) -> Mapping[str, Any]:
         """How `grader run` runs a Python file: see `grader.plans.local`."""

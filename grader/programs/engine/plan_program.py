@@ -6,7 +6,6 @@ no testcase can be read; what it leaves is checked, its kernels are compiled for
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import json
 import sys
@@ -20,20 +19,26 @@ from grader import sandbox
 from grader.base.errors import MachineFault
 from grader.base.verdict import Fault
 from grader.plans.contract import Arguments
-from grader.plans.package import Script, failing, is_blob, package, script_of, with_kernels
-from grader.plans.plan import MAX_PLAN_BYTES, Configuration
+from grader.plans.package import Script, failing, package
+from grader.plans.plan import Configuration
 from grader.programs.engine.interface import Compiled, Launch, Recording, Refused
-from grader.sandbox import memory_share, quarantine
+from grader.programs.engine.recorded import (
+    Budget,
+    OverBudget,
+    compile_kernels,
+    read_constants,
+    read_script,
+    read_text,
+)
+from grader.sandbox import memory_share
 from grader.sandbox.room import Sentence, Unreadable, confined
 from grader.sandbox.scratch import scratch_folder
-from grader.sandbox.walk import files_below
 
 PACKAGE = "program.plans"
 INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
 _START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.plans.{} import main; main()"
 """Starts the recorder, or a local run. The sandbox passes no PYTHONPATH on, which may have led to the grader itself."""
 _MEMORY_BYTES = 8 << 30
-_MAX_BLOBS, _MAX_BLOBS_BYTES = 10_000, 256 << 20
 _MAX_QUOTED = 200
 _MAX_TRIED = 1000
 
@@ -84,40 +89,48 @@ def record(
         raise MachineFault(f"Python submissions need Triton, which is not installed here: run `{INSTALL}`.")
     if problem := _syntax_problem_of(main, (folder / main).read_bytes()):
         return Recorded(Compiled(Fault.STUDENT, problem))
+    budget = Budget(limit_s)
     out = work / "recorded"
     out.mkdir()
     outcome = _run_recorder(folder / main, out, work, recording, shapes, limit_s)
-    if failed := _text(out, "error"):
+    if failed := read_text(out, "error"):
         return Recorded(Compiled(Fault.STUDENT, failed))
-    blobs = _blobs(out / "blobs")
     scripts, found = list[Script](), list[str | None]()
     for number, shape in enumerate(shapes):
-        script, failure = _script(out, number, shape, blobs)
+        script, failure = read_script(out, number, shape.arguments, budget)
         scripts.append(script)
-        found.append(f"{main}:1: error: it cannot be replayed: {script.problem}" if script.problem else failure)
+        found.append(_unfit(main, script.problem) if script.problem else failure)
     stopped = _stopped(outcome, main, limit_s)
     failures = [stopped if failure is None else failure for failure in found]
     told = [failure for shape, failure in zip(shapes, failures, strict=True) if failure and not shape.hidden]
     if all(failures) and shapes:
         return Recorded(Compiled(Fault.STUDENT, told[0] if told else failures[0].partition("\n")[0]))
     try:
-        loaded = with_kernels(scripts, blobs, lambda binary: recording.loadable(binary, work))
+        constants = read_constants(out, scripts, budget)
+        kernels = compile_kernels(out, scripts, budget, lambda binary: recording.loadable(binary, work, budget.left_s))
     except Refused as refused:
         return Recorded(Compiled(Fault.STUDENT, str(refused), lacking=refused.lacking))
-    texts = {
-        shape.header: script.text if not failure else failing(failure.partition("\n")[0])
+    except OverBudget as over:
+        return Recorded(Compiled(Fault.STUDENT, _unfit(main, str(over))))
+    chosen = {
+        shape.header: script if not failure else failing(failure.partition("\n")[0])
         for shape, script, failure in zip(shapes, scripts, failures, strict=True)
     }
     header_bytes = len(shapes[0].header) if shapes else 0
     configurations = tuple(dict.fromkeys(each for script in scripts for each in script.configurations))
     log = "\n".join((*told[:1], *map(_tuned, configurations)))
-    return Recorded(Compiled(None, log), package(texts, header_bytes, loaded), configurations)
+    return Recorded(Compiled(None, log), package(chosen, header_bytes, constants, kernels), configurations)
+
+
+def _unfit(main: str, problem: str) -> str:
+    return f"{main}:1: error: it cannot be replayed: {problem}"
 
 
 def _tuned(chosen: Configuration) -> str:
     """A line of the build's log on what autotune did."""
     others = "; ".join(tried for tried in chosen.tried if tried != chosen.chosen)[:_MAX_TRIED]
-    return f"autotune: {chosen.kernel} runs with {chosen.chosen}; also tried: {others or 'none'}"
+    text = f"autotune: {chosen.kernel} runs with {chosen.chosen}; also tried: {others or 'none'}"
+    return " ".join(text.split())
 
 
 def _run_recorder(
@@ -159,37 +172,6 @@ def _stopped(outcome: sandbox.Outcome, main: str, limit_s: float) -> str:
         return f"{main}:1: error: host code was stopped at its {outcome.broke} limit"
     said = outcome.stderr.strip().rpartition("\n")[2][:300]
     return f"{main}:1: error: the host code's process ended while it was recorded: {said or outcome.ending}"
-
-
-def _script(out: Path, number: int, shape: ShapeToRecord, blobs: Mapping[str, bytes]) -> tuple[Script, str | None]:
-    """The script of a shape and ''; or what host code reported, None if it left nothing."""
-    try:
-        plan = quarantine.read_bytes(out, f"{number}.json", MAX_PLAN_BYTES)
-    except quarantine.Refused:
-        return Script(), _text(out, f"{number}.error") or None
-    try:
-        sizes = {name: len(content) for name, content in blobs.items()}
-        return script_of(plan, shape.arguments, sizes), ""
-    except Unreadable as refused:
-        return Script(problem=str(refused)), ""
-
-
-def _text(folder: Path, name: str) -> str:
-    try:
-        return quarantine.read_text(folder, name, 1 << 20)[:20_000].strip()
-    except quarantine.Refused:
-        return ""
-
-
-def _blobs(folder: Path) -> dict[str, bytes]:
-    found, room = dict[str, bytes](), _MAX_BLOBS_BYTES
-    for path in sorted(files_below(folder))[:_MAX_BLOBS]:
-        with contextlib.suppress(quarantine.Refused):
-            content = quarantine.read_bytes(folder, path.relative_to(folder).as_posix(), max(0, room))
-            room -= len(content)
-            if is_blob(path.name, content):
-                found[path.name] = content
-    return found
 
 
 # ---- syntax -------------------------------------------------------------------------------------------------------
@@ -247,7 +229,7 @@ def start_problem(recording: Recording, limit_s: float = 60) -> str:
         (folder / "work" / "recorded").mkdir(parents=True)
         work = folder / "work"
         outcome = _run_recorder(folder / "source" / "main.py", work / "recorded", work, recording, (), limit_s)
-        said = (_text(work / "recorded", "error") or outcome.stderr).strip()
+        said = (read_text(work / "recorded", "error") or outcome.stderr).strip()
     if outcome.exit_code == 0 and not said:
         return ""
     return (

@@ -1,0 +1,115 @@
+"""What a recorder's process left: plans, blobs and messages, read as a submission's files, within one budget."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from grader.base.workers import cores
+from grader.plans.contract import Arguments
+from grader.plans.package import Script, script_of
+from grader.plans.plan import MAX_KERNEL_BYTES, MAX_PLAN_BYTES
+from grader.programs.engine.interface import Refused
+from grader.sandbox import quarantine
+from grader.sandbox.room import Unreadable
+
+_MAX_BYTES = 192 << 20
+
+
+class OverBudget(Exception):
+    """The build of a submission takes too much. The text is a phrase for the student."""
+
+
+class Budget:
+    """The time and the memory for the build of one submission."""
+
+    def __init__(self, limit_s: float) -> None:
+        self.limit_s, self._until = limit_s, time.monotonic() + limit_s
+        self._bytes_left = _MAX_BYTES
+        self._lock = threading.Lock()
+
+    def left_s(self) -> float:
+        """The seconds that are left. Raises OverBudget if there are none."""
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise OverBudget(f"recording it and compiling its kernels takes more than {self.limit_s:g} s")
+        return left
+
+    def take(self, size: int) -> None:
+        """Count bytes that are kept. Raises OverBudget if they are too many."""
+        with self._lock:
+            self._bytes_left -= size
+            if self._bytes_left < 0:
+                raise OverBudget(f"its plans, constants and kernels take more than {_MAX_BYTES >> 20} MiB")
+
+
+def read_text(folder: Path, name: str) -> str:
+    """The recorder's message in a file; '' if there is none."""
+    try:
+        return quarantine.read_text(folder, name, 1 << 20)[:20_000].strip()
+    except quarantine.Refused:
+        return ""
+
+
+def read_script(out: Path, number: int, arguments: Arguments, budget: Budget) -> tuple[Script, str | None]:
+    """The script of a shape and ''; or what host code reported, None if it left nothing."""
+    try:
+        budget.left_s()
+        plan = quarantine.read_bytes(out, f"{number}.json", MAX_PLAN_BYTES)
+        budget.take(len(plan))
+        script = script_of(plan, arguments)
+        budget.take(len(script.text))
+    except quarantine.Refused as refused:
+        reported = read_text(out, f"{number}.error") or None
+        return Script(problem="" if refused.missing or reported else f"its plan {refused}"), reported
+    except (Unreadable, OverBudget) as problem:
+        return Script(problem=str(problem)), ""
+    return script, ""
+
+
+def read_constants(out: Path, scripts: Sequence[Script], budget: Budget) -> dict[str, bytes]:
+    """The constants that the scripts name. Raises OverBudget, and Refused for a blob that is not what its plan says."""
+    named = {each.name: each.bytes for script in scripts for each in script.constants}
+    return {name: _blob(out, name, size, budget) for name, size in named.items()}
+
+
+def compile_kernels(
+    out: Path, scripts: Sequence[Script], budget: Budget, loadable: Callable[[bytes], bytes]
+) -> Mapping[str, bytes]:
+    """What the replayer loads for each kernel that the scripts name. Raises as `read_constants`."""
+
+    def made(name: str) -> bytes:
+        budget.left_s()
+        content = loadable(_blob(out, name, None, budget))
+        budget.take(len(content))
+        return content
+
+    names = dict.fromkeys(name for script in scripts for name in script.kernels)
+    with ThreadPoolExecutor(cores()) as pool:
+        return dict(zip(names, _all(pool, made, names), strict=True))
+
+
+def _all(pool: ThreadPoolExecutor, made: Callable[[str], bytes], names: Iterable[str]) -> list[bytes]:
+    """All results. After an exception, no further one is begun."""
+    futures = [pool.submit(made, name) for name in names]
+    try:
+        return [future.result() for future in futures]
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+
+
+def _blob(out: Path, name: str, size: int | None, budget: Budget) -> bytes:
+    """A blob of `size` bytes, by the name in a plan that was checked."""
+    try:
+        content = quarantine.read_bytes(out, f"blobs/{name}", MAX_KERNEL_BYTES if size is None else size)
+    except quarantine.Refused as refused:
+        raise Refused(f"a blob of its plan {refused}") from None
+    if hashlib.sha256(content).hexdigest() != name or size not in (None, len(content)):
+        raise Refused("a blob of its plan has other bytes than the plan says")
+    budget.take(len(content))
+    return content
