@@ -21,6 +21,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         f"{_REFUSED}{{zero}} 是 0（grid {{grid}}、block {{shape}}）；如果除法捨去成 0，請進位：(n + size - 1) / size",
         "",
     ),
+    "launch_refused.arguments": (f"{_REFUSED}引數是空指標，而 kernel 有參數", ""),
     "launch_refused.grid": (f"{_REFUSED}grid {{grid}} 超過上限 (2147483647,65535,65535)", ""),
     "launch_refused.block": (
         f"{_REFUSED}block {{shape}} 有 {{threads}} 個 thread；上限是總共 1024 個，各維 (1024,1024,64)",

@@ -315,6 +315,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "trap": ("kernel 執行了 trap 指令（__trap）", ""),
     "assertion": ("{there} 的 assertion `{condition}` 失敗", ""),
     "bad_function_pointer.host": ("透過不是 device 函式的指標呼叫：它的位址是在主機上取的嗎？", ""),
+    "bad_function_pointer.prototype": (
+        "透過指標呼叫參數或回傳值不同的函式",
+        "請把指標宣告成該函式本身的型別。",
+    ),
     "bad_function_pointer.null": ("透過空指標呼叫函式", ""),
     "alloca_too_large": ("alloca {bytes} 位元組：每個 thread 的 local memory（堆疊）有 {size} 位元組，已用 {used}", ""),
     "local_overflow": ("local memory（堆疊）溢位：每個 thread {size} 位元組", ""),

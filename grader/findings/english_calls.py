@@ -30,6 +30,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "(n + size - 1) / size",
         "",
     ),
+    "launch_refused.arguments": (f"{_REFUSED}its arguments are null pointers, and the kernel has parameters", ""),
     "launch_refused.grid": (f"{_REFUSED}grid {{grid}} exceeds the limits (2147483647,65535,65535)", ""),
     "launch_refused.block": (
         f"{_REFUSED}block {{shape}} has {{threads}} threads; the limits are 1024 in all and (1024,1024,64)",

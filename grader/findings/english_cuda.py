@@ -370,6 +370,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "a call through a pointer that is not a device function: was its address taken on the host?",
         "",
     ),
+    "bad_function_pointer.prototype": (
+        "a call through a pointer to a function with other parameters or another result",
+        "Give the pointer the function's own type.",
+    ),
     "bad_function_pointer.null": ("a call through a pointer that is null", ""),
     # Memory of the thread, the heap and the host.
     "alloca_too_large": (

@@ -20,6 +20,7 @@ from grader.programs.run import Run
 from grader.programs.submission import Submission
 from grader.programs.trace import Trace
 from grader.records.record import MAX_FINDINGS
+from grader.sandbox.room import shortened
 from grader.sanitizers import Files, explained, said_of
 from grader.sanitizers.triton_words import in_triton
 
@@ -31,10 +32,8 @@ BUT = "The output is right, but: "
 """The beginning of a warning that names the line of a mistake that did no harm in this run."""
 _LAUNCH_TIMEOUT = 702
 """cudaErrorLaunchTimeout: a kernel ran longer than the driver or the emulator allows."""
-_NOTHING_LAUNCHED = (
-    "It finished no kernel. Triton may still have been compiling one: a block as long as a long row takes minutes to "
-    "compile, so let a loop go over the row in blocks of a few thousand values."
-)
+_MOST_SAID = 300
+"""Characters of the replayer's last line."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,6 @@ def judge(
     if outcome.timed_out:
         reason = f"Stopped at {limit_name} of {limit_s:g} s{_last_seen(trace)}."
         cause = _still_running(trace, files)
-        if submission is not None and submission.is_python and (trace is None or not trace.kernels):
-            cause = cause or _NOTHING_LAUNCHED
         return _failed(Verdict.TIME_LIMIT, cause, reason)
     if outcome.broke:
         return _failed(*_broken_limit(run, check))
@@ -90,7 +87,7 @@ def judge(
     contradiction = _contradiction(run, check, submission)
     likely = contradiction or _explained(diagnosis, submission)
     where = diagnosis.where if diagnosis is not None else ""
-    seen = "" if contradiction else _seen(trace, files)
+    seen = "" if contradiction else _seen(trace, files, replayed=run.replayed)
     failed = _failed(*_failure(run, check, likely, where, seen))
     return replace(failed, findings=_facts(run, check, submission))
 
@@ -160,16 +157,19 @@ def _failure(run: Run, check: Check, likely: str, where: str, seen: str) -> tupl
         asked = f"{cuda[0]} failed: it asked for more memory than the GPU has left."
         return Verdict.MEMORY_LIMIT, seen or asked, ""
     if outcome.signal is not None:
-        hint = {
+        hints = {
             "SIGSEGV": "host code touched memory that is not its own, perhaps through a device pointer",
             "SIGABRT": "it aborted: an assert, std::terminate or corrupted heap",
             "SIGFPE": "an integer was divided by zero on the host",
             "SIGBUS": "it touched a mapped file beyond its end",
             "SIGKILL": "neither the grader nor a lack of memory ended it, so look at the program's own calls of kill",
-        }.get(outcome.signal)
+        }
+        hint = None if run.replayed else hints.get(outcome.signal)
         return Verdict.RUNTIME_ERROR, seen or f"Crashed with {outcome.signal}{f': {hint}' if hint else ''}.", ""
     if cuda is not None:
         return Verdict.RUNTIME_ERROR, seen or f"{cuda[0]} failed with {cuda[2]} (error {cuda[1]}).", ""
+    if run.replayed and outcome.exit_code and (said := outcome.stderr.strip().rpartition("\n")[2]):
+        return Verdict.RUNTIME_ERROR, seen or f"It stopped before the end: {shortened(said, _MOST_SAID)}", ""
     if check.kind in ("missing", "not_a_file") or check.found_bytes == 0:
         where = "the output's path is the program's second argument"
         ended = f"The program ended with exit code {outcome.exit_code}; {where}."
@@ -201,9 +201,10 @@ def _emulator_failure(run: Run) -> str | None:
     return _capital(said_of(crash)) if crash is not None else None
 
 
-def _seen(trace: Trace | None, files: Files) -> str:
+def _seen(trace: Trace | None, files: Files, *, replayed: bool = False) -> str:
     """A sentence on the error that the engine itself saw: the emulator names the line, thread and allocation."""
     found = [each for each in (trace.findings if trace is not None else ()) if kind_of(each).severity == "error"]
+    found = [each for each in found if not (replayed and each.kind == "host_crash")]  # its words are on host code
     return said_of(found[0], files) if found else ""
 
 

@@ -50,6 +50,9 @@ class Run:
     ended: float = 0.0
     """The time when the run ended, on `time.monotonic`."""
 
+    replayed: bool = False
+    """Whether a plan was replayed: the host code is the grader's own."""
+
 
 @dataclass(frozen=True)
 class ValueRecording:
@@ -127,7 +130,8 @@ def run_program(
         outcome = replace(
             outcome, stdout=_without_folders(outcome.stdout, names), stderr=_without_folders(outcome.stderr, names)
         )
-        yield Run(outcome, output, trace, launch.untraced_reason, during_ns, ended)
+        replayed = plan_program.is_package(program)
+        yield Run(outcome, output, trace, launch.untraced_reason, during_ns, ended, replayed)
 
 
 def _copy(program: Path, to: Path) -> Path:

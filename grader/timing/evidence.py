@@ -73,7 +73,8 @@ _MAX_THREADS_PER_BLOCK = 1024
 @dataclass(frozen=True)
 class Witness:
     """The grader's own observations of a run. `file_bytes` counts input and output. `during_ns` has the run's begin and
-    end on each clock that a tracer may use. `flops` counts the floating-point operations that the testcase needs."""
+    end on each clock that a tracer may use. `flops` counts the floating-point operations that the testcase needs.
+    `replayed`: the run replayed a plan, so no host code of the submission ran."""
 
     engine: str
     wall_s: float
@@ -81,13 +82,14 @@ class Witness:
     file_bytes: int
     during_ns: tuple[tuple[int, int], ...] = ()
     flops: int = 0
+    replayed: bool = False
 
 
 def witness_of(engine: str, case: Case, run: Run) -> Witness:
     """The grader's observations of a run of `case` on the named engine."""
     outcome = run.outcome
     file_bytes = case.input_bytes + case.output_bytes
-    return Witness(engine, outcome.wall_s, outcome.cpu_s, file_bytes, run.during_ns, case.flops)
+    return Witness(engine, outcome.wall_s, outcome.cpu_s, file_bytes, run.during_ns, case.flops, run.replayed)
 
 
 @dataclass(frozen=True)
@@ -167,8 +169,9 @@ def _of_trace(trace: Trace, witness: Witness) -> list[str]:
         first = trace.tracer_errors[0]
         found.append(f"CUPTI refused the tracer: {line(first.call, 80)} returned {line(first.message, 160)}.")
     if not trace.kernels:
-        found.append("No kernel ran on the GPU: the program computed only on the processor.")
-    elif trace.computed_floats is False and witness.flops > TRIVIAL_FLOPS:
+        instead = "its output is constants" if witness.replayed else "the program computed only on the processor"
+        found.append(f"No kernel ran on the GPU: {instead}.")
+    elif not witness.replayed and trace.computed_floats is False and witness.flops > TRIVIAL_FLOPS:
         found.append("Its kernels have no floating-point arithmetic: the program computed on the processor.")
     return found + _of_times(trace, witness)
 
@@ -215,8 +218,10 @@ def computed_on_the_host(
 
     `sequential_s` is the sequential program's time for the same work on one core of this machine. `trace` and `witness`
     belong to the graded run; `timed_runs` are runs of the same case, each with the same number of launches.
-    `startup_cpu_s` is the processor time of a minimal CUDA program on this machine.
+    `startup_cpu_s` is the processor time of a minimal CUDA program on this machine. A plan has no host code.
     """
+    if witness.replayed:
+        return ""
     startup_s = min(STARTUP_CPU_S, STARTUPS * startup_cpu_s) if startup_cpu_s else STARTUP_CPU_S
     launches = len(trace.kernels) + len(trace.memsets) + len(trace.memcpys)
     used = [(witness.cpu_s, trace.gpu_ns / 1e9, trace.copy_ns / 1e9)]

@@ -6,15 +6,16 @@ from pathlib import Path
 import pytest
 
 from grader.emulator.isa import LANGUAGE, RUNTIME, VARIABLE, host_compiler, instruction_set
+from grader.programs.toolkit import find_toolkit
 from tests.emulator.programs import HERE
 
 ISAS = ("", "avx2", "sse")
 
 
-def differences(isa: str, sources: list[Path], folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def differences(isa: str, sources: list[Path], folder: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> str:
     """What a program prints that compares two forms of the arithmetic."""
     monkeypatch.setenv(VARIABLE, isa)
-    flags = [*LANGUAGE, *instruction_set().flags, "-O2", "-w", f"-I{RUNTIME}"]
+    flags = [*LANGUAGE, *instruction_set().flags, "-O2", "-w", f"-I{RUNTIME}", *more]
     subprocess.run([host_compiler(), *flags, *sources, "-lm", "-o", folder / "compare"], check=True)
     done = subprocess.run([folder / "compare"], capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == (done.stdout != "")
@@ -31,3 +32,8 @@ def test_tensor_cores_add_up_products_by_the_rule(isa: str, tmp_path: Path, monk
 @pytest.mark.parametrize("source", ["half_fma.c", "fp8.c"])
 def test_small_floats_are_rounded_once(isa: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert differences(isa, [HERE / source], tmp_path, monkeypatch) == ""
+
+
+def test_kernels_print_with_cudas_conversions_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    include = find_toolkit().include
+    assert differences("", [HERE / "printing.c"], tmp_path, monkeypatch, f"-I{include}") == ""

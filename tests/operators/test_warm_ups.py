@@ -142,3 +142,18 @@ def test_rows_at_the_end_that_were_not_written_point_to_the_grid(tmp_path):
 
 def test_a_single_value_explains_nothing(tmp_path):
     assert diagnosed(tmp_path, "s01", lambda x, y: y * 3) is None
+
+
+def test_softmax_notices_a_sum_that_was_guessed_from_the_distribution():
+    """The longest testcase of few rows, and one million terms added one after another in float32, which pass."""
+    rules, suite = load_assignment("softmax"), load_suite(load_assignment("softmax").testcases_file)
+    (shape,) = (case.shape for case in suite.cases if case.name == "t04")
+    limit = SOFTMAX.tolerances(shape, rules.tolerance)["Y"]
+    for seed in range(3):
+        (x,) = matrix(*shape, seed=seed)
+        (right,) = SOFTMAX.oracle(shape, (x,))
+        weights = np.exp(x - x.max(1, keepdims=True))
+        added = weights / np.cumsum(weights, axis=1, dtype=np.float32)[:, -1:]
+        guessed = np.exp(x.astype(np.float64) - 100) * 20 / shape[1]
+        assert (np.abs(added - right) <= limit.allowed(right)).all()
+        assert not (np.abs(guessed - right) <= limit.allowed(right)).all()

@@ -52,7 +52,7 @@ _UNPRINTABLE = re.compile(
 )
 """In JSON: what moves a terminal's cursor or turns the direction of what follows."""
 _WALL_S = 8.0
-_PYTHON_WALL_S, _PYTHON_BUILD_S = 20.0, 20.0
+_PYTHON_WALL_S, _PYTHON_BUILD_S = 20.0, 45.0
 _FLOOD_BYTES = 1 << 30
 _MOST_SAID = 20_000
 _RULES = (

@@ -253,6 +253,8 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
         snprintf(text, sizeof text, "how:registers\nregisters=%u\nthreads=%llu\nlimit=%u", k->registers, (unsigned long long)threads, REGISTERS_PER_BLOCK);
         return refuse(function, cudaErrorLaunchOutOfResources, k, text);
     }
+    for (u32 i = 0; i < k->parameter_count; i++)
+        if (!args || !args[i]) return refuse(function, cudaErrorInvalidValue, k, "how:arguments");
     int captured = capture_launch(stream, host, grid, block, args, shared);
     if (captured >= 0) return api_result(function, captured);
     if (pending_fault) return api_result(function, cudaSuccess);

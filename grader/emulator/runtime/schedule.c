@@ -116,11 +116,15 @@ u64 rt_clock(void) {
 }
 u64 rt_nanoseconds(void) { return now_ns(); }
 
-device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address) {
+/* The function at an address, which uses the rows of its caller: their sizes must be those that it declares. */
+device_function rt_function(struct warp *w, u32 site, u32 lane, u64 address, const u32 *sizes, u32 count) {
     const struct module_info *info = w->block->launch->module->info;
-    for (u32 i = 0; i < info->function_count; i++)
-        if (*info->functions[i].address == address) return info->functions[i].run;
-    rt_fault(w, site, lane, cudaErrorIllegalInstruction, "bad_function_pointer", "how:%s", address ? "host" : "null");
+    const struct function_info *f = info->functions;
+    u32 i = 0;
+    while (i < info->function_count && *f[i].address != address) i++;
+    if (i < info->function_count && f[i].size_count == count && !memcmp(f[i].sizes, sizes, count * sizeof *sizes)) return f[i].run;
+    const char *how = i < info->function_count ? "prototype" : address ? "host" : "null";
+    rt_fault(w, site, lane, cudaErrorIllegalInstruction, "bad_function_pointer", "how:%s", how);
     return NULL;
 }
 

@@ -139,10 +139,11 @@ static Buffer &buffer(Line &line) {
     return buffers[number];
 }
 
-static std::string joined(const std::vector<size_t> &sizes) {
-    std::string text;
-    for (size_t size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
-    return text.empty() ? "no" : text;
+static std::string joined(const std::vector<size_t> &bytes) {
+    std::string text = std::to_string(bytes.size()) + " arguments";
+    if (!bytes.empty() && bytes.size() <= 16) text += " of";
+    for (size_t i = 0; i < bytes.size() && bytes.size() <= 16; i++) text += (i ? ", " : " ") + std::to_string(bytes[i]);
+    return bytes.empty() ? text : text + (bytes.size() <= 16 ? " bytes" : "");
 }
 
 static void do_launch(Line &line) {
@@ -168,7 +169,7 @@ static void do_launch(Line &line) {
     }
     const std::vector<size_t> &expected = kernels[kernel].parameter_bytes;
     if (given != expected)
-        failed("launch", ("the arguments have " + joined(given) + " bytes, and the kernel's parameters " + joined(expected)).c_str());
+        failed("launch", ("the kernel takes " + joined(expected) + "; the launch passes " + joined(given)).c_str());
     launch(kernels[kernel].number, made);
 }
 
