@@ -34,6 +34,12 @@ int cuFuncGetAttribute(int *value, int attribute, void *function) {
     *value = attribute == MAX_THREADS ? 1024 : attribute == LOCAL_BYTES ? 0 : 40;
     return 0;
 }
+int cuFuncGetParamInfo(void *function, size_t number, size_t *offset, size_t *size) {
+    static const size_t sizes[] = {8, 8, 4, 8, 8}; /* of `double`: x, y, n, and what Triton adds */
+    if (number >= sizeof sizes / sizeof *sizes) return 1;
+    *size = sizes[number];
+    return 0;
+}
 int cuLaunchKernelEx(const void *config, void *function, void **parameters, void **extra) { return 0; }
 
 int cuMemAlloc_v2(uint64_t *address, size_t size) { *address = (uint64_t)calloc(size, 1); return 0; }

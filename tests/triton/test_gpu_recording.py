@@ -59,7 +59,7 @@ def replayed(package: bytes, folder: Path, driver: Path) -> bytes:
     (folder / "input").write_bytes(CASE.operator.encode_header(CASE.shape) + bytes(CASE.input_bytes - 8))
     command = [replay_program("gpu", find_toolkit().include), "gpu", *(folder / n for n in ("program.plans", "input"))]
     environment = {"LD_LIBRARY_PATH": str(driver)}
-    subprocess.run([*command, folder / "output"], env=environment, check=True)
+    subprocess.run([*command, folder / "output"], env=environment, check=True, capture_output=True)
     return (folder / "output").read_bytes()
 
 
@@ -88,3 +88,17 @@ def solve(x, y, rows, columns):
     assert made.compiled.ok, made.compiled.log
     output = np.frombuffer(replayed(made.package, tmp_path, driver), np.float32)
     assert output[:5].tolist() == [0.5, 0.5, 1.5, 2.5, 0.5] and set(output[5:]) == {0.5}
+
+
+def test_a_launch_with_other_arguments_than_the_kernels_is_refused(tmp_path: Path, driver: Path) -> None:
+    solve = """
+from grader.plans import recorder
+def solve(x, y, rows, columns):
+    kernel = recorder.current().load("double", b"none", 0)
+    recorder.current().launch(kernel.handle, (1, 1, 1), recorder.Shape(32, 0), [("", y.data_ptr()), ("int32", 3)])
+"""
+    made = recorded(solve, tmp_path, driver)
+    assert made.compiled.ok, made.compiled.log
+    with pytest.raises(subprocess.CalledProcessError) as ended:
+        replayed(made.package, tmp_path, driver)
+    assert b"the kernel takes 5 arguments of 8, 8, 4, 8, 8 bytes; the launch passes 2" in ended.value.stderr
