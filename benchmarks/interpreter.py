@@ -5,8 +5,8 @@
 
 Needs Triton and, for the interpreter alone, PyTorch (the CPU's is enough). Both run the same files, each in a process
 on one core: on the emulator with the tensors and the checks that students have, in the interpreter (TRITON_INTERPRET=1)
-with PyTorch's tensors behind the same functions. The times are those of launches, without compiling and without the
-work of the host. A program says by itself whether its results are right, in float16 and bfloat16; the table repeats it.
+with PyTorch's. The times are those of launches, without compiling and without the work of the host. A program says by
+itself whether its results are right, in float16 and bfloat16; the table repeats it.
 """
 
 from __future__ import annotations
@@ -50,17 +50,39 @@ _launch = _L.__call__
 _L.__call__ = _timed(lambda *values, **options: (_launch(*values, **options), _current().synchronize()))
 """
 )
-# The interpreter cannot autotune without a GPU: it gets the first configuration, which the emulator takes, too.
+# The interpreter cannot autotune without a GPU: it gets the first configuration, which the emulator takes, too. It compiles
+# no kernels, so that none has registers. Tensors are PyTorch's on the CPU.
 IN_INTERPRETER = (
     TIMER
     + """\
-from triton.runtime.interpreter import GridExecutor as _L; _L.__call__ = _timed(_L.__call__)
-import triton
+from types import SimpleNamespace as _N
+from triton.runtime import driver as _driver
+from triton.runtime.interpreter import GridExecutor as _L, InterpretedFunction as _F
+import torch, triton
+_L.__call__ = _timed(_L.__call__)
 class _First:
     def __init__(self, kernel, options): self.kernel, self.options = kernel, options
     def __getitem__(self, grid):
         return lambda *values, **more: self.kernel[grid](*values, **more, **self.options)
 triton.autotune = lambda configs, **_: lambda kernel: _First(kernel, configs[0].kwargs)
+class _Compiled:
+    n_regs, metadata = 32, _N(shared=1 << 10)
+    def __init__(self, kernel): self.kernel = kernel
+    def _init_handles(self): pass
+    def __getitem__(self, grid): return self.kernel[grid]
+_F.warmup = lambda self, *values, **options: _Compiled(self)
+_properties = {"multiprocessor_count": 108, "max_num_regs": 65536, "max_shared_mem": 163 << 10, "warpSize": 32}
+_device = torch.device("cpu", 0)
+_driver.set_active(_N(
+    utils=_N(get_device_properties=lambda device: _properties), get_active_torch_device=lambda: _device
+))
+def _on_cpu(function):
+    def call(*values, device=None, **options): return function(*values, **options)
+    return call
+for _name in ("empty", "zeros", "full", "tensor"): setattr(torch, _name, _on_cpu(getattr(torch, _name)))
+torch.Tensor.is_cuda = True
+_numpy = torch.Tensor.numpy
+torch.Tensor.numpy = lambda self: _numpy((self.float() if self.dtype == torch.bfloat16 else self).detach())
 """
 )
 
