@@ -23,6 +23,17 @@ _SCALARS: dict[str, tuple[str, Any]] = {
 """For each type in a kernel's signature, its name and its type of ctypes."""
 
 
+_DESCRIPTOR = (
+    "a kernel takes no tensor descriptor that was made on the host: pass the tensor and its sizes, and make the "
+    "descriptor in the kernel: tl.make_tensor_descriptor(x, shape=[rows, columns], strides=[columns, 1], "
+    "block_shape=[1, BLOCK])"
+)
+
+
+class NoArgument(TypeError):
+    """A launch passes what no kernel of a plan can get."""
+
+
 class Launcher:
     """Launches one compiled kernel."""
 
@@ -78,7 +89,9 @@ def _arguments(types: Sequence[Any], values: Sequence[Any]) -> Iterator[Argument
         elif kind == "bf16":
             yield kind, _bfloat16(value)
         else:
-            raise TypeError(f"a kernel takes no argument of type {kind}: make tensor descriptors inside the kernel")
+            raise NoArgument(
+                _DESCRIPTOR if kind.startswith("tensordesc") else f"a kernel takes no argument of type {kind}"
+            )
 
 
 def _bfloat16(value: float) -> int:

@@ -61,3 +61,17 @@ def test_a_plan_has_the_launch_with_its_line_and_its_arguments(tmp_path: Path) -
 def test_values_of_a_tensor_are_refused(asked: str, tmp_path: Path) -> None:
     done = recorded(f"def solve(x, y, rows, columns):\n    {asked}\n", tmp_path)
     assert "NoValues" in done.stderr
+
+
+def test_tensor_descriptors_of_the_host_are_refused_with_what_to_write_instead(tmp_path: Path) -> None:
+    done = recorded(
+        """from triton.tools.tensor_descriptor import TensorDescriptor
+@triton.jit
+def one(x, y):
+    y.store([0, 0], x.load([0, 0]))
+def solve(x, y, rows, columns):
+    one[(1,)](*(TensorDescriptor.from_tensor(each, [1, 8]) for each in (x, y)))
+""",
+        tmp_path,
+    )
+    assert "NoArgument: a kernel takes no tensor descriptor that was made on the host" in done.stderr
