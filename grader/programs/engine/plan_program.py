@@ -26,9 +26,9 @@ from grader.programs.engine.recorded import (
     Budget,
     OverBudget,
     compile_kernels,
+    message_of,
     read_constants,
     read_script,
-    read_text,
 )
 from grader.sandbox import memory_share
 from grader.sandbox.room import Sentence, Unreadable, confined
@@ -93,7 +93,7 @@ def record(
     out = work / "recorded"
     out.mkdir()
     outcome = _run_recorder(folder / main, out, work, recording, shapes, limit_s)
-    if failed := read_text(out, "error"):
+    if failed := message_of(out, "error"):
         return Recorded(Compiled(Fault.STUDENT, failed))
     scripts, found = list[Script](), list[str | None]()
     for number, shape in enumerate(shapes):
@@ -229,7 +229,7 @@ def start_problem(recording: Recording, limit_s: float = 60) -> str:
         (folder / "work" / "recorded").mkdir(parents=True)
         work = folder / "work"
         outcome = _run_recorder(folder / "source" / "main.py", work / "recorded", work, recording, (), limit_s)
-        said = (read_text(work / "recorded", "error") or outcome.stderr).strip()
+        said = (message_of(work / "recorded", "error") or outcome.stderr).strip()
     if outcome.exit_code == 0 and not said:
         return ""
     return (

@@ -47,7 +47,7 @@ class Budget:
                 raise OverBudget(f"its plans, constants and kernels take more than {_MAX_BYTES >> 20} MiB")
 
 
-def read_text(folder: Path, name: str) -> str:
+def message_of(folder: Path, name: str) -> str:
     """The recorder's message in a file; '' if there is none."""
     try:
         return quarantine.read_text(folder, name, 1 << 20)[:20_000].strip()
@@ -64,7 +64,7 @@ def read_script(out: Path, number: int, arguments: Arguments, budget: Budget) ->
         script = script_of(plan, arguments)
         budget.take(len(script.text))
     except quarantine.Refused as refused:
-        reported = read_text(out, f"{number}.error") or None
+        reported = message_of(out, f"{number}.error") or None
         return Script(problem="" if refused.missing or reported else f"its plan {refused}"), reported
     except (Unreadable, OverBudget) as problem:
         return Script(problem=str(problem)), ""
