@@ -45,6 +45,13 @@ def assignments_verify(name: Annotated[str, typer.Argument(metavar="NAME")], eng
     raise typer.Exit(not sound)
 
 
+def new(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Write a skeleton of a new assignment that grades at once."""
+    from grader.commands import new_assignment
+
+    say(new_assignment.new_assignment(name))
+
+
 def doctor() -> None:
     """Show what this machine has, what is missing and how to get it."""
     from grader.commands import doctor as machine
@@ -97,5 +104,6 @@ def add_to(app: typer.Typer) -> None:
     """Make these commands part of `grader`."""
     app.command()(baseline)
     app.add_typer(assignments, name="assignments")
+    app.command()(new)
     app.command()(doctor)
     app.add_typer(testcases, name="testcases")
