@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ KERNEL = KernelEvent("", (1, 1, 1), (32, 1, 1), 32, 0, 0, 0, 0, 0, 7)
 
 
 def trace(*kernels: tuple[str, int, int], memsets: tuple[MemsetEvent, ...] = ()) -> Trace:
-    events = tuple(replace(KERNEL, name=name, start_ns=start, end_ns=end) for name, start, end in kernels)
+    events = tuple(KERNEL._replace(name=name, start_ns=start, end_ns=end) for name, start, end in kernels)
     return Trace(kernels=events, memsets=memsets)
 
 

@@ -138,7 +138,7 @@ def _filled(work_ms: float, filler_ms: float, *, beside: bool = False) -> Scored
     filler = Launch("filler(float*)", (132, 1, 1), (1024, 1, 1), {SHOWN[0].ncu: 100.0, READ_BYTES: 64.0})
     trace = trace_of(("filler(float*)", 1, int(filler_ms * 1e6)), (work.kernel, 1, int(work_ms * 1e6)))
     if beside:
-        moved = [replace(kernel, start_ns=0, end_ns=kernel.end_ns - kernel.start_ns) for kernel in trace.kernels]
+        moved = [kernel._replace(start_ns=0, end_ns=kernel.end_ns - kernel.start_ns) for kernel in trace.kernels]
         trace = Trace(kernels=tuple(moved))
     return scored_occupancy(kernel_profiles(trace, (work, filler), SHOWN, None), trace.kernels)
 

@@ -25,6 +25,7 @@ from typing import IO, Any, Literal, get_args, get_origin, get_type_hints
 from grader.base.names import handed_in_name, spelled_out
 from grader.findings import KINDS, Finding
 from grader.programs.trace.events import (
+    NO_COUNTERS,
     AccessEvent,
     ApiError,
     BranchEvent,
@@ -76,7 +77,6 @@ lines, but few different first parts. So each first part is parsed once, and a l
 JSON parser."""
 _MAX_KNOWN_LAUNCHES = 1024
 """A hostile trace may have millions of different launches, each of which takes up to 4.5 kB to remember."""
-_NO_COUNTERS: dict[str, float] = {}
 _COUNTER = re.compile(r"[a-z0-9_]{1,64}")
 _FILES = ("allocated_file", "other_file")
 _WITHOUT_OWN_TEXT = ("kernel", "memcpy", "memset")
@@ -183,7 +183,7 @@ class _Building:
                 start_ns, end_ns, stream = map(int, plain.groups())
                 if end_ns < start_ns:
                     raise _Malformed
-                self.kernels.append(KernelEvent(*launch, start_ns, end_ns, stream, _NO_COUNTERS))
+                self.kernels.append(KernelEvent(*launch, start_ns, end_ns, stream))
                 self.events += 1
                 return
             self.unusual += 1
@@ -365,10 +365,10 @@ def _numbers(entry: Mapping[str, object], key: str) -> tuple[int, ...]:
     return tuple(map(_whole, value))
 
 
-def _counters(value: object) -> dict[str, float]:
+def _counters(value: object) -> Mapping[str, float]:
     if not isinstance(value, dict) or len(value) > 256:
         raise _Malformed
     for name, number in value.items():
         if not _COUNTER.fullmatch(name) or type(number) not in (int, float) or not math.isfinite(number):
             raise _Malformed
-    return {sys.intern(name): number for name, number in value.items()} if value else _NO_COUNTERS
+    return {sys.intern(name): number for name, number in value.items()} if value else NO_COUNTERS
