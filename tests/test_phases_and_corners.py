@@ -69,7 +69,7 @@ def test_a_tolerance_is_a_positive_number_or_one_for_each_tensor(tmp_path: Path,
     text = (ROOT / "tests/course/assignment/attention/assignment.yaml").read_text()
     path = tmp_path / "assignment.yaml"
     path.write_text(text.replace("tolerance: 5.0e-3", f"tolerance: {value}"))
-    with pytest.raises(UsageError, match=r"tolerance(\.O)?: expected a number"):
+    with pytest.raises(UsageError, match=r"tolerance(\.O)?: expected"):
         load_assignment_file(path)
 
 
