@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,3 +158,10 @@ def test_static_shared_memory_that_does_not_fit_is_counted_and_named(rules: Assi
     said = failure_sentence(log, rules)
     assert said.startswith("Kernel attention takes 131,072 bytes of static shared memory, and a block may have 49,152:")
     assert "extern __shared__" in said
+
+
+def test_messages_made_to_be_searched_for_long_are_given_up(rules: Assignment) -> None:
+    log = ("x" + ":1" * 90_000 + " error") * 3
+    began = time.process_time()
+    assert failure_sentence(log, rules, solve="void solve()").startswith("It does not compile")
+    assert time.process_time() - began < 2

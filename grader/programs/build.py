@@ -224,7 +224,7 @@ def _in_their_names(log: str, sources: Path, scratch: Path) -> str:
 def _names_their_line(log: str, submission: Submission) -> bool:
     """Whether the compiler found an error in one of the submission's own lines."""
     names = "|".join(re.escape(name) for name, _ in submission.files)
-    return re.search(rf"^(?:{names})(?:\(\d+\)|:\d+).*\b[Ee]rror\b", log, re.MULTILINE) is not None
+    return re.search(rf"^(?:{names})(?:\(\d{{1,9}}\)|:\d{{1,9}}\b).*\b[Ee]rror\b", log, re.MULTILINE) is not None
 
 
 def _read_cached(folder: Path, key: str) -> Build | None:

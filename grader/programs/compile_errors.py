@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from grader.base.demangling import demangle
+from grader.base.sizes import Sentence
 from grader.course.assignment import Assignment
+from grader.sandbox.room import Unreadable, confined
 
 _LIBRARY_PREFIXES = {
     "cublasLt": "cuBLASLt",
@@ -47,7 +49,7 @@ _REFUSALS = (
 
 
 _MAIN = re.compile(rb"\bint\s+main\s*\(")
-_OTHER_SIGNATURE = re.compile(r"^(\S+(?:\(\d+\)|:\d+)).*\b[Ee]rror\b.*\"solve\b.*", re.MULTILINE)
+_OTHER_SIGNATURE = re.compile(r"^(\S+?(?:\(\d+\)|:\d+)).*\b[Ee]rror\b.*\"solve\b.*", re.MULTILINE)
 _SECOND_MAIN = re.compile(r"multiple definition of [`'\"]main")
 _DRIVER_API = re.compile(rb"\b(cu(?:Init|Module|Library|Launch|CtxCreate)\w{0,40})\s*\(")
 
@@ -57,12 +59,23 @@ def failure_sentence(
     assignment: Assignment,
     *,
     lacking: bool = False,
-    uncompiled: Iterable[tuple[str, bytes]] = (),
+    uncompiled: Sequence[tuple[str, bytes]] = (),
     solve: str = "",
 ) -> str:
     """One sentence on why compiling failed. `lacking`: the emulator lacks what the program uses, as `log` says;
     `uncompiled`: files that were handed in and not compiled; `solve`: the signature of the function to hand in, if it
     is one."""
+    try:
+        return _sentence(log, assignment, lacking, uncompiled, solve)
+    except Unreadable as unreadable:
+        return f"It does not compile, and reading the compiler's messages {unreadable}."
+
+
+@confined(cpu_s=10)
+def _sentence(
+    log: str, assignment: Assignment, lacking: bool, uncompiled: Sequence[tuple[str, bytes]], solve: str
+) -> Sentence:
+    """In the room, since these patterns can be slow on messages that were made for it."""
     if lacking:
         return f"The emulator cannot run this program: {first_line(log)}"
     if "__cudaCDP" in log:
