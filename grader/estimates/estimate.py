@@ -35,7 +35,7 @@ class Fix:
 
     what: Sentence
     file: Sentence
-    line: int
+    line: Count
     without_ms: float
 
 
@@ -50,7 +50,7 @@ class KernelEstimate:
     limit: Sentence
     busy: float
     file: Sentence
-    line: int
+    line: Count
     occupancy: float
     fixes: Annotated[tuple[Fix, ...], Field(max_length=16)]
     why: Sentence = ""

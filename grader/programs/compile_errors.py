@@ -66,14 +66,16 @@ def failure_sentence(
     `uncompiled`: files that were handed in and not compiled; `solve`: the signature of the function to hand in, if it
     is one."""
     try:
-        return _sentence(log, assignment, lacking, uncompiled, solve)
+        static = _STATIC_SHARED.search(log)
+        kernel = demangle(static[1]).partition("(")[0] if static else ""  # by a tool, which the room cannot start
+        return _sentence(log, assignment, kernel, lacking, uncompiled, solve)
     except Unreadable as unreadable:
         return f"It does not compile, and reading the compiler's messages {unreadable}."
 
 
 @confined(cpu_s=10)
 def _sentence(
-    log: str, assignment: Assignment, lacking: bool, uncompiled: Sequence[tuple[str, bytes]], solve: str
+    log: str, assignment: Assignment, kernel: str, lacking: bool, uncompiled: Sequence[tuple[str, bytes]], solve: str
 ) -> Sentence:
     """In the room, since these patterns can be slow on messages that were made for it."""
     if lacking:
@@ -89,7 +91,7 @@ def _sentence(
             f"assignment forbids {library}: write that computation yourself."
         )
     if (static := _STATIC_SHARED.search(log)) is not None:
-        kernel, taken, most = demangle(static[1]).partition("(")[0], int(static[2], 16), int(static[3], 16)
+        taken, most = int(static[2], 16), int(static[3], 16)
         return (
             f"Kernel {kernel} takes {taken:,} bytes of static shared memory, and a block may have {most:,}: make its "
             "__shared__ arrays smaller, or declare one as extern __shared__ and give its size in the launch (above "
