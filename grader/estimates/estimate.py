@@ -13,6 +13,7 @@ from typing import IO, Annotated
 
 from pydantic import Field
 
+from grader.base.sizes import Count
 from grader.estimates.counts import Access, Group
 from grader.estimates.gpus import Gpu
 from grader.estimates.machine_code import Code, read_code
