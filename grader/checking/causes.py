@@ -1,13 +1,18 @@
-"""Explains wrong rows by one of the operator's known mistakes, or by right values in a wrong place."""
+"""Explains wrong rows: inputs exchanged or transposed, right values in a wrong place, lost precision."""
 
 from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from grader.checking.samples import CLOSE, F32, F64, FEWEST_ERRORS, Sample, distance
 from grader.checking.wrong_places import TILES, listed
+from grader.findings import Finding
 from grader.operators import Alternate, Operator, Shape
-from grader.operators.base import Step
+from grader.operators.base import Tensors
 from grader.operators.returned import mistaken_rows
 
 EXPLAINED = 0.7
@@ -16,28 +21,74 @@ output. A correlation of 0.7 explains half of the squared errors; unrelated erro
 MOST_APART = 8.0
 """Errors that are this many times as large, or as small, have another cause."""
 
-Explanation = tuple[str, tuple[Step, ...]]
-"""A cause in words, and the steps of the computation in which it may be, the likeliest first."""
-NOTHING: Explanation = "", ()
-LOST_PRECISION: Explanation = (
+EXACT = 0.95
+"""The certainty of a finding that follows from many equal values."""
+MOST_FLOPS = 1 << 29
+"""The largest unit for which whole gradients are computed again."""
+LOST_PRECISION = (
     "The values are close to the right ones: it looks like lost precision, such as a sum or a score kept in a smaller "
-    "type, or a few terms of the sums missing or counted twice.",
-    ("output_sum",),
+    "type, or a few terms of the sums missing or counted twice."
 )
 
 
-def constant(samples: list[Sample]) -> Explanation:
+def constant(samples: list[Sample]) -> str:
     values = np.concatenate([sample.got[sample.rows].ravel() for sample in samples])
     if len(values) > 1 and (values == values[0]).all():
         return (
             f"Every value of the sampled wrong rows is {values[0]:g}: the output was filled or never written, "
             "not computed."
-        ), ("store",)
-    return NOTHING
+        )
+    return ""
 
 
-def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Explanation:
-    best, found = 1.0, NOTHING
+def exchanged(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Finding | None:
+    """Two inputs that were taken for each other, or one that was read column by column."""
+    names = [tensor.name for tensor in operator.inputs(shape)]
+    if not operator.independent_rows and operator.flops(shape) > MOST_FLOPS * operator.units(shape):
+        return None
+    for first, second in itertools.combinations(range(len(names)), 2):
+        order = list(range(len(names)))
+        order[first], order[second] = second, first
+        if _matches(operator, shape, number, samples, partial(_in_order, order)):
+            words = {"first": names[first], "second": names[second], "order": ", ".join(names)}
+            return Finding(kind="inputs_exchanged", certainty=EXACT, words=words)
+    for place, name in enumerate(names):
+        several = all(min(sample.tensors[place].shape) > 1 for sample in samples)
+        if several and _matches(operator, shape, number, samples, partial(_by_columns, place)):
+            return Finding(kind="transposed", certainty=EXACT, array=name)
+    return None
+
+
+def _in_order(order: list[int], tensors: Tensors) -> Tensors:
+    """The tensors as a program sees them that takes a unit's memory for tensors in this order."""
+    memory, found, first = np.concatenate([tensor.ravel() for tensor in tensors]), {}, 0
+    for place in order:
+        found[place] = memory[first : first + tensors[place].size].reshape(tensors[place].shape)
+        first += tensors[place].size
+    return [found[place] for place in range(len(tensors))]
+
+
+def _by_columns(place: int, tensors: Tensors) -> Tensors:
+    turned = tensors[place].reshape(tensors[place].shape[::-1]).T
+    return [turned if number == place else tensor for number, tensor in enumerate(tensors)]
+
+
+def _matches(
+    operator: Operator, shape: Shape, number: int, samples: list[Sample], change: Callable[[Tensors], Tensors]
+) -> bool:
+    """Whether all wrong rows are right for changed inputs."""
+    for sample in samples:
+        with np.errstate(all="ignore"):
+            values = operator.oracle(shape, change(sample.tensors), sample.rows)[number][:, sample.columns]
+        right = sample.expected[sample.rows][:, sample.columns]
+        near = distance(sample.got[sample.rows][:, sample.columns], values, sample.near) <= 1
+        if not near or distance(right, values, sample.near) <= 4:
+            return False
+    return bool(samples)
+
+
+def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> str:
+    best, found = 1.0, ""
     for alternate in operator.alternates():
         if alternate.tensor != number or alternate.rounding or alternate.unless(shape):
             continue
@@ -52,7 +103,7 @@ def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[S
             if worst > best:
                 break
         if worst < best:  # among equals, the first one is the likeliest
-            best, found = worst, (alternate.sentence, alternate.steps)
+            best, found = worst, alternate.sentence
     return found
 
 
@@ -64,14 +115,13 @@ def _energy(sample: Sample, values: F32 | F64) -> float:
 
 
 def _computed(alternate: Alternate, shape: Shape, sample: Sample) -> F64:
-    others = [sample.tensors_of(unit)[number] for unit, number in alternate.others(shape, sample.unit)]
     with np.errstate(all="ignore"):
-        return mistaken_rows(alternate, shape, (*sample.tensors, *others), sample.rows, sample.got.shape[1])
+        return mistaken_rows(alternate, shape, sample.tensors, sample.rows, sample.got.shape[1])
 
 
-def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Explanation:
+def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> str:
     """Find the loss of precision that explains most of the errors in the sampled rows."""
-    best, found = EXPLAINED, NOTHING
+    best, found = EXPLAINED, ""
     for alternate in operator.alternates():
         if alternate.tensor != number or not alternate.rounding or alternate.unless(shape):
             continue
@@ -79,16 +129,16 @@ def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sam
         caused = [(_computed(alternate, shape, s) - s.expected[s.rows]).ravel() for s in samples]
         mine, theirs = np.concatenate(errors), np.concatenate(caused)
         if len(mine) < FEWEST_ERRORS:
-            return NOTHING
+            return ""
         with np.errstate(all="ignore"):
             correlation = float(mine @ theirs / np.sqrt((mine @ mine) * (theirs @ theirs)))
             alike = 1 / MOST_APART <= np.sqrt((mine @ mine) / (theirs @ theirs)) <= MOST_APART
         if correlation > best and alike:
-            best, found = correlation, (alternate.sentence, alternate.steps)
+            best, found = correlation, alternate.sentence
     return found
 
 
-def misplaced(operator: Operator, samples: list[Sample]) -> Explanation:
+def misplaced(operator: Operator, samples: list[Sample]) -> str:
     """Explain rows that hold the right values of another place, or the right values times a factor."""
     if (
         len(written := [s for s in samples if np.ptp(s.got[s.rows]) > 0]) == 1
@@ -101,7 +151,7 @@ def misplaced(operator: Operator, samples: list[Sample]) -> Explanation:
                 f"{one.capitalize()} 0 has the output of {one} {first}, and the other {operator.units_name} were not "
                 f"written: every {one} goes to the place of {one} 0. Add its offset where the results are written or "
                 "copied."
-            ), ("batch_of_o", "copy_back")
+            )
     holds = {s.unit: _holds(s) for s in samples}
     if None not in holds.values():
         if len(set(holds.values())) == 1:
@@ -112,18 +162,18 @@ def misplaced(operator: Operator, samples: list[Sample]) -> Explanation:
         return (
             f"{what}: look at how the {operator.unit}'s number enters the addresses, and at results that are "
             "copied before they are ready."
-        ), ("batch",)
+        )
     several = all(min(s.expected.shape) > 1 for s in samples)  # the transpose of a single row is the same
     if several and all(distance(s.got.reshape(-1), s.expected.T.reshape(-1), s.near) <= 1 for s in samples):
-        return "The output is the right one transposed: it must be row-major, row after row.", ("store",)
+        return "The output is the right one transposed: it must be row-major, row after row."
     far = any(distance(s.got[s.rows], s.expected[s.rows], s.near) > CLOSE for s in samples)
     if far and (shift := _row_moves(samples)):
-        return shift, ("load_q",) if "(number mod" in shift else ("row",)
+        return shift
     if far and _columns_move(samples):
         return (
             "The wrong columns hold the right values of other columns: look at how threads are mapped to columns, when "
             "they read and when they write."
-        ), ("store",)
+        )
     return _factor(samples)
 
 
@@ -177,34 +227,30 @@ def _columns_move(samples: list[Sample]) -> bool:
     return True
 
 
-def _factor(samples: list[Sample]) -> Explanation:
+def _factor(samples: list[Sample]) -> str:
     got = np.concatenate([s.got[s.rows].ravel() for s in samples]).astype(np.float64)
     right = np.concatenate([s.expected[s.rows].ravel() for s in samples]).astype(np.float64)
     near = samples[0].near
     if not np.isfinite(got).all() or not (right @ right) > 0:
-        return NOTHING
+        return ""
     factor = float(got @ right / (right @ right))
     if abs(factor - 1) < 2 * near.rtol or np.allclose(right, factor * right, rtol=near.rtol, atol=near.atol):
-        return NOTHING  # a factor of 1 explains nothing; lost precision looks like this too
+        return ""  # a factor of 1 explains nothing; lost precision looks like this too
     if abs(factor) > 1e-3 and np.allclose(got, factor * right, rtol=near.rtol, atol=near.atol * abs(factor)):
         said = f"Every wrong row is the right one times {factor:.4g}"
         if abs(factor * samples[0].expected.shape[1] - 1) < near.rtol:
-            return (
-                f"{said}, which is 1 over the number of columns: each term is added to the sum once for each column.",
-                ("total", "division"),
-            )
-        return f"{said}.", ("division",)
+            return f"{said}, which is 1 over the number of columns: each term is added to the sum once for each column."
+        return f"{said}."
     per_row = []
     for sample in samples:
         for row in sample.rows:
             g, e = sample.got[row].astype(np.float64), sample.expected[row].astype(np.float64)
             c = float(g @ e / (e @ e)) if e @ e > 0 else 0.0
             if abs(c) < 1e-3 or not np.allclose(g, c * e, rtol=near.rtol, atol=near.atol * max(1.0, abs(c))):
-                return NOTHING
+                return ""
             per_row.append(c)
     low, high = min(per_row), max(per_row)
-    sentence = (
+    return (
         f"Every wrong row is the right one times a different factor ({low:.3g} to {high:.3g} in the sampled rows): "
         "look at what each row is divided by."
     )
-    return sentence, ("division",)

@@ -1,9 +1,10 @@
-"""Describes a wrong output to its student, and says where to look in the code.
+"""Describes a wrong output to its student.
 
 It combines three kinds of evidence into a few sentences:
 - where the wrong values are (which tensor, batches, rows, columns; NaN or zero), as counted by the checker;
 - whether wrong rows equal right values in a wrong place (another batch or row, a transpose) or times a factor;
-- whether wrong rows equal one of the operator's alternates, that is, a known wrong way to compute it.
+- whether wrong rows are right for exchanged or transposed inputs, or equal one of the operator's alternates, that is,
+  a known wrong way to compute it.
 
 A match counts only if every sampled wrong row agrees to about a tenth of the tolerance, or to within the rounding
 errors if the tolerance is a multiple of them. Lost precision counts only if it explains most of the errors. So a
@@ -19,16 +20,15 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from grader.base.errors import UsageError
-from grader.checking.causes import LOST_PRECISION, NOTHING, Explanation, by_alternates, by_rounding, constant, misplaced
+from grader.checking.causes import LOST_PRECISION, by_alternates, by_rounding, constant, exchanged, misplaced
 from grader.checking.check import Check
 from grader.checking.samples import CLOSE, Sample, draw_samples
 from grader.checking.scan import TensorErrors
 from grader.checking.wrong_places import where_nan, where_wrong, which_tensors
+from grader.findings import Finding, sentence
 from grader.operators import Operator, Shape
-from grader.operators.base import Step
 from grader.operators.layout import read_exactly
 from grader.sandbox.quarantine import open_output
 
@@ -45,13 +45,11 @@ FEWEST_VALUES = 8
 @dataclass(frozen=True)
 class Diagnosis:
     """The diagnosis of a wrong output. `where` says which values are wrong, and `cause` why; each is '' if unknown.
-    `steps` are the suspect steps of the computation, the likeliest first. `matched`: the values equal those of a known
-    mistake."""
+    `findings` are the facts behind the cause."""
 
     where: str = ""
     cause: str = ""
-    steps: tuple[Step, ...] = ()
-    matched: bool = False
+    findings: tuple[Finding, ...] = ()
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.where, self.cause)))
@@ -72,8 +70,8 @@ def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got:
             )
         elif check.found_bytes is not None and check.found_bytes > check.expected_bytes:
             cause += " If batches are processed in groups, does the last group write only the batches that remain?"
-            return Diagnosis(cause=cause, steps=("write_count", "write"))
-        return Diagnosis(cause=cause, steps=("write",))
+            return Diagnosis(cause=cause)
+        return Diagnosis(cause=cause)
     if check.kind not in ("values", "precision") or not check.errors:
         return None
     try:
@@ -93,8 +91,7 @@ def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expect
         samples = draw_samples(
             operator, shape, number, check.errors[number], input, expected, got, PRECISION_ROWS, only_wrong=False
         )
-        cause, steps = by_rounding(operator, shape, number, samples)
-        return Diagnosis("", *((cause, steps, True) if cause else LOST_PRECISION))
+        return Diagnosis(cause=by_rounding(operator, shape, number, samples) or LOST_PRECISION)
     number, errors = next((i, e) for i, e in enumerate(check.errors) if e.wrong)
     if check.values < FEWEST_VALUES and errors.zeros != errors.wrong:
         return Diagnosis()
@@ -105,10 +102,10 @@ def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expect
             "to the maximum before this tile, which is −inf at first), 0/0 (a sum l that stays 0), inf − inf, or "
             "memory that was never written."
         )
-        return Diagnosis(tensors, cause, ("exponential",))
+        return Diagnosis(tensors, cause)
     if check.nan + check.infinite == check.values:
         cause = "Every value is infinite or NaN: look for a sum l that is 0, or for exp of a large number."
-        return Diagnosis(tensors, cause, ("output_sum", "division"))
+        return Diagnosis(tensors, cause)
     where = " ".join(filter(None, (tensors, where_wrong(operator, errors))))
     if check.nan + check.infinite == check.wrong and _only_first_lane_right(errors):
         cause = (
@@ -116,7 +113,7 @@ def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expect
             "that only the first thread of a warp has. Broadcast it to all lanes (__shfl_sync), or have every lane "
             "compute the sum."
         )
-        return Diagnosis(where, cause, ("total_of_one", "division"))
+        return Diagnosis(where, cause)
     return replace(_cause(check, operator, shape, number, errors, input, expected, got), where=where)
 
 
@@ -132,49 +129,46 @@ def _cause(
 ) -> Diagnosis:
     """The diagnosis without the place; empty if nothing explains the values."""
     if check.nan:
-        return Diagnosis(cause=where_nan(check, operator, errors), steps=("weight",))
+        return Diagnosis(cause=where_nan(check, operator, errors))
     if errors.zeros == errors.wrong and (copied := _begins_right(check, operator, shape, number)):
-        return Diagnosis(cause=copied, steps=("copy_back",))
+        return Diagnosis(cause=copied)
     if errors.zeros == errors.wrong:
         cause = (
             "Every wrong value is exactly 0: either this part of the output is never written (the grid, the guard, the "
             "copy back), or zeros are written there."
         )
-        some_columns, some_rows = (not (each > 0).all() for each in (errors.by_column, errors.by_row))
-        if some_columns and not (some_rows and _only_last(errors.by_row > 0)):
-            return Diagnosis(cause=cause, steps=("store",))
-        return Diagnosis(cause=cause, steps=("grid", "row") if some_rows else ("launch",))
+        return Diagnosis(cause=cause)
     if _begins_with_the_input(operator, shape, input, got):
         cause = (
             "The output begins with the input's own values: the results never reached the array that was written. "
             "Is the cudaMemcpy back to the host (cudaMemcpyDeviceToHost) missing?"
         )
-        return Diagnosis(cause=cause, steps=("copy_back",))
+        return Diagnosis(cause=cause)
     samples = draw_samples(operator, shape, number, errors, input, expected, got, SAMPLED_ROWS)
     if not samples:
         return Diagnosis()
     finite = check.max_finite_error if check.infinite == 0 else None
 
-    def rounding(_: list[Sample]) -> Explanation:
+    if exchange := exchanged(operator, shape, number, samples):
+        return Diagnosis(cause=sentence(exchange), findings=(exchange,))
+
+    def rounding(_: list[Sample]) -> str:
         if finite is None or not any(alternate.rounding for alternate in operator.alternates()):
-            return NOTHING
+            return ""
         more = draw_samples(operator, shape, number, errors, input, expected, got, PRECISION_ROWS, only_wrong=False)
         return by_rounding(operator, shape, number, more)
 
-    last = partial(misplaced, operator)
-    for explain in (constant, partial(by_alternates, operator, shape, number), rounding, last):
-        cause, steps = explain(samples)
-        if cause:
-            return Diagnosis(cause=cause, steps=steps, matched=explain not in (constant, last))
+    alternate, place = partial(by_alternates, operator, shape, number), partial(misplaced, operator)
+    for explain in (constant, alternate, rounding, place):
+        if cause := explain(samples):
+            return Diagnosis(cause=cause)
     if finite is not None and finite < CLOSE * errors.limit.largest:
-        sentence, steps = LOST_PRECISION
-        return Diagnosis(cause=f"The largest error is {finite:.2g}. {sentence}", steps=steps)
+        return Diagnosis(cause=f"The largest error is {finite:.2g}. {LOST_PRECISION}")
     if _only_first_lane_right(errors):
         cause = (
-            f"Column 0 of every {WARP} is right, the others wrong: only lane 0 of a warp seems to have the right sum. "
-            "Use __shfl_xor_sync in place of __shfl_down_sync, or __shfl_sync after it."
+            f"Column 0 of every {WARP} is right, the others wrong: only lane 0 of a warp seems to have the right sum."
         )
-        return Diagnosis(cause=cause, steps=("shuffle_down", "shuffle"))
+        return Diagnosis(cause=cause)
     wrong = errors.by_unit > 0
     if not wrong[0] and wrong[1:].all() and len(wrong) > 1:
         one = operator.unit
@@ -182,12 +176,8 @@ def _cause(
             f"Only {one} 0 is right: look at the offset per {one}, in the kernel and on the host, and at what must "
             f"be reset for each {one} (such as a running maximum or sum)."
         )
-        return Diagnosis(cause=cause, steps=("reset", "batch", "read"))
+        return Diagnosis(cause=cause)
     return Diagnosis()
-
-
-def _only_last(wrong: NDArray[np.bool_]) -> bool:
-    return bool(wrong[int(np.argmax(wrong)) :].all())
 
 
 def _begins_right(check: Check, operator: Operator, shape: Shape, number: int) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,6 @@ from numpy.typing import NDArray
 
 from grader.checking.scan import TensorErrors
 from grader.operators import Operator, Shape
-from grader.operators.base import Tensors
 from grader.operators.tolerance import Limit, errors_of
 from grader.sandbox.quarantine import open_output
 
@@ -51,8 +48,6 @@ class Sample:
     """The columns with wrong values: a mistake may affect only some of a thread's accumulators. All columns if so few
     values are wrong that one of many mistakes could match them by chance."""
     tensors: tuple[F32, ...]
-    tensors_of: Callable[[int], Tensors]
-    """The input tensors of another unit."""
     got: F32
     """The unit's whole output tensor, as written."""
     expected: F32
@@ -106,17 +101,11 @@ def draw_samples(
                         values = right_layout.read(kept.fileno(), other)
                         if values is not None:
                             others[other] = values
-                tensors_of = partial(_read_unit, operator, shape, input)
                 rows = wrong_rows[picks]
-                samples.append(Sample(unit, near, rows, columns, tensors, tensors_of, mine, right, others))
+                samples.append(Sample(unit, near, rows, columns, tensors, mine, right, others))
             return samples
     finally:
         os.close(output)
-
-
-def _read_unit(operator: Operator, shape: Shape, input: Path, unit: int) -> Tensors:
-    with input.open("rb") as source:
-        return operator.read_unit(source, shape, unit)
 
 
 def _wrong_rows(got: F32, expected: F32, limit: Limit) -> NDArray[np.intp]:

@@ -26,6 +26,7 @@ _WORDS = {
         "inverse": "it is divided by the scale instead of multiplied",
         "base_two": "2 is the base, not e: multiply by log2(e)",
         "negative": "its sign is reversed",
+        "unused": "every key has the same weight; is the scale 0 because of an integer division?",
     },
 }
 
@@ -117,6 +118,11 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "carried_over": ("{right} still contains {left}: reset {array} before it is summed", ""),
     "sums_mixed": ("Terms of {left} and of {right} are added up, which are different sums", ""),
     "start_wrong": ("{array} starts at {value} and should start at 0", ""),
+    "padding_added.probe": (
+        "{array} is too large by {count} exponentials exp(0 − m): keys that fill up a tile count with a score of 0 "
+        "instead of −∞",
+        "",
+    ),
     "padding_added": (
         "{array} counts exp(0 − m) = {value}: the score of a key that does not exist, or was not loaded",
         "",
@@ -143,19 +149,57 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "result_scaled": ("{array} is {factor} times what it should be", ""),
     "difference_wrong": ("{found} is subtracted, and should be {expected}", ""),
     "factors_differ": ("Terms of {array} that are added up differ by a factor of {ratio}", ""),
-    "keys_unused": ("Keys {keys} have no weight in any row[, in every tile of {tile}]", ""),
+    "keys_unused": (
+        "Keys {keys}[ ({count} of {of})] have no weight in any row[: the same in every tile of {tile}]",
+        "Look at where the loops over the keys begin and end, and at what they skip.",
+    ),
+    "values_of_other_keys": (
+        "The weight of key {key} is multiplied by row {other} of V[: every tile of {tile} keys uses the first {tile} "
+        "rows]",
+        "Look at the offset with which V is loaded.",
+    ),
+    "columns_unused": (
+        "Columns {columns} of Q and K have no effect on the scores: sum over all {of} columns",
+        "",
+    ),
+    "elements_misplaced": (
+        "The scores are no product of Q and K as they are in the input: from key {key} on, elements of {array} are "
+        "read at wrong places",
+        "",
+    ),
+    "other_unit_read": ("The result of {label} is computed with {array} of {other_unit}", ""),
+    "row_sum_not_subtracted": (
+        "{array} is not 0 where all dP of a row are equal: D, the row's sum of dO ∘ O, is not subtracted from dP",
+        "",
+    ),
     "keys_repeated": ("Keys {keys} are used more than once[, in every tile of {tile}]", ""),
     "tile_not_rescaled": (
         "The weights of tiles of {tile} keys do not fit together: what is accumulated is not multiplied by "
         "exp(m_old − m_new) when the running maximum grows",
         "",
     ),
-    "rows_not_normalised": ("The weights of a row add up to {sum}, and should add up to 1", ""),
+    "rows_not_normalised": ("The weights of row {row} add up to {sum}, and should add up to 1", ""),
+    "rows_not_normalised.undivided": (
+        "The weights of row {row} add up to {sum}: they are exponentials without the division by their sum",
+        "",
+    ),
+    "rows_not_normalised.maximum": (
+        "The weights of row {row} add up to {sum}, a power of e by the row's maximum: the maximum is subtracted either "
+        "from the exponentials or from those in the sum, but not from both",
+        "",
+    ),
+    "mask_wrong.causal": (
+        "Query {query} uses keys {found} only, as with a causal mask: it should use keys {expected}",
+        "",
+    ),
     "mask_wrong": ("Query {query} uses keys {found}, and should use keys {expected}", ""),
     "rows_moved": ("Each row holds the values of the row {by} further on", ""),
     "columns_moved": ("Each column holds the values of the column {by} further on", ""),
-    "transposed": ("`{array}` is used transposed", ""),
-    "inputs_exchanged": ("{first} and {second} are exchanged", ""),
+    "transposed": (
+        "{array} is read with rows and columns exchanged[, in each tile of {tile} rows]",
+        "Look at how it is stored and at how it is read.",
+    ),
+    "inputs_exchanged": ("It matches {first} and {second} exchanged: the input has {order}, in this order", ""),
     "input_unused": ("`{array}` has no effect on the output", ""),
     "output_zero": ("Every wrong value is exactly 0", ""),
     "output_nan": ("The wrong values are NaN", "Look for 0/0 or inf − inf."),

@@ -14,7 +14,6 @@ from grader.checking.check import Check
 from grader.checking.contradictions import contradictions
 from grader.checking.diagnose import Diagnosis
 from grader.checking.slips import find_slip, slips
-from grader.checking.suspects import suspect
 from grader.findings import Finding, kind_of, rank, sentence, short_kernel
 from grader.programs.run import Run
 from grader.programs.submission import Submission
@@ -89,7 +88,8 @@ def judge(
     where = diagnosis.where if diagnosis is not None else ""
     seen = "" if contradiction else _seen(trace, files, replayed=run.replayed)
     failed = _failed(*_failure(run, check, likely, where, seen))
-    return replace(failed, findings=_facts(run, check, submission))
+    shown = diagnosis.findings if diagnosis is not None else ()
+    return replace(failed, findings=rank([(*_facts(run, check, submission), *shown)]))
 
 
 def _facts(run: Run, check: Check, submission: Submission | None) -> tuple[Finding, ...]:
@@ -130,19 +130,14 @@ def _broken_limit(run: Run, check: Check) -> tuple[Verdict, str]:
 
 
 def _explained(diagnosis: Diagnosis | None, submission: Submission | None) -> str:
-    """The diagnosis's cause, with the line that it refers to if that can be found. A mistake that the source alone
-    shows comes before a cause that no known mistake matches."""
+    """The diagnosis's cause. A mistake that the source alone shows comes before it."""
     if submission is None:
         return diagnosis.cause if diagnosis is not None else ""
     if slip := find_slip(submission.files, "all"):
         return sentence(slip, submission.line)
     if diagnosis is None or not diagnosis.cause:
         return ""
-    cause = in_triton(diagnosis.cause) if submission.is_python else diagnosis.cause
-    line = suspect(submission.files, diagnosis.steps)
-    if "shuffle" in diagnosis.steps and not diagnosis.matched and (line is None or "__shfl" not in line.code):
-        return ""
-    return f"{cause} Look at {line.quoted}." if line is not None else cause
+    return in_triton(diagnosis.cause) if submission.is_python else diagnosis.cause
 
 
 def _failure(run: Run, check: Check, likely: str, where: str, seen: str) -> tuple[Verdict, str, str]:

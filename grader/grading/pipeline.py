@@ -24,6 +24,7 @@ from grader.grading.bench import open_bench
 from grader.grading.closer_look import CloserLook, case_to_look_at, failed_by_itself, with_cause
 from grader.grading.hidden_testcases import both, drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
 from grader.grading.one_test import Grading, Tested, grade_case, input_of
+from grader.grading.probing import by_probes
 from grader.grading.setup import Setup
 from grader.grading.shape_split import wrong_launch
 from grader.programs import control
@@ -175,6 +176,7 @@ def _grade_built(
         passed = {test.record.name for test in tested if test.record.verdict is Verdict.PASSED}
         profiles = tuple(profile for profile in profiled if profile.test in passed)
         look, tested = (None, tested) if not looks else _looked_at(grading, closer, tested, watch, progress)
+        tested = by_probes(grading, submission, built, tested, watch)
     tested = _for_one_shape(grading, submission, tested)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
     if waited.warning:

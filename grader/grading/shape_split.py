@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grader.base.verdict import Fault, Verdict
-from grader.checking.suspects import launch_for_another
+from grader.cpp.reading import read_source
+from grader.cpp.source import Launch, Source
+from grader.findings import Finding, quoted
 from grader.programs.submission import Submission
 from grader.records.record import TestRecord
 
@@ -32,11 +34,24 @@ def wrong_launch(tests: Sequence[TestRecord], submission: Submission, names: Seq
     if decides is None:
         return ""
     place, bad, good = decides
-    line = launch_for_another(submission.files, f"{bad:g}", f"{good:g}")
-    if line is None:
+    launch = _launch_for_another(read_source(submission.files), f"{bad:g}", f"{good:g}")
+    if launch is None:
         return ""
-    name = names[place]
+    name, line = names[place], quoted(Finding(kind="step_wrong", file=launch.file, line=launch.line), submission.line)
     return (
-        f"{line.file}:{line.number} launches the kernel for {name} = {good:g} where {name} is {bad:g}: every test with "
-        f"{name} = {bad:g} fails, every one with {name} = {good:g} passes. Look at {line.quoted}."
+        f"{launch.file}:{launch.line} launches the kernel for {name} = {good:g} where {name} is {bad:g}: every test "
+        f"with {name} = {bad:g} fails, every one with {name} = {good:g} passes. Look at {line}."
     )
+
+
+def _launch_for_another(source: Source, wanted: str, other: str) -> Launch | None:
+    """The launch of a kernel<other> within a branch for `wanted`, as in `if (d == 64) kernel<32><<<…>>>(…);`. None if
+    there is none, or if a kernel<wanted> is launched anywhere."""
+    launches = [launch for launch in source.launches if launch.template]
+    if any(launch.template[0] == wanted for launch in launches):
+        return None
+    branches = [branch for branch in source.branches if branch.condition.replace(" ", "").endswith(f"=={wanted}")]
+    for launch in launches:
+        if launch.template[0] == other and any(branch.holds(launch.file, launch.line) for branch in branches):
+            return launch
+    return None

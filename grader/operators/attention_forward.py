@@ -13,11 +13,19 @@ from pathlib import Path
 import numpy as np
 
 from grader.operators.attention.dimensions import HEAD_DIMENSION, SEQUENCE_LENGTH
-from grader.operators.attention.mistakes import ALTERNATES
+from grader.operators.attention.grouped import SEPARATE, Problem
+from grader.operators.attention.probes import attention_probes
 from grader.operators.attention.softmax import F64, SAFE_SCORE, softmax_attention
 from grader.operators.attention.steps import softmax_steps
-from grader.operators.base import Alternate, Dimension, GpuOracle, Kernel, Operator, Rows, Shape, Tensor, Tensors, sizes
+from grader.operators.base import Dimension, GpuOracle, Kernel, Operator, Rows, Shape, Tensor, Tensors, sizes
+from grader.operators.number_types import F32_TYPE
+from grader.operators.probes import MOST_ROWS, Probe
 from grader.operators.steps import Steps
+
+
+def _problem(shape: Shape) -> Problem:
+    b, n, d = sizes(shape)
+    return Problem(b, 1, 1, n, n, d, F32_TYPE, False, -1, SEPARATE, 1 / math.sqrt(d))
 
 
 class AttentionForward(Operator):
@@ -74,8 +82,9 @@ class AttentionForward(Operator):
         _, n, d = sizes(shape)
         return softmax_steps(units, n, n, d, 1.0 / math.sqrt(d), lambda row: (0, n))
 
-    def alternates(self) -> tuple[Alternate, ...]:
-        return ALTERNATES
+    def probes(self, shape: Shape) -> tuple[Probe, ...]:
+        _, n, d = sizes(shape)
+        return attention_probes(self, _problem, lambda units: (max(2, units), min(n, MOST_ROWS), d))
 
 
 OPERATOR = AttentionForward()

@@ -17,18 +17,19 @@ Rounding errors hardly depend on the shape: a plain float32 implementation in nu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.attention.dimensions import HEAD_DIMENSION, SEQUENCE_LENGTH
 from grader.operators.attention.grouped import SEPARATE, Problem
-from grader.operators.attention.pass_mistakes import gradient_mistake, slope_mistakes
-from grader.operators.attention.passes import F64, Way, gradients, with_other_queries
+from grader.operators.attention.passes import F64, gradients, with_other_queries
+from grader.operators.attention.probes import attention_probes
 from grader.operators.attention.steps import gradient_steps
-from grader.operators.base import Alternate, Dimension, Draw, Operator, Rows, Shape, Tensor, Tensors, sizes
+from grader.operators.base import Dimension, Draw, Operator, Rows, Shape, Tensor, Tensors, sizes
 from grader.operators.number_types import F32_TYPE
+from grader.operators.probes import MOST_ROWS, Probe
 from grader.operators.steps import Steps
 
 
@@ -90,52 +91,9 @@ class AttentionGradient(Operator):
         _, n, d = sizes(shape)
         return gradient_steps(units, n, d, 1 / math.sqrt(d))
 
-    def alternates(self) -> tuple[Alternate, ...]:
-        return _ALTERNATES
+    def probes(self, shape: Shape) -> tuple[Probe, ...]:
+        _, n, d = sizes(shape)
+        return attention_probes(self, _problem, lambda units: (units, min(n, MOST_ROWS), d), gradient=True)
 
-
-# ---- likely mistakes ------------------------------------------------------------------------------------------
-
-
-def _sum_mistakes(tensor: str, tile: int) -> Iterable[Alternate]:
-    """Mistakes in the sum over tiles of rows, which show in dK or dV."""
-    for name, sentence, summed in (
-        (
-            f"last_{tile}_rows_only",
-            f"matches a sum over the last {tile} rows only: each tile overwrites the sum of the tiles before it.",
-            slice(-tile, None),
-        ),
-        (
-            f"first_{tile}_rows_only",
-            f"matches a sum over the first {tile} rows only: the loop over tiles of rows runs once.",
-            slice(0, tile),
-        ),
-        (
-            f"last_{tile}_rows_dropped",
-            f"matches a sum without the last {tile} rows: the loop over tiles of rows ends one tile early.",
-            slice(0, -tile),
-        ),
-    ):
-        yield gradient_mistake(
-            name,
-            tensor,
-            sentence,
-            Way(adds=lambda p, summed=summed: (slice(None), summed)),  # type: ignore[misc]
-            lambda p: p.queries <= tile,
-            problem_of=_problem,
-        )
-
-
-_ALTERNATES: tuple[Alternate, ...] = (
-    gradient_mistake(
-        "no_scale",
-        "O",
-        "matches attention without the scale: multiply the scores by 1/√d before the softmax.",
-        Way(factor=lambda p: 1.0),
-        problem_of=_problem,
-    ),
-    *(mistake for tensor in ("dQ", "dK") for mistake in slope_mistakes(tensor, _problem)),
-    *(mistake for tensor in ("dK", "dV") for tile in (32, 64, 128, 16) for mistake in _sum_mistakes(tensor, tile)),
-)
 
 OPERATOR = AttentionGradient()

@@ -10,17 +10,17 @@ A unit is one head of one batch. Units are numbered across batches; sentences na
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from grader.operators.attention.grouped import SEPARATE, Problem, seen
-from grader.operators.attention.pass_mistakes import changed, forward_mistake, scale_mistakes, shifted, tail_mistakes
-from grader.operators.attention.passes import F64, Keys, Way, forward
+from grader.operators.attention.grouped import SEPARATE, Problem
+from grader.operators.attention.passes import F64, forward
+from grader.operators.attention.probes import attention_probes
 from grader.operators.attention.steps import softmax_steps
-from grader.operators.base import Alternate, Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
+from grader.operators.base import Dimension, Operator, Rows, Shape, Tensor, Tensors, sizes
 from grader.operators.number_types import F32_TYPE
+from grader.operators.probes import Probe, small
 from grader.operators.steps import Steps
 
 MAX_HEADS = 65536
@@ -79,73 +79,14 @@ class AttentionHeads(Operator):
         _, _, n, d, causal = sizes(shape[:5])
         return softmax_steps(units, n, n, d, float(shape[5]), lambda row: (0, row + 1 if causal else n))
 
-    def alternates(self) -> tuple[Alternate, ...]:
-        return _ALTERNATES
+    def probes(self, shape: Shape) -> tuple[Probe, ...]:
+        _, h, n, *_ = sizes(shape[:5])
 
+        def shaped(units: int) -> Shape:
+            heads = min(h, units)
+            return (2 if units == 2 else -(-units // heads), heads, small(n), *shape[3:])
 
-# ---- likely mistakes ------------------------------------------------------------------------------------------
+        return attention_probes(self, _problem, shaped)
 
-
-def _mask_mistakes() -> Iterable[Alternate]:
-    for name, words, sees, if_causal in (
-        (
-            "mask_ignored",
-            "attention without the mask: with causal = 1, row i sees keys 0 to i only.",
-            changed(causal=False),
-            True,
-        ),
-        (
-            "mask_not_asked_for",
-            "causal attention: with causal = 0, every row sees all keys.",
-            changed(causal=True),
-            False,
-        ),
-        (
-            "mask_one_too_late",
-            "a mask that is off by one: row i sees keys 0 to i + 1, but the last should be i.",
-            shifted(end=1),
-            True,
-        ),
-        (
-            "mask_one_too_early",
-            "a mask that is off by one: row i sees keys 0 to i − 1, but the last should be i itself.",
-            shifted(end=-1),
-            True,
-        ),
-    ):
-        yield forward_mistake(
-            name,
-            f"It matches {words}",
-            Way(sees=sees),
-            lambda p, if_causal=if_causal: p.causal is not if_causal,  # type: ignore[misc]
-            problem_of=_problem,
-        )
-
-
-def _dropped_tails(tiles: Iterable[int]) -> Iterable[Alternate]:
-    for tile in tiles:
-
-        def sees(p: Problem, queries: NDArray[np.intp], tile: int = tile) -> Keys:
-            first, end = seen(p, queries)
-            return first, np.minimum(end, p.keys - p.keys % tile)
-
-        yield forward_mistake(
-            f"tail_of_{tile}_dropped",
-            f"It matches attention without the last N mod {tile} keys: the loop over tiles runs N / {tile} times, "
-            "rounded down.",
-            Way(sees=sees),
-            lambda p, tile=tile: p.keys % tile == 0 or p.keys < tile,  # type: ignore[misc]
-            problem_of=_problem,
-        )
-
-
-_TILES = (32, 64, 16, 128)
-
-_ALTERNATES: tuple[Alternate, ...] = (
-    *_mask_mistakes(),
-    *scale_mistakes(_problem),
-    *tail_mistakes(_TILES, _problem),
-    *_dropped_tails(_TILES),
-)
 
 OPERATOR = AttentionHeads()

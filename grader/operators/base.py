@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from grader.base.errors import UsageError
 from grader.operators.layout import Dims, Layout, Tensor, lay_out
 from grader.operators.layout import vector as vector
+from grader.operators.probes import Probe
 from grader.operators.steps import Steps
 from grader.operators.tolerance import ErrorRule, Limit, PlainErrors, TimesPlain, times_plain
 
@@ -43,16 +44,6 @@ Draw = Callable[[int], NDArray[np.float32]]
 
 Generator = Callable[[Shape, np.random.Generator], Tensors]
 """An instructor's own generator of one unit's input tensors."""
-
-Step = Literal[
-    "scale", "scores", "columns", "keys", "tile", "weight", "rescale", "output_sum", "total", "maximum", "next_maximum",
-    "division", "store", "store_scores", "load_q", "load_k", "load_v", "row", "batch", "launch", "copy_back", "write",
-    "read", "batch_of_q", "batch_of_k", "batch_of_v", "batch_of_o", "read_file", "order", "read_order", "shuffle",
-    "exponential", "zero_scale", "header", "base_two", "overwritten_maximum", "total_of_one", "reset", "state_start",
-    "value_by_row", "tile_launch", "total_start", "bound", "score_start", "shuffle_down", "write_count", "grid",
-    "shuffled_maximum",
-]  # fmt: skip
-"""A step of the computation, or of the program around it."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +102,7 @@ class Alternate:
 
     `compute(shape, tensors, rows)` returns the rows `rows` that output tensor number `tensor` of a unit would have, in
     float64. `sentence` explains the mistake to a student and says where to look. `unless` is true for shapes for which
-    this alternate is impossible, costs too much, or does not differ from the right answer. `steps` are the steps of the
-    computation in which the mistake may be, the likeliest first. A mistake that mixes up units needs tensors of
-    other units: `others(shape, unit)` lists them as (unit, number), and `tensors` has them after the unit's own.
+    this alternate is impossible, costs too much, or does not differ from the right answer.
 
     `rounding` marks a loss of precision, whose result is near the right one. It is recognised if the errors of a wrong
     output correlate with those of `compute`.
@@ -124,8 +113,6 @@ class Alternate:
     compute: Callable[[Shape, Tensors, Rows], NDArray[np.float64]]
     unless: Callable[[Shape], bool] = lambda shape: False
     tensor: int = 0
-    steps: tuple[Step, ...] = ()
-    others: Callable[[Shape, int], tuple[tuple[int, int], ...]] = lambda shape, unit: ()
     rounding: bool = False
 
 
@@ -254,6 +241,11 @@ class Operator(ABC):
         """The steps of a right computation, by which the watch finds the line of a mistake; None if the operator
         declares none. `units` has the input tensors of each unit."""
         return None
+
+    def probes(self, shape: Shape) -> tuple[Probe, ...]:
+        """Experiments that show a mistake in a program that fails on this shape: small inputs, of this kind of
+        shape."""
+        return ()
 
     def alternates(self) -> tuple[Alternate, ...]:
         """Likely mistakes, the likeliest first."""

@@ -10,11 +10,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.attention.grouped import TYPES, GroupedOperator, dimensions, operands, problem_of, query_tensor
-from grader.operators.attention.grouped_mistakes import FORWARD_MISTAKES
+from grader.operators.attention.grouped import (
+    TYPES,
+    GroupedOperator,
+    dimensions,
+    operands,
+    probed_shape,
+    problem_of,
+    query_tensor,
+)
 from grader.operators.attention.grouped_oracle import grouped_oracle
 from grader.operators.attention.passes import forward, plain_way
+from grader.operators.attention.precision_mistakes import precision_mistakes
+from grader.operators.attention.probes import attention_probes
 from grader.operators.base import Alternate, GpuOracle, Rows, Shape, Tensor, Tensors
+from grader.operators.probes import Probe
 
 
 class HalfAttention(GroupedOperator):
@@ -45,8 +55,11 @@ class HalfAttention(GroupedOperator):
     def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
         return grouped_oracle(problem_of(shape), gradient=False)
 
+    def probes(self, shape: Shape) -> tuple[Probe, ...]:
+        return attention_probes(self, problem_of, lambda units: probed_shape(shape, units))
+
     def alternates(self) -> tuple[Alternate, ...]:
-        return FORWARD_MISTAKES
+        return tuple(precision_mistakes())
 
 
 OPERATOR = HalfAttention()

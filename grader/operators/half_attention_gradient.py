@@ -12,11 +12,20 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.attention.grouped import GroupedOperator, dimensions, operands, problem_of, query_tensor
-from grader.operators.attention.grouped_mistakes import GRADIENT_MISTAKES
+from grader.operators.attention.grouped import (
+    GroupedOperator,
+    dimensions,
+    operands,
+    probed_shape,
+    problem_of,
+    query_tensor,
+)
 from grader.operators.attention.grouped_oracle import grouped_oracle
 from grader.operators.attention.passes import forward, gradients, plain_way, with_other_queries
+from grader.operators.attention.precision_mistakes import precision_mistakes
+from grader.operators.attention.probes import attention_probes
 from grader.operators.base import Alternate, Draw, GpuOracle, Rows, Shape, Tensor, Tensors
+from grader.operators.probes import Probe
 
 
 class HalfAttentionGradient(GroupedOperator):
@@ -63,8 +72,11 @@ class HalfAttentionGradient(GroupedOperator):
     def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
         return grouped_oracle(problem_of(shape), gradient=True)
 
+    def probes(self, shape: Shape) -> tuple[Probe, ...]:
+        return attention_probes(self, problem_of, lambda units: probed_shape(shape, units), gradient=True)
+
     def alternates(self) -> tuple[Alternate, ...]:
-        return GRADIENT_MISTAKES
+        return tuple(precision_mistakes())
 
 
 OPERATOR = HalfAttentionGradient()

@@ -8,13 +8,15 @@ A row of Y sums to 1, so its values are 1/columns on average, and the assignment
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.base import Alternate, Dimension, Generator, Rows, Shape, Tensor, Tensors, WholeOperator, sizes
-from grader.operators.steps import Steps, Sum, Weights
+from grader.operators.base import Dimension, Generator, Rows, Shape, Tensor, Tensors, WholeOperator, sizes
+from grader.operators.probes import Outputs, Probe, Weights, small
+from grader.operators.steps import Steps, Sum
+from grader.operators.steps import Weights as WeightsStep
 
 F64 = NDArray[np.float64]
 
@@ -74,14 +76,24 @@ class RowSoftmax(WholeOperator):
         return Steps(
             sums=(Sum("total", "i", "j", (("Y", "ij"),), columns),),
             results={"Y": ("Y", 1.0)},
-            weights=Weights("Y", "X", "total", 1.0, log, lambda row: (0, columns)),
+            weights=WeightsStep("Y", "X", "total", 1.0, log, lambda row: (0, columns)),
             words={"total": "the sum of exp(x − m)", "over total": "columns"},
             columns={"X": columns},
             scores=scores,
         )
 
-    def alternates(self) -> tuple[Alternate, ...]:
-        return _ALTERNATES
+    def probes(self, shape: Shape) -> tuple[Probe, ...]:
+        """Y is a matrix of weights, and X has the scores."""
+        columns = small(sizes(shape)[1], 4096)
+        rows = columns if columns <= 512 else 8
+        x = np.random.default_rng(1).uniform(-3, 3, (rows, columns)).astype(np.float32)
+        seen = np.ones(x.shape, bool)
+        reading = Weights(_output, x.astype(np.float64), 1.0, seen, "Y", over="columns")
+        return (Probe((rows, columns), [(x,)], (reading,)),)
+
+
+def _output(outputs: Outputs) -> F64:
+    return np.asarray(outputs[0][0], np.float64)
 
 
 def _exponentials(tensors: Tensors, rows: Rows) -> F64:
@@ -95,138 +107,5 @@ def _rows_apart(shape: Shape, random: np.random.Generator) -> tuple[NDArray[np.f
     begins = np.float32(200) * random.random((sizes(shape)[0], 1), np.float32) - np.float32(120)
     return (begins + np.float32(20) * random.random(sizes(shape), np.float32),)
 
-
-# ---- likely mistakes ------------------------------------------------------------------------------------------
-
-_BLOCKS = (32, 64, 128, 256, 512, 1024, 2048)
-Compute = Callable[[Shape, Tensors, Rows], F64]
-
-
-def _summed_over(columns: Callable[[int], slice]) -> Compute:
-    """The softmax, in which every column is divided by a sum over only some of the columns."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        weights = _exponentials(tensors, rows)
-        return np.asarray(weights / weights[:, columns(int(shape[1]))].sum(axis=1, keepdims=True))
-
-    return compute
-
-
-def _sum_not_rescaled(block: int) -> Compute:
-    """The softmax with a running sum over blocks of columns that keeps the scale of each block's own maximum."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        x = tensors[0][rows].astype(np.float64)
-        begins = np.arange(0, x.shape[1], block)
-        maxima = np.maximum.accumulate(np.maximum.reduceat(x, begins, axis=1), axis=1)
-        x -= np.repeat(maxima, np.diff([*begins, x.shape[1]]), axis=1)
-        return np.asarray(_exponentials(tensors, rows) / np.exp(x, out=x).sum(axis=1, keepdims=True))
-
-    return compute
-
-
-def _maximum_in_one(*, inside_sum: bool) -> Compute:
-    """The softmax with the maximum subtracted only inside the sum, or only outside it."""
-
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        m = tensors[0][rows].astype(np.float64).max(axis=1, keepdims=True)
-        right = _exponentials(tensors, rows)
-        return np.asarray(right / right.sum(axis=1, keepdims=True) * np.exp(m if inside_sum else -m))
-
-    return compute
-
-
-def _down_the_columns(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-    x = tensors[0].astype(np.float64)
-    weights = np.exp(x - x.max(axis=0))
-    return np.asarray((weights / weights.sum(axis=0))[rows])
-
-
-def _with_dimensions_exchanged(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-    count, columns = sizes(shape)
-    weights = _exponentials((tensors[0].reshape(columns, count),), slice(None))
-    weights /= weights.sum(axis=1, keepdims=True)
-    return np.asarray(weights.reshape(count, columns)[rows])
-
-
-def _over_the_matrix(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-    x = tensors[0].astype(np.float64)
-    return np.asarray(np.exp(x[rows] - x.max()) / np.exp(x - x.max()).sum())
-
-
-def _parts() -> list[Alternate]:
-    return [
-        Alternate(
-            f"part_of_{block}_not_summed",
-            f"It matches a sum without the last (columns mod {block}) columns: the row's length is not a multiple of "
-            f"{block}, and its end is missing from the sum.",
-            _summed_over(lambda n, b=block: slice(0, n - n % b)),  # type: ignore[misc]
-            lambda shape, b=block: shape[1] % b == 0 or shape[1] < b,  # type: ignore[misc]
-            steps=("bound",),
-        )
-        for block in (*_BLOCKS, 4)
-    ]
-
-
-_ALTERNATES: tuple[Alternate, ...] = (
-    Alternate(
-        "not_normalised",
-        "It matches exp(x − m) without the division by the row's sum.",
-        lambda shape, tensors, rows: _exponentials(tensors, rows),
-        lambda shape: shape[1] == 1,
-        steps=("store",),
-    ),
-    Alternate(
-        "maximum_in_the_sum_only",
-        "It matches exp(x) / Σ exp(x − m): the maximum is subtracted in the sum, but not where the output is computed.",
-        _maximum_in_one(inside_sum=True),
-        steps=("store",),
-    ),
-    Alternate(
-        "maximum_outside_the_sum_only",
-        "It matches exp(x − m) / Σ exp(x): the maximum is subtracted where the output is computed, but not in the sum.",
-        _maximum_in_one(inside_sum=False),
-        steps=("total",),
-    ),
-    *(
-        Alternate(
-            f"sum_of_{block}_not_rescaled" if block > 1 else "sum_not_rescaled",
-            "It matches a running sum that is not multiplied by exp(m_old − m_new) when the running maximum grows.",
-            _sum_not_rescaled(block),
-            lambda shape, b=block: shape[1] <= b,  # type: ignore[misc]
-            steps=("total",),
-        )
-        for block in (1, 16, *_BLOCKS)
-    ),
-    Alternate(
-        "down_the_columns",
-        "It matches a softmax of every column: take the maximum and the sum of each row.",
-        _down_the_columns,
-        lambda shape: shape[0] == shape[1] == 1,
-        steps=("maximum",),
-    ),
-    Alternate(
-        "over_the_matrix",
-        "It matches a softmax over the whole matrix: every row needs its own maximum and sum.",
-        _over_the_matrix,
-        lambda shape: shape[0] == 1,
-        steps=("maximum",),
-    ),
-    Alternate(
-        "dimensions_exchanged",
-        "It matches the softmax of a matrix in which the number of rows and that of columns are exchanged: the header "
-        "has the number of rows first.",
-        _with_dimensions_exchanged,
-        lambda shape: 1 in shape or shape[0] == shape[1],
-        steps=("header",),
-    ),
-    Alternate(
-        "input_returned",
-        "It equals X: the output is a copy of the input.",
-        lambda shape, tensors, rows: tensors[0][rows].astype(np.float64),
-        steps=("store",),
-    ),
-    *_parts(),
-)
 
 OPERATOR = RowSoftmax()

@@ -1,4 +1,4 @@
-"""The gradient of attention: against central differences, against the definition, layout, known mistakes."""
+"""The gradient of attention: against central differences, against the definition, layout."""
 
 from __future__ import annotations
 
@@ -97,15 +97,3 @@ def test_the_output_holds_all_of_o_then_all_of_dq_dk_and_dv():
 
 def test_five_products_backward_are_two_and_a_half_times_two_forward():
     assert GRADIENT.flops((8, 4096, 64)) == 14 * 8 * 4096**2 * 64
-
-
-def test_every_alternate_differs_from_the_right_answer_by_more_than_the_tolerance():
-    shape, tensors = (1, 256, 32), batch(256, 32)
-    right = GRADIENT.oracle(shape, tensors)
-    tolerances = list(GRADIENT.tolerances(shape, load_assignment("backward").tolerance).values())
-    tried = [alternate for alternate in GRADIENT.alternates() if not alternate.unless(shape)]
-    assert {alternate.tensor for alternate in tried} == {0, 1, 2, 3}
-    for alternate in tried:
-        wrong = alternate.compute(shape, tensors, slice(None))
-        tolerance = tolerances[alternate.tensor]
-        assert np.abs(wrong - right[alternate.tensor]).max() > 20 * tolerance, alternate.name  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""Attention by heads: oracle against the definition row by row, the header's float, the mask, known mistakes."""
+"""Attention by heads: oracle against the definition row by row, the header's float, the mask."""
 
 from __future__ import annotations
 
@@ -89,14 +89,3 @@ def test_a_mask_costs_half_and_a_head_is_named_by_its_batch():
     assert HEADS.flops(causal) == 4 * 6 * (100 * 101 // 2) * 64
     assert HEADS.exponentials(causal) == 6 * 5050
     assert str(HEADS.locate(full, 4 * ((4 * 100 + 7) * 64 + 5))) == "batch 1, head 1, row 7, column 5"
-
-
-@pytest.mark.parametrize("causal", [0, 1])
-def test_every_alternate_differs_from_the_right_answer_by_more_than_the_tolerance(causal):
-    shape, tensors = (1, 1, 150, 32, causal, 0.25), head(150, 32)
-    (right,) = HEADS.oracle(shape, tensors)
-    tried = [alternate for alternate in HEADS.alternates() if not alternate.unless(shape)]
-    assert {"no_scale", "mask_ignored" if causal else "mask_not_asked_for"} <= {each.name for each in tried}
-    for alternate in tried:
-        wrong = alternate.compute(shape, tensors, slice(None))
-        assert not (np.abs(wrong - right) <= 5e-4).all(), alternate.name

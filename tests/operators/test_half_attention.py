@@ -1,4 +1,4 @@
-"""Attention in half precision and its gradient: files, masks, rounding by their definition, and every known mistake."""
+"""Attention in half precision and its gradient: files, masks, rounding by their definition, lost precision."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from grader.course.seeds import draw_tensors
 from grader.course.testcase import Case, Suite, load_suite
 from grader.operators import Alternate, load_operator
 from grader.operators.attention.grouped import problem_of
-from grader.operators.attention.grouped_mistakes import FORWARD_MISTAKES, GRADIENT_MISTAKES
 from grader.operators.attention.passes import Way, forward, gradients, plain_way
+from grader.operators.attention.precision_mistakes import precision_mistakes
 from grader.operators.number_types import BF16, E4M3, E5M2, F16
 
 FORWARD, BACKWARD = load_assignment("half"), load_assignment("half_backward")
@@ -240,22 +240,18 @@ def with_mistake(case: Case, files: TestcaseFiles, alternate: Alternate):
     operator, shape = case.operator, case.shape
 
     def compute(tensors, unit):
-        with files.input(case).open("rb") as file:
-            others = [operator.read_unit(file, shape, other)[number] for other, number in alternate.others(shape, unit)]
         right = list(operator.oracle(shape, tensors))
-        right[alternate.tensor] = alternate.compute(shape, (*tensors, *others), slice(None))
+        right[alternate.tensor] = alternate.compute(shape, tensors, slice(None))
         return right
 
     return compute
 
 
-PAIRS = [(FORWARD, each) for each in FORWARD_MISTAKES] + [
-    (BACKWARD, each) for each in GRADIENT_MISTAKES[len(FORWARD_MISTAKES) :]
-]
+PAIRS = [(FORWARD, each) for each in precision_mistakes()]
 
 
 @pytest.mark.parametrize(("rules", "alternate"), PAIRS, ids=lambda each: each.name)
-def test_a_known_mistake_is_refused_and_named_on_most_samples_where_it_can_be_seen(
+def test_a_loss_of_precision_is_refused_and_named_on_most_samples_where_it_can_be_seen(
     rules, alternate, suites, tmp_path
 ) -> None:
     suite, files = suites[rules.name]

@@ -1,4 +1,4 @@
-"""Matrix product and softmax of rows: oracles against the definition, sizes, tolerances, known mistakes."""
+"""Matrix product and softmax of rows: oracles against the definition, sizes, tolerances, places."""
 
 from __future__ import annotations
 
@@ -87,24 +87,6 @@ def test_a_matrix_too_large_for_the_oracle_is_refused_with_the_limit():
     assert "at most 67,108,864" in SOFTMAX.problem((1 << 20, 1 << 10))
 
 
-@pytest.mark.parametrize(
-    ("operator", "shape", "tensors", "tolerance"),
-    [
-        (PRODUCT, (100, 70, 150), matrices(100, 70, 150), 1e-6),
-        (SOFTMAX, (40, 1500), matrix(40, 1500), 5e-3),
-    ],
-)
-def test_every_alternate_differs_from_the_right_answer_by_more_than_the_tolerance(operator, shape, tensors, tolerance):
-    (right,) = operator.oracle(shape, tensors)
-    limit = next(iter(operator.tolerances(shape, tolerance).values()))
-    tried = [alternate for alternate in operator.alternates() if not alternate.unless(shape)]
-    assert len(tried) > 8
-    for alternate in tried:
-        wrong = alternate.compute(shape, tensors, slice(None))
-        assert wrong.shape == right.shape, alternate.name
-        assert np.abs(wrong - right).max() > limit, alternate.name
-
-
 def test_a_tolerance_for_a_tensor_that_there_is_not_is_refused_with_those_there_are():
     with pytest.raises(UsageError, match=r"matrix_product has no output tensor 'D'; it has C"):
         PRODUCT.tolerances((1, 1, 1), {"D": 1e-6})
@@ -124,21 +106,13 @@ def diagnosed(tmp_path, name, wrong):
     return diagnose(check, SOFTMAX, files.input(case), files.expected(case), tmp_path / "got")
 
 
-def without_maximum(x, y):
-    return np.exp(x) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)
-
-
 def of_half_the_rows(x, y):
     return np.where(np.arange(len(y))[:, None] < len(y) // 2, y, 0)
 
 
-def test_a_mistake_is_recognised_although_values_overflow(tmp_path):
-    found = diagnosed(tmp_path, "s05", without_maximum)
-    assert "maximum is subtracted in the sum, but not" in found.cause and found.steps == ("store",)
-
-
-def test_rows_at_the_end_that_were_not_written_point_to_the_grid(tmp_path):
-    assert diagnosed(tmp_path, "s02", of_half_the_rows).steps == ("grid", "row")
+def test_rows_at_the_end_that_were_not_written_are_named(tmp_path):
+    found = diagnosed(tmp_path, "s02", of_half_the_rows)
+    assert "exactly 0" in found.cause and "rows" in found.where
 
 
 def test_a_single_value_explains_nothing(tmp_path):

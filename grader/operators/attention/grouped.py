@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from grader.operators.base import Dimension, Operator, Shape
 from grader.operators.layout import Dims, Layout, Strides, Tensor
 from grader.operators.number_types import BF16, E4M3, E5M2, F16, NumberType
+from grader.operators.probes import small
 
 TYPES = (F16, BF16, E4M3, E5M2)
 SEPARATE, PACKED, PACKED_KV = 0, 1, 2
@@ -60,6 +61,12 @@ class Problem:
 def problem_of(shape: Shape) -> Problem:
     b, hq, hkv, nq, nk, d, kind, causal, window, layout = (int(number) for number in shape[:10])
     return Problem(b, hq, hkv, nq, nk, d, TYPES[kind], bool(causal), window, layout, float(shape[10]))
+
+
+def probed_shape(shape: Shape, units: int) -> Shape:
+    """A small shape like this one, with at least so many units."""
+    _, hq, hkv, nq, nk, *rest = shape
+    return (-(-units // int(hkv)), hq, hkv, small(int(nq), 128), small(int(nk), 128), *rest)
 
 
 def dimensions(types: int) -> tuple[Dimension, ...]:

@@ -1,18 +1,15 @@
-"""The forward and backward pass of attention in numpy: exact, rounded like a plain implementation, or with a
-mistake."""
+"""The forward and backward pass of attention in numpy: exact, or rounded like a plain implementation."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.attention.grouped import Problem, seen
-from grader.operators.attention.wrong_ways import running_maxima
 from grader.operators.base import Rows, Tensors
 
 F64 = NDArray[np.float64]
@@ -20,9 +17,6 @@ Real = NDArray[Any]
 """float32 or float64."""
 Gradients = tuple[Real, Real, Real, Real]
 Round = Callable[[Real], Real]
-Keys = tuple[NDArray[np.intp], NDArray[np.intp]]
-"""(first, end) of the keys that each query sees."""
-Sees = Callable[[Problem, NDArray[np.intp]], Keys]
 
 TILE_ROWS = 256
 
@@ -33,15 +27,8 @@ def exact(values: Real) -> Real:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to compute attention and its gradient. The default is the right way.
-
-    Rounding: `products` rounds QKᵀ, `scores` rounds scale · QKᵀ, `weights` the softmax, `slopes` dP and dS, and
-    `results` every output. `sees` returns the keys that each query sees. The backward pass computes the exponentials
-    again and divides them by the forward pass's sum; with `backward_sees`, it sees those keys instead. `padding` is the
-    number of keys beyond the last that count with score 0. `factor` multiplies the scores, and also the gradients
-    unless there is a `gradient_factor`. `stale` = (tile, what): keys are merged a tile at a time, and "O", "l" or
-    "both" are not rescaled when the maximum grows. `adds` selects the heads, or (heads, queries), of a group that add
-    to dK and dV.
+    """A way to round in attention and its gradient. The default is exact: `products` rounds QKᵀ, `scores` rounds
+    scale · QKᵀ, `weights` the softmax, `slopes` dP and dS, and `results` every output.
     """
 
     number: Any = np.float64
@@ -50,15 +37,6 @@ class Way:
     weights: Round = exact
     slopes: Round = exact
     results: Round = exact
-    sees: Sees = seen
-    backward_sees: Sees | None = None
-    padding: Callable[[Problem], int] = lambda p: 0
-    factor: Callable[[Problem], float] = lambda p: p.scale
-    gradient_factor: Callable[[Problem], float] | None = None
-    base: float = math.e
-    stale: tuple[int, str] | None = None
-    subtracts_d: bool = True
-    adds: Callable[[Problem], slice | tuple[slice, slice]] = lambda p: slice(None)
 
 
 RIGHT = Way()
@@ -72,30 +50,18 @@ def plain_way(p: Problem) -> Way:
 
 def probabilities(p: Problem, way: Way, q: Real, k: Real, queries: NDArray[np.intp]) -> tuple[slice, Real]:
     """Return (the keys that any of these rows sees, the rows' softmax over them)."""
-    first, end = way.sees(p, queries)
+    first, end = seen(p, queries)
     keys = slice(max(0, int(first.min())), min(p.keys, max(int(end.max()), 0)))
     if keys.stop <= keys.start:
         return slice(0, 0), np.zeros((len(q), 0), way.number)
-    s = way.scores(way.products(q @ k[keys].T) * way.number(way.factor(p)))
+    s = way.scores(way.products(q @ k[keys].T) * way.number(p.scale))
     numbers = np.arange(keys.start, keys.stop)
     if int(first.max()) > keys.start or int(end.min()) < keys.stop:
         s[(numbers < first[:, None]) | (numbers >= end[:, None])] = -np.inf
     top = s.max(axis=1, keepdims=True)
     top[np.isneginf(top)] = 0  # a row that sees no key: all its weights are 0
-    padding = way.padding(p)
-    if padding:
-        top = np.maximum(top, 0)
-    if way.base != math.e:
-        s, top = s * way.number(math.log(way.base)), top * way.number(math.log(way.base))
     exponentials = np.exp(s - top)
     total = exponentials.sum(axis=1, keepdims=True)
-    if padding:
-        total += padding * np.exp(-top)
-    if way.stale:
-        tile, what = way.stale
-        merged = np.nan_to_num(np.exp(s - running_maxima(s, tile)))
-        exponentials = exponentials if what == "l" else merged
-        total = total if what == "O" else merged.sum(axis=1, keepdims=True)
     total[total == 0] = 1
     return keys, way.weights(exponentials / total)
 
@@ -119,37 +85,22 @@ def forward(p: Problem, tensors: Sequence[Real], rows: Rows, way: Way = RIGHT) -
     return way.results(o)
 
 
-def _with_sum_of_forward(p: Problem, way: Way, q: Real, k: Real, queries: NDArray[np.intp]) -> tuple[slice, Real]:
-    """Weights of the keys that the backward pass sees, divided by the sum of those that the forward pass sees."""
-    assert way.backward_sees is not None
-    keys, weights = probabilities(p, replace(way, sees=way.backward_sees), q, k, queries)
-    first, end = (ends[:, None] for ends in way.sees(p, queries))
-    numbers = np.arange(keys.start, keys.stop)
-    return keys, weights / (weights * ((numbers >= first) & (numbers < end))).sum(axis=1, keepdims=True)
-
-
 def gradients(p: Problem, tensors: Sequence[Real], way: Way = RIGHT, rows: Rows = slice(None)) -> Gradients:
     """(O, dQ, dK, dV) of one unit: the rows `rows` of O and dQ, and what these queries add to dK and dV."""
     q, k, v, do = (tensor.astype(way.number) for tensor in tensors[:4])
     numbers = np.arange(len(q))[rows]
     o, dq = (np.empty((len(numbers), p.d), way.number) for _ in range(2))
     dk, dv = np.zeros_like(k), np.zeros_like(v)
-    factor = way.number((way.gradient_factor or way.factor)(p))
-    adds = np.zeros((p.group, p.queries, 1), way.number)
-    adds[way.adds(p)] = 1
-    adds = adds.reshape(-1, 1)
+    factor = way.number(p.scale)
     for place, here, queries in tiles(p, numbers):
         keys, weights = probabilities(p, way, q[here], k, queries)
         o[place] = way.results(weights @ v[keys])
-        if way.backward_sees is not None:
-            keys, weights = _with_sum_of_forward(p, way, q[here], k, queries)
         slopes = way.slopes(do[here] @ v[keys].T)
-        if way.subtracts_d:
-            slopes = slopes - (do[here] * o[place]).sum(axis=1, keepdims=True)
+        slopes = slopes - (do[here] * o[place]).sum(axis=1, keepdims=True)
         slopes = way.slopes(slopes * weights)
         dq[place] = slopes @ k[keys] * factor
-        dk[keys] += slopes.T @ (q[here] * adds[here])
-        dv[keys] += weights.T @ (do[here] * adds[here])
+        dk[keys] += slopes.T @ q[here]
+        dv[keys] += weights.T @ do[here]
     return o, way.results(dq), way.results(dk * factor), way.results(dv)
 
 

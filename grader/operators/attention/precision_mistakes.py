@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.attention.grouped import Problem, problem_of, seen
-from grader.operators.attention.pass_mistakes import forward_mistake
-from grader.operators.attention.passes import F64, Round, Way, exact, probabilities
+from grader.operators.attention.passes import F64, Round, Way, exact, forward, probabilities
 from grader.operators.base import Alternate, Rows, Shape, Tensors
 from grader.operators.number_types import BF16, E4M3, F16
 
@@ -68,6 +67,16 @@ def _scores_summed_in_half(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
     return o
 
 
+def _rounded_in(
+    name: str, sentence: str, way: Way | Callable[[Problem], Way], unless: Callable[[Problem], bool]
+) -> Alternate:
+    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
+        p = problem_of(shape)
+        return np.asarray(forward(p, tensors, rows, way if isinstance(way, Way) else way(p)), np.float64)
+
+    return Alternate(name, sentence, compute, lambda shape: unless(problem_of(shape)), rounding=True)
+
+
 def _too_many(p: Problem) -> bool:
     return p.keys > MAX_KEYS_ONE_BY_ONE
 
@@ -80,7 +89,6 @@ def precision_mistakes() -> list[Alternate]:
             f"It looks like O summed up in half precision, {half}",
             _online(o_in_half=True),
             lambda shape: _too_many(problem_of(shape)),
-            steps=("output_sum",),
             rounding=True,
         ),
         Alternate(
@@ -88,7 +96,6 @@ def precision_mistakes() -> list[Alternate]:
             f"It looks like ℓ, the sum of the exponentials, kept in half precision, {half}",
             _online(total_in_half=True),
             lambda shape: _too_many(problem_of(shape)),
-            steps=("total",),
             rounding=True,
         ),
         Alternate(
@@ -96,17 +103,14 @@ def precision_mistakes() -> list[Alternate]:
             f"It looks like scores Q·K summed up in half precision, {half}",
             _scores_summed_in_half,
             lambda shape: _too_many(problem_of(shape)),
-            steps=("scores",),
             rounding=True,
         ),
         *(
-            forward_mistake(
+            _rounded_in(
                 f"{name}_in_bfloat16",
                 "It looks like scores that are rounded to bfloat16 before the softmax: keep them in float32.",
                 way,
                 lambda p: p.type is BF16,
-                ("scores",),
-                rounding=True,
             )
             for name, way in (("scores", Way(scores=BF16.rounded)), ("products", Way(products=BF16.rounded)))
         ),
@@ -116,33 +120,26 @@ def precision_mistakes() -> list[Alternate]:
                 f"It looks like probabilities that are rounded to {kind.words}: use the type of O.",
                 _online(round_weight=kind.rounded),
                 lambda shape, kind=kind: problem_of(shape).output_type is kind or _too_many(problem_of(shape)),  # type: ignore[misc]
-                steps=("weight",),
                 rounding=True,
             )
             for kind in (BF16, E4M3)
         ),
-        forward_mistake(
+        _rounded_in(
             "weights_in_bfloat16",
             "It looks like probabilities that are rounded to bfloat16, though the tensors are not: use their type.",
             Way(weights=BF16.rounded),
             lambda p: p.type is BF16,
-            ("weight",),
-            rounding=True,
         ),
-        forward_mistake(
+        _rounded_in(
             "scores_in_float8",
             "It looks like scores that are rounded to float8, the type of the input: keep them in float16 or more.",
             lambda p: Way(scores=p.type.rounded),
             lambda p: p.type in (F16, BF16),
-            ("scores",),
-            rounding=True,
         ),
-        forward_mistake(
+        _rounded_in(
             "weights_in_float8",
             "It looks like probabilities that are rounded to float8, the type of the input: keep them in float16.",
             lambda p: Way(weights=p.type.rounded),
             lambda p: p.type in (F16, BF16),
-            ("weight",),
-            rounding=True,
         ),
     ]

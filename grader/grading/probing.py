@@ -1,0 +1,91 @@
+"""Runs a program with a wrong answer on the probes of its operator, and reads the mistake off the outputs.
+
+It needs no build with checks, and works on every engine. It takes place after the verdicts, and changes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grader.base.errors import GraderFault, MachineFault
+from grader.base.stopwatch import Stopwatch
+from grader.base.verdict import Verdict
+from grader.checking.probes.reading import examine, read_probe, write_probe
+from grader.course.assignment import Assignment
+from grader.course.testcase import Case
+from grader.findings import CLAIMED, KINDS, Finding, claimed, kind_of, rank, sentence
+from grader.grading.closer_look import with_cause
+from grader.grading.hidden_testcases import shows_diagnosis
+from grader.grading.one_test import Grading, Tested
+from grader.operators.probes import Probe
+from grader.programs.build import Build
+from grader.programs.engine import Engine
+from grader.programs.run import run_program
+from grader.programs.submission import Submission
+from grader.sandbox.scratch import scratch_folder
+
+PROBE_LIMIT_S = 10.0
+
+
+def by_probes(
+    grading: Grading, submission: Submission, built: Build, tested: list[Tested], watch: Stopwatch
+) -> list[Tested]:
+    """Run the probes of the operator if a wrong answer has no cause that is surer. All tests with wrong values get what
+    the probes or the watch show, since one mistake is likely to be behind them all."""
+    by_case = dict(zip(grading.cases, tested, strict=True))
+    wrong = [
+        case
+        for case, test in by_case.items()
+        if test.record.verdict is Verdict.WRONG_ANSWER and shows_diagnosis(grading.assignment.hidden_inputs, case)
+    ]
+    if not wrong or submission.is_python:  # a Python program is built for the shape of one testcase
+        return tested
+    known = rank([by_case[case].record.findings for case in wrong])
+    if any(kind_of(each).order < KINDS["scale_wrong"].order and each.certainty >= CLAIMED for each in known):
+        return tested
+    with watch.stage("probes"):
+        found = _probed(grading.engine, grading.assignment, built, min(wrong, key=lambda case: case.flops))
+    first = claimed([rank([known, found])])
+    if first is None or kind_of(first).check not in ("probe", "watch"):
+        return tested
+    found = tuple(_placed(each, known) for each in found)
+    cause = sentence(_placed(first, known) if first.file is None else first, submission.line)
+    for case in wrong:
+        test = by_case[case]
+        by_case[case] = replace(test, record=with_cause(test.record, cause, test.compared, found))
+    return [by_case[case] for case in grading.cases]
+
+
+def _placed(finding: Finding, known: Sequence[Finding]) -> Finding:
+    """The finding with the line where the watch saw a wrong value of the same array."""
+    for each in known:
+        place = each.other or each.place
+        if kind_of(each).check == "watch" and each.array and each.array == finding.array and place is not None:
+            return finding.model_copy(update={"file": place.file, "line": place.line})
+    return finding
+
+
+def _probed(engine: Engine, assignment: Assignment, built: Build, case: Case) -> tuple[Finding, ...]:
+    """What the probes for `case` show, the likeliest first. Raises nothing: a probe that fails shows nothing."""
+    operator, program = case.operator, built.program
+
+    def show(probe: Probe) -> list[Finding]:
+        if program is None or operator.problem(probe.shape):
+            return []
+        with scratch_folder("probe") as folder:
+            write_probe(operator, probe, folder / "input")
+            with run_program(
+                engine,
+                program,
+                folder / "input",
+                output_bytes=operator.output_bytes(probe.shape),
+                wall_s=PROBE_LIMIT_S,
+                limits=assignment.limits,
+            ) as run:
+                return read_probe(operator, probe, run.output)
+
+    try:
+        return examine(operator.probes(case.shape), show)
+    except (MachineFault, GraderFault, OSError):
+        return ()

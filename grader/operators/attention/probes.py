@@ -1,0 +1,120 @@
+"""Probes of attention. It is linear in V, and dV is linear in dO: with the identity in their place, spread over several
+units, the outputs are the matrix of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.operators.attention.grouped import Problem, seen
+from grader.operators.base import Operator, Shape
+from grader.operators.layout import Tensor
+from grader.operators.probes import F64, Origins, Outputs, Probe, Reading, Vanishes, Weights
+
+F32 = NDArray[np.float32]
+MOST_LABELLED = 8
+"""Numbers of units up to this one are exact in 8 bits, too."""
+
+
+def attention_probes(
+    operator: Operator, problem_of: Callable[[Shape], Problem], shaped: Callable[[int], Shape], gradient: bool = False
+) -> tuple[Probe, ...]:
+    """Probes of an operator with the inputs Q, K, V, and dO for the `gradient`. `shaped(units)` is a shape with at
+    least so many units."""
+    p = problem_of(shaped(1))
+    rows = p.group * p.queries
+    probe = _Maker(operator, problem_of, shaped(-(-max(p.keys, rows if gradient else 0) // p.d)), gradient)
+    two = _Maker(operator, problem_of, shaped(2), gradient)
+    return (probe.weights(), *((two.without_d(),) if gradient else two.origins()))
+
+
+def _joined(pieces: Sequence[F32]) -> F64:
+    """The inverse of `_Maker._piece`. NaN if a whole unit is 0, since it may never have been written."""
+    if not all(piece.any() for piece in pieces):
+        return np.full((len(pieces[0]), pieces[0].shape[1] * len(pieces)), np.nan)
+    return np.stack(pieces, axis=2).reshape(len(pieces[0]), -1).astype(np.float64)
+
+
+class _Maker:
+    def __init__(
+        self, operator: Operator, problem_of: Callable[[Shape], Problem], shape: Shape, gradient: bool
+    ) -> None:
+        self.operator, self.shape, self.p, self.gradient = operator, shape, problem_of(shape), gradient
+        self.units, self.rows = operator.units(shape), self.p.group * self.p.queries
+        draw = np.random.default_rng(1)
+        self.tensors = operator.inputs(shape)
+        # Scores from about −3 to 3: weights of all sizes that any float can hold.
+        reach = 3 / (self.p.scale * np.sqrt(self.p.d))
+        self.q = self._rounded(0, draw.uniform(-reach, reach, (self.rows, self.p.d)))
+        self.k = self._rounded(1, draw.uniform(-1, 1, (self.p.keys, self.p.d)))
+
+    def _rounded(self, number: int, values: F64) -> F32:
+        tensor: Tensor = self.tensors[number]
+        return np.asarray(tensor.type.rounded(values.astype(np.float32)), np.float32)
+
+    @property
+    def _seen(self) -> NDArray[np.bool_]:
+        first, end = seen(self.p, np.arange(self.rows) % self.p.queries)
+        keys = np.arange(self.p.keys)
+        return np.asarray((keys >= first[:, None]) & (keys < end[:, None]))
+
+    def _probe(self, v: Callable[[int], F32], do: Callable[[int], F32], *readings: Reading) -> Probe:
+        units = [(self.q, self.k, v(unit), *((do(unit),) if self.gradient else ())) for unit in range(self.units)]
+        return Probe(self.shape, units, readings)
+
+    def _piece(self, size: int, unit: int) -> F32:
+        """Column x of unit u is column x · units + u of the identity, so a unit that is left out looks like no mistake
+        in a loop over keys."""
+        place = np.arange(self.p.d) * self.units + unit
+        return np.asarray(np.arange(size)[:, None] == place, np.float32)
+
+    def weights(self) -> Probe:
+        keys, rows, scores = self.p.keys, self.rows, self.q.astype(np.float64) @ self.k.astype(np.float64).T
+        factors = self.q.astype(np.float64), self.k.astype(np.float64)
+
+        def of_o(outputs: Outputs) -> F64:
+            return _joined(outputs[0])[:, :keys]
+
+        def of_dv(outputs: Outputs) -> F64:
+            return _joined(outputs[3])[:, :rows].T
+
+        readings: list[Reading] = [Weights(of_o, scores, self.p.scale, self._seen, "O", factors)]
+        if self.gradient:
+            readings.append(Weights(of_dv, scores, self.p.scale, self._seen, "dV", factors, terms="queries"))
+        return self._probe(lambda unit: self._piece(keys, unit), lambda unit: self._piece(rows, unit), *readings)
+
+    def without_d(self) -> Probe:
+        """With V = 1 all dP of a row are equal, so dS = P ∘ (dP − D) is 0."""
+        do = self._rounded(3, np.random.default_rng(2).uniform(0.5, 1, (self.rows, self.p.d)))
+        ones = np.ones((self.p.keys, self.p.d), np.float32)
+        size = float(self.p.scale * do.sum(axis=1).mean())
+        kind = "row_sum_not_subtracted"
+        return self._probe(
+            lambda unit: ones, lambda unit: do, Vanishes(1, "dQ", kind, size / 4), Vanishes(2, "dK", kind, size / 4)
+        )
+
+    def origins(self) -> tuple[Probe, ...]:
+        """V has 1 + the number of its unit in column 0. Only block u of the keys of unit u has scores; there V has
+        1 + u in column 1."""
+        if self.units > MOST_LABELLED or self.p.keys < self.units or self.p.window >= 0:
+            return ()
+        block = np.arange(self.p.keys) * self.units // self.p.keys
+        reach = np.sqrt(14 / (self.p.scale * self.p.d))
+        self.q = self._rounded(0, np.full(self.q.shape, reach))
+
+        def v(unit: int) -> F32:
+            values = np.zeros((self.p.keys, self.p.d), np.float32)
+            values[:, 0], values[:, 1] = 1 + unit, 1 + block
+            return values
+
+        def k(unit: int) -> F32:
+            return self._rounded(1, np.where(block[:, None] == unit, reach, np.zeros((self.p.keys, self.p.d))))
+
+        def label(unit: int) -> str:
+            return self.operator.unit_label(self.shape, unit)
+
+        last = np.arange(self.p.group) * self.p.queries + self.p.queries - 1
+        units = [(self.q, k(unit), v(unit)) for unit in range(self.units)]
+        return (Probe(self.shape, units, (Origins("V", label, last, 0), Origins("K", label, last, 1))),)

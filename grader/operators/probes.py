@@ -1,0 +1,88 @@
+"""Probes: experiments whose output shows a mistake by itself, as an operator declares them.
+
+A probe is an input for the program, and what its right output is a picture of: the weights of a softmax, the numbers
+of the units that were read, zero, or the rows of an input. The readers are in `grader/checking/probes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+Outputs = Sequence[Sequence[NDArray[Any]]]
+"""For each output tensor, its values in each unit: (rows, columns)."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """`of(outputs)` should be softmax(scale · scores) over the keys that each query sees; `scores` and `seen` are
+    (queries, keys). `array`: the output in which it shows. `factors`: Q (queries, columns) and K (keys, columns), of
+    which the scores are the product. `over`: what a query's weights are summed over. `terms`: what the queries are to
+    the output, if it is a sum over them."""
+
+    of: Callable[[Outputs], F64]
+    scores: F64
+    scale: float
+    seen: NDArray[np.bool_]
+    array: str
+    factors: tuple[F64, F64] | None = None
+    over: str = "keys"
+    terms: str = ""
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Column `column` of output 0 should be 1 + the number of its own unit in the rows `rows`. What is there shows the
+    unit whose `array` was read. `label(unit)`: a unit in words."""
+
+    array: str
+    label: Callable[[int], str]
+    rows: NDArray[np.intp]
+    column: int
+
+
+@dataclass(frozen=True)
+class Vanishes:
+    """The output number `output`, called `array`, should be 0. With the mistake `kind` it is about `size`."""
+
+    output: int
+    array: str
+    kind: str
+    size: float
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Row i of output 0, called `array`, should be row `source[i]` of the matrix `values`, the input `of`. Each row is
+    one term of a sum. `by`: the input that chooses the rows."""
+
+    array: str
+    of: str
+    by: str
+    values: F64
+    source: NDArray[np.intp]
+
+
+Reading = Weights | Origins | Vanishes | Copies
+
+
+@dataclass(frozen=True)
+class Probe:
+    """An input of `shape`, the tensors of each unit in file order, and how the output is read."""
+
+    shape: tuple[int | float, ...]
+    units: Sequence[Sequence[NDArray[Any]]]
+    readings: tuple[Reading, ...]
+
+
+MOST_ROWS = 256
+
+
+def small(size: int, most: int = MOST_ROWS) -> int:
+    """A size up to `most` with the same remainders as `size`, for which a program makes the same mistakes."""
+    return size if size <= most else most // 2 + size % (most // 2)
