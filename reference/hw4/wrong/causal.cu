@@ -1,4 +1,4 @@
 // A row looks at no key after its own number.
-// expect: wrong_answer on all: causal
+// expect: wrong_answer on all: causal | O is summed without
 #define USED(key) ((key) <= row)
 #include "wrong.cuh"

@@ -1,4 +1,4 @@
 // Scores are multiplied by sqrt(d) instead of divided.
-// expect: wrong_answer on all: multiplied by √d
+// expect: wrong_answer on all: divided by the scale
 #define SCALE sqrtf(float(d))
 #include "wrong.cuh"

@@ -1,4 +1,4 @@
 // The scores' sign is wrong: the least similar key weighs most.
-// expect: wrong_answer on all: sign of the scores
+// expect: wrong_answer on all: sign is reversed
 #define SCALE (-1.0f / sqrtf(float(d)))
 #include "wrong.cuh"

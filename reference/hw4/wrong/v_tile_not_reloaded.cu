@@ -1,4 +1,4 @@
 // The tile of V is always the first one.
-// expect: wrong_answer on all: first 32 rows of V | same row of V
+// expect: wrong_answer on all: is multiplied by row 0 of V | indices do not belong together
 #define V_FROM 0
 #include "wrong.cuh"
