@@ -65,8 +65,10 @@ def list_assignments() -> str:
         rules = load_assignment(name)
         suite = suite_of(rules)
         groups = ", ".join(f"{len(cases)} {group}" for group, cases in suite.groups.items())
-        rows.append((name, rules.title, rules.submission.main, groups, f"{rules.max_points:g}"))
-    return tabulate(rows, headers=("name", "title", "hand in", "testcases", "points"), tablefmt="simple")
+        defines = "a program" if rules.contract == "program" else "solve" if rules.contract == "function" else "either"
+        rows.append((name, rules.title, " ".join(rules.submission.mains), defines, groups, f"{rules.max_points:g}"))
+    headers = ("name", "title", "hand in", "in CUDA", "testcases", "points")
+    return tabulate(rows, headers=headers, tablefmt="simple")
 
 
 def list_testcases(assignment: str | None) -> str:
