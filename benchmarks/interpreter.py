@@ -1,7 +1,7 @@
 """Triton's programs on the emulator and in Triton's own interpreter: the time of their kernels, the mistakes found.
 
-    python benchmarks/interpreter.py [NAME...]     programs of tests/triton/conformance, after Triton's tutorials 1 to 6
-    python benchmarks/interpreter.py --bugs        the mistakes of tests/triton/test_bugs.py: which is found at its line
+    PYTHONPATH=. python benchmarks/interpreter.py [NAME...]     programs of tests/triton/conformance, after Triton's tutorials 1 to 6
+    PYTHONPATH=. python benchmarks/interpreter.py --bugs        the mistakes of tests/triton/test_bugs.py: which is found at its line
 
 Needs Triton and, for the interpreter alone, PyTorch (the CPU's is enough). Both run the same files, each in a process
 on one core: on the emulator with the tensors and the checks that students have, in the interpreter (TRITON_INTERPRET=1)
