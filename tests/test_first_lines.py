@@ -20,7 +20,9 @@ PROGRAMS = ROOT / "tests/fixtures/first_lines"
 FIRST_LINES, MOST_LINES = 5, 25
 CHECKED = {
     "one_key_copy_without_sizeof",
+    "one_key_state_carried_over_rows",
     "tiled_barrier_in_a_branch",
+    "tiled_reduction_begins_late",
 }
 """What is checked unless GRADER_TEST_EVERYTHING=1."""
 EXPECTED = {

@@ -47,6 +47,13 @@ def test_at_the_limit_the_whole_tree_is_killed(tmp_path: Path) -> None:
     assert not running("sleep 61.25")
 
 
+def test_a_limit_of_processor_time_counts_no_waiting(tmp_path: Path) -> None:
+    waits = shell("sleep 1.5", tmp_path, Limits(wall_s=60, cpu_s=0.5))
+    assert (waits.exit_code, waits.broke) == (0, "")
+    works = shell("while :; do :; done & wait", tmp_path, Limits(wall_s=600, cpu_s=0.5))
+    assert works.timed_out
+
+
 def test_a_daemon_does_not_outlive_the_run(tmp_path: Path) -> None:
     outcome = shell("setsid sh -c 'echo $$ > daemon; exec sleep 62.25' & while [ ! -s daemon ]; do :; done", tmp_path)
     assert (tmp_path / "daemon").exists()

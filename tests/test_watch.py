@@ -68,7 +68,9 @@ def _found(program: Path, case: Case, folder: Path) -> list[Finding]:
     subprocess.run([program, source, output], check=True)
     watched = wrong_values(case.operator, case.shape, expected, output, 5e-3)
     assert watched
-    return explain(case.operator, case.shape, source, _recorded(program, source, output, watched), watched)
+    explained = explain(case.operator, case.shape, source, _recorded(program, source, output, watched), watched)
+    assert not explained.unread
+    return list(explained.findings)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_every_value_of_a_right_program_is_recognised(assignment: str, program: 
     steps = operator.steps(shape, units)
     assert steps is not None
     reader = Reader(recording, steps, elements_of(operator, shape, units))
-    reader.run()
+    assert reader.run()
     for root, each in zip(recording.roots, watched, strict=True):
         meaning = reader.meanings[root]
         step, factor = steps.results[each.tensor]
@@ -170,4 +172,6 @@ def test_nothing_is_said_of_a_recording_that_was_cut_off(tmp_path: Path) -> None
     good[12] = 1
     source, output = tmp_path / "input", tmp_path / "output"
     watched = tuple(replace(each, index=(0, 0, 0)) for each in _last_values(case.operator, case, output))
-    assert explain(case.operator, case.shape, source, io.BytesIO(bytes(good)), watched) == []
+    said = explain(case.operator, case.shape, source, io.BytesIO(bytes(good)), watched)
+    assert not said.findings
+    assert "more of them than a recording holds" in said.unread

@@ -7,6 +7,7 @@ variables:
     GRADER_TRACE=FILE, or fd:N            append JSON lines: kernels, copies, errors, findings
     GRADER_EMULATOR_THREADS=n             worker threads (default: all cores)
     GRADER_EMULATOR_KERNEL_SECONDS=s      a kernel that runs longer ends with cudaErrorLaunchTimeout and a report
+    GRADER_EMULATOR_KERNEL_SECONDS=scpu   the same in processor time of the process
     GRADER_EMULATOR_SAMPLE=n              run n blocks of each launch, which count for all (counters.c)
     GRADER_EMULATOR_LEAKS=1               report allocations that were never freed
     GRADER_EMULATOR_CHECKS=memory,…       report the findings of these checks only

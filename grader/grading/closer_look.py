@@ -24,7 +24,7 @@ from grader.base.verdict import Fault, Verdict
 from grader.checking.check import check_output
 from grader.checking.contradictions import contradictions
 from grader.checking.slips import slips
-from grader.checking.watch.look import Watched, explain, wrong_values
+from grader.checking.watch.look import Explained, Watched, explain, wrong_values
 from grader.checking.watch.recording import MOST_BYTES
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles, limits
@@ -41,8 +41,10 @@ from grader.sandbox.streams import Receiver
 from grader.sanitizers import CHECKS, explained, likeliest
 
 LOOK_LIMIT_S, ENDLESS_LOOK_LIMIT_S = 20.0, 5.0
-"""The time limits of a run with checks; the second applies if the test hit its time limit, since this run will too.
-Findings made before the limit count."""
+"""The limits of a run with checks, in seconds of processor time, so that a loaded machine sees what an idle one sees.
+The second applies if the test hit its time limit, since this run will too. Findings made before the limit count."""
+_WALL_PER_CPU_S = 8
+"""The wall limit is a net for programs that sleep."""
 
 SMALLEST_SHARE, SMALLEST_FLOPS = 1 / 200, 1e6
 """A sample is worth a closer look if it has at least this share of the largest sample's operations, or at least this
@@ -153,13 +155,13 @@ class CloserLook:
         return CloserLookRecord(
             test=case.name,
             cause=sentence(first, self.submission.line) if first is not None else "",
-            problem=problem if first is None else "",
+            problem=problem,
             seconds=round(time.monotonic() - began, 2),
             findings=rank([found])[:MAX_FINDINGS],
         )
 
     def _run(self, case: Case, verdict: Verdict) -> tuple[tuple[Finding, ...], str]:
-        """Return (the findings, the reason why the look failed); either may be empty."""
+        """Return (the findings, what was not looked at and why); either may be empty."""
         limit_s = ENDLESS_LOOK_LIMIT_S if verdict is Verdict.TIME_LIMIT else LOOK_LIMIT_S
         built = self._built(case)
         if built.program is None:
@@ -169,7 +171,8 @@ class CloserLook:
             built.program,
             self.files.input(case),
             output_bytes=case.output_bytes,
-            wall_s=limit_s,
+            wall_s=_WALL_PER_CPU_S * limit_s,
+            cpu_s=limit_s,
             limits=self.assignment.limits,
         ) as run:
             seen = run.trace.findings if run.trace is not None else ()
@@ -179,14 +182,15 @@ class CloserLook:
             if verdict not in (Verdict.PASSED, Verdict.TIME_LIMIT):
                 weak = all(kind_of(each).check == "init" for each in found)
                 found += slips(self.submission.files, "all" if weak else "host")
-            watched = self._wrong_values(case, run) if verdict is Verdict.WRONG_ANSWER and not likeliest(found) else ()
-            if watched:
-                found += self._watched(built.program, case, watched)
             if run.outcome.timed_out and verdict is not Verdict.TIME_LIMIT:
-                return tuple(found), f"with checks it was stopped after {limit_s:g} s"
+                return tuple(found), f"with checks it was stopped after {limit_s:g} s of processor time"
             if run.outcome.broke:
                 return tuple(found), f"with checks it was stopped for its {run.outcome.broke}"
-            return tuple(found), ""
+            if verdict is not Verdict.WRONG_ANSWER or likeliest(found):
+                return tuple(found), ""
+            watched = self._wrong_values(case, run)
+            seen_values = self._watched(built.program, case, watched) if watched else Explained()
+            return (*found, *seen_values.findings), seen_values.unread
 
     def _wrong_values(self, case: Case, run: Run) -> tuple[Watched, ...]:
         tolerance = limits(case, self.files, self.assignment.tolerance)
@@ -197,7 +201,7 @@ class CloserLook:
             return ()
         return wrong_values(case.operator, case.shape, self.files.expected(case), run.output, tolerance)
 
-    def _watched(self, program: Path, case: Case, watched: tuple[Watched, ...]) -> tuple[Finding, ...]:
+    def _watched(self, program: Path, case: Case, watched: tuple[Watched, ...]) -> Explained:
         """What a recording of these values shows."""
         with contextlib.closing(Receiver(MOST_BYTES)) as receiver:
             receiver.start()
@@ -207,9 +211,14 @@ class CloserLook:
                 program,
                 self.files.input(case),
                 output_bytes=case.output_bytes,
-                wall_s=LOOK_LIMIT_S,
+                wall_s=_WALL_PER_CPU_S * LOOK_LIMIT_S,
+                cpu_s=LOOK_LIMIT_S,
                 limits=self.assignment.limits,
                 recording=ValueRecording(receiver.descriptor, case.output_bytes // 4, wanted),
-            ):
-                pass
-            return tuple(explain(case.operator, case.shape, self.files.input(case), receiver.finish(), watched))
+            ) as run:
+                recording, broke = receiver.finish(), run.outcome.broke
+            if broke:
+                return Explained(
+                    unread=f"its values were not followed: the run that records them was stopped for its {broke}"
+                )
+            return explain(case.operator, case.shape, self.files.input(case), recording, watched)

@@ -81,13 +81,14 @@ def run_program(
     output_bytes: int,
     wall_s: float,
     limits: Limits,
+    cpu_s: float | None = None,
     recording: ValueRecording | None = None,
 ) -> Iterator[Run]:
     """Run `program INPUT OUTPUT` in an empty folder that is removed afterwards, so no output can be stale.
 
     The input has a random name, and the program sees no other file next to it. `output_bytes` is the exact size of a
-    correct output, `wall_s` the time limit. `recording` is for a build with `record`. Raises MachineFault if the
-    machine has no room for the run.
+    correct output, `wall_s` the time limit, `cpu_s` that of processor time. `recording` is for a build with `record`.
+    Raises MachineFault if the machine has no room for the run.
     """
     with scratch_folder("run", linger=True) as folder, _lent(input_file, folder) as lent, _receiver() as receiver:
         work = folder / "run" / "work"  # /tmp is writable in the sandbox, but the job's .. and ../.. must not be
@@ -95,7 +96,8 @@ def run_program(
         output = work / "output"
         own = _copy(program, folder / program.name)
         launch = engine.launch(own, (str(lent), str(output)), f"fd:{receiver.descriptor}")
-        limit = {launch.limit_variable: f"{_EARLIER * wall_s:g}"} if launch.limit_variable else {}
+        early = f"{_EARLIER * wall_s:g}" if cpu_s is None else f"{_EARLIER * cpu_s:g}cpu"
+        limit = {launch.limit_variable: early} if launch.limit_variable else {}
         job = sandbox.Job(
             command=launch.command,
             folder=work,
@@ -113,6 +115,7 @@ def run_program(
             job,
             sandbox.Limits(
                 wall_s=wall_s,
+                cpu_s=cpu_s,
                 memory_bytes=memory_share.of_a_program(limits.memory_bytes),
                 processes=limits.processes,
                 file_bytes=output_bytes + _SLACK_BYTES if launch.file_sizes_limited else None,

@@ -367,7 +367,7 @@ class RecheckRecord(_Value):
 
 class CloserLookRecord(_Value):
     """One test that was run again with the emulator's checks. `cause` is the sentence on what is wrong, '' if nothing
-    was found. `problem` is the reason why the look failed. `seconds` is the time that the look added after the
+    was found. `problem` says what was not looked at, and why. `seconds` is the time that the look added after the
     tests."""
 
     test: Name

@@ -72,7 +72,8 @@ def summary(record: Record) -> str:
 
 def lacks_a_cause(record: Record) -> bool:
     """Whether the program was built and failed a test through its own fault, and no closer look has examined it yet."""
-    looked = record.closer_look is not None and not record.closer_look.problem
+    look = record.closer_look
+    looked = look is not None and bool(look.cause or not look.problem)
     return not looked and record.build.ok and any(test.fault is Fault.STUDENT for test in record.tests)
 
 

@@ -48,6 +48,7 @@ class Gauge:
     def __init__(self, pid: int, limits: Limits, group: Group | None, folders: Sequence[Path]) -> None:
         self._tree = Tree(pid)
         self._limits = limits
+        self._group = group
         self._memory = limits.memory_bytes is not None and not (group is not None and group.bounds_memory)
         self._processes = limits.processes is not None and not (group is not None and group.bounds_processes)
         self._time = group is None or group.cpu_s() is None
@@ -62,8 +63,9 @@ class Gauge:
 
     @property
     def cpu_s(self) -> float:
-        """Seconds of processor time of all processes seen so far; 0 where the control group reports it instead."""
-        return sum(self._spent.values())
+        """Seconds of processor time of all processes seen so far, or of the control group where it reports them."""
+        grouped = self._group.cpu_s() if self._group is not None and not self._time else None
+        return sum(self._spent.values()) if grouped is None else grouped
 
     @property
     def due(self) -> bool:
@@ -75,12 +77,14 @@ class Gauge:
     def measure(self) -> str:
         """Measure, and return the name of the limit that is exceeded now, or ''."""
         self._measured = time.monotonic()
-        if self._memory or self._processes or self._time:
+        if self._memory or self._processes or self._time or self._limits.cpu_s is not None:
             tree = self._tree.list()
             self._spent |= {p.pid: max(p.cpu_s, self._spent.get(p.pid, 0.0)) for p in tree if self._time}
             self.peak = max(self.peak, self._bytes_of(tree) + self._unmapped_bytes(tree))
             if self._memory and self.peak > (self._limits.memory_bytes or 0):
                 return "memory"
+            if self._limits.cpu_s is not None and self.cpu_s > self._limits.cpu_s:
+                return "time"
             if self._processes and sum(process.threads for process in tree) > (self._limits.processes or 0):
                 return "process"
         return self.measure_folders()

@@ -12,10 +12,11 @@ class Limits:
     """Limits of one run; None is unlimited.
 
     `memory_bytes` and `processes` apply to the whole process tree, `file_bytes` to each file, and `folder_bytes` to
-    everything in the writable folders together.
+    everything in the writable folders together, `cpu_s` to the processor time of the whole tree.
     """
 
     wall_s: float
+    cpu_s: float | None = None
     memory_bytes: int | None = None
     processes: int | None = 512
     file_bytes: int | None = None

@@ -222,7 +222,7 @@ def _supervise(job: Job, limits: Limits, way: _Way) -> Outcome:
         signal=signal_name,
         broke=broke,
         wall_s=wall_s,
-        cpu_s=max(_cpu_s(usage) + ended.cpu_s, gauge.cpu_s, (group.cpu_s() if group is not None else None) or 0.0),
+        cpu_s=max(_cpu_s(usage) + ended.cpu_s, gauge.cpu_s),
         peak_memory_bytes=(group.peak_memory_bytes() if group is not None else None)
         or max(gauge.peak, usage.ru_maxrss * 1024),
         stdout=stdout.text,

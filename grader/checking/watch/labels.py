@@ -95,15 +95,14 @@ class Reader:
         self._less = cache(steps.difference.value) if steps.difference else _no_numbers
         self._offsets = self._common_offsets()
 
-    def run(self) -> None:
-        """Label all nodes that the roots come from."""
+    def run(self) -> bool:
+        """Label all nodes that the roots come from. False if they are too many."""
         r = self.recording
         meanings = self.meanings
         known = self._row_numbers() if len(r.value) > MANY_NODES else np.zeros(len(r.value), bool)
         needed = self._reached(known)
-        self.read_nodes = len(needed)
-        if self.read_nodes > MOST_NODES:
-            return
+        if len(needed) > MOST_NODES:
+            return False
         a, b, c, site = r.a, r.b, r.c, r.site
         operations = r.sites[:, 0]
         zero = Number(0.0)
@@ -120,6 +119,7 @@ class Reader:
                     min(odd, key=lambda each: each.node) if odd
                     else self._computed(node, OPERATIONS[operations[site[node]]], operands, value)
                 )  # fmt: skip
+        return True
 
     def _reached(self, known: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The nodes that the roots come from, in ascending order, not followed below those that are `known`."""

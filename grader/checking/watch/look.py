@@ -11,7 +11,8 @@ from typing import IO, Annotated
 import numpy as np
 from pydantic import Field
 
-from grader.checking.watch.labels import Reader
+from grader.base.sizes import AtMost
+from grader.checking.watch.labels import MOST_NODES, Reader
 from grader.checking.watch.reading import read
 from grader.checking.watch.recording import Malformed, read_recording
 from grader.findings import Finding
@@ -26,6 +27,7 @@ WATCHED_VALUES = 6
 _MOST_FINDINGS = 20
 MOST_VALUES = 2_000_000
 """Larger inputs are not watched."""
+_NOT_FOLLOWED = "its values were not followed"
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,14 @@ class Watched:
     index: tuple[int, int, int]
     word: int
     bits: int
+
+
+@dataclass(frozen=True)
+class Explained:
+    """`findings`: what is wrong, the likeliest first. `unread`: why the recording says nothing; '' if it was read."""
+
+    findings: tuple[Finding, ...] = ()
+    unread: str = ""
 
 
 def wrong_values(
@@ -77,33 +87,35 @@ def wrong_values(
 
 def explain(
     operator: Operator, shape: Shape, input: Path, recording: IO[bytes], watched: Sequence[Watched]
-) -> list[Finding]:
-    """What is wrong with the watched values, by the recording of a run; the likeliest first. Empty if the recording,
-    which the program could have written, takes too long to read."""
+) -> Explained:
+    """What is wrong with the watched values, by the recording of a run, which is read in the room: the program could
+    have written it."""
     with input.open("rb", buffering=0) as file:
         try:
-            return _explained(operator, shape, file, recording, tuple(watched))
-        except Unreadable:
-            return []
+            found, unread = _explained(operator, shape, file, recording, tuple(watched))
+        except Unreadable as unreadable:
+            return Explained(unread=f"{_NOT_FOLLOWED}: reading the recording {unreadable}")
+    return Explained(found, unread)
 
 
 @confined(cpu_s=60, memory_bytes=4 << 30)
 def _explained(
     operator: Operator, shape: Shape, input: IO[bytes], recording: IO[bytes], watched: Sequence[Watched]
-) -> Annotated[list[Finding], Field(max_length=_MOST_FINDINGS)]:
+) -> tuple[Annotated[tuple[Finding, ...], Field(max_length=_MOST_FINDINGS)], Annotated[str, AtMost(200)]]:
     units = [operator.read_unit(input, shape, unit) for unit in range(operator.units(shape))]
     steps = operator.steps(shape, units)
     if steps is None:
-        return []
+        return (), ""
     try:
         found = read_recording(recording)
-    except Malformed:
-        return []
+    except Malformed as malformed:
+        return (), f"{_NOT_FOLLOWED}: the recording is unreadable, {malformed}"
     if found.cut_off:
-        return []
+        return (), f"{_NOT_FOLLOWED}: it computes more of them than a recording holds"
     reader = Reader(found, steps, elements_of(operator, shape, units))
-    reader.run()
-    return read(reader, [(each.tensor, each.index) for each in watched])[:_MOST_FINDINGS]
+    if not reader.run():
+        return (), f"{_NOT_FOLLOWED}: they come from more than {MOST_NODES:,} others"
+    return tuple(read(reader, [(each.tensor, each.index) for each in watched])), ""
 
 
 def elements_of(

@@ -226,6 +226,7 @@ struct launch {
     u32 fuel, patience; /* schedule.c */
     u64 workspace;      /* of a cooperative grid: device memory for the barrier of cooperative groups */
     u64 start_ns;
+    u64 limit_start_ns; /* on the clock of the time limit */
     struct counters *counters; /* counters.c */
     struct kernel_lines *lines; /* counters.c: where they are added up */
     u64 sampled;               /* of its blocks, or clusters, those that run */
@@ -471,6 +472,8 @@ extern __thread const void *host_call;
 extern __thread const void *interpreted_call; /* the line that an interpreter reported last, or NULL */
 #define HOST_CALL() (host_call = interpreted_call ? interpreted_call : __builtin_return_address(0))
 u64 now_ns(void);
+u64 clock_ns(clockid_t clock);
+extern clockid_t limit_clock; /* of time limits: monotonic, or the process's processor time */
 void trace_open(void);
 void trace_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int trace_enabled(void);

@@ -186,7 +186,7 @@ static int run_kernel(struct work *work) {
     const struct kernel_info *k = l->kernel;
     if (!l->start_ns) {
         if (MUST_NOT_RUN) return 1;
-        l->start_ns = now_ns();
+        l->start_ns = now_ns(), l->limit_start_ns = clock_ns(limit_clock);
     }
     if (!run_launch(l)) return 0;
     u64 end = now_ns();

@@ -14,11 +14,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 #define TRACED 100 /* findings in the trace, at most */
 static u32 findings;
 
-u64 now_ns(void) {
+u64 clock_ns(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (u64)t.tv_sec * 1000000000ull + (u64)t.tv_nsec;
 }
+
+u64 now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 void trace_open(void) {
     const char *where = getenv("GRADER_TRACE");

@@ -22,6 +22,7 @@
 
 int schedule_kind;
 u64 schedule_seed, time_limit_ns;
+clockid_t limit_clock = CLOCK_MONOTONIC;
 
 void yield_warp(struct warp *w) {
     struct block *b = w->block;
@@ -55,7 +56,7 @@ static int poll(struct warp *w, const struct edge *e, u32 inside) {
     struct block *b = w->block;
     w->fuel = b->launch->fuel;
     if (!progress_note(w, e)) return 0;
-    const u64 running_ns = time_limit_ns ? now_ns() - b->launch->start_ns : 0;
+    const u64 running_ns = time_limit_ns ? clock_ns(limit_clock) - b->launch->limit_start_ns : 0;
     progress_poll(w, running_ns > time_limit_ns / 2);
     const u32 site = progress_site(w, e->form->ways[e->from].site);
     note_turn(w);
@@ -75,7 +76,7 @@ static int poll(struct warp *w, const struct edge *e, u32 inside) {
 
 /* Called when the program's time is nearly up. A launch that has used half of a kernel's limit is stopped at its next poll. */
 int schedule_hurry(const struct launch *l) {
-    u64 running = now_ns() - l->start_ns;
+    u64 running = clock_ns(limit_clock) - l->limit_start_ns;
     if (!time_limit_ns || running < time_limit_ns / 2) return 0;
     time_limit_ns = running;
     return 1;

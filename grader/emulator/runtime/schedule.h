@@ -9,7 +9,7 @@
 /* GRADER_EMULATOR_SCHEDULE: 0 lockstep, 1 reverse, 2 random with this seed. */
 extern int schedule_kind;
 extern u64 schedule_seed;
-extern u64 time_limit_ns; /* of a kernel; 0 without limit */
+extern u64 time_limit_ns; /* of a kernel, on `limit_clock`; 0 without limit */
 
 /* blocks.c */
 u8 *map_pages(u64 bytes);
