@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -51,15 +52,13 @@ def _input(case: Case, folder: Path) -> tuple[Path, Path]:
     return source, expected
 
 
-def _recorded(program: Path, source: Path, output: Path, watched: tuple[Watched, ...]) -> io.BytesIO:
-    with tempfile.TemporaryFile() as file:
-        wanted = [(each.word, each.bits) for each in watched]
-        environment = ValueRecording(file.fileno(), output.stat().st_size // 4, wanted).environment
-        subprocess.run(
-            [program, source, output], check=True, env={**os.environ, **environment}, pass_fds=[file.fileno()]
-        )
-        file.seek(0)
-        return io.BytesIO(file.read())
+def _recorded(program: Path, source: Path, output: Path, watched: tuple[Watched, ...]) -> IO[bytes]:
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the test)
+    wanted = [(each.word, each.bits) for each in watched]
+    environment = ValueRecording(file.fileno(), output.stat().st_size // 4, wanted).environment
+    subprocess.run([program, source, output], check=True, env={**os.environ, **environment}, pass_fds=[file.fileno()])
+    file.seek(0)
+    return file
 
 
 def _found(program: Path, case: Case, folder: Path) -> list[Finding]:
@@ -144,7 +143,7 @@ def _some_recording(folder: Path) -> bytes:
     source, _ = _input(case, folder)
     output = folder / "output"
     subprocess.run([executable, source, output], check=True)
-    return _recorded(executable, source, output, _last_values(case.operator, case, output)).getvalue()
+    return _recorded(executable, source, output, _last_values(case.operator, case, output)).read()
 
 
 def test_a_file_that_no_recorder_wrote_is_refused(tmp_path: Path) -> None:
@@ -172,6 +171,9 @@ def test_nothing_is_said_of_a_recording_that_was_cut_off(tmp_path: Path) -> None
     good[12] = 1
     source, output = tmp_path / "input", tmp_path / "output"
     watched = tuple(replace(each, index=(0, 0, 0)) for each in _last_values(case.operator, case, output))
-    said = explain(case.operator, case.shape, source, io.BytesIO(bytes(good)), watched)
+    with tempfile.TemporaryFile() as recording:
+        recording.write(good)
+        recording.seek(0)
+        said = explain(case.operator, case.shape, source, recording, watched)
     assert not said.findings
     assert "more of them than a recording holds" in said.unread
