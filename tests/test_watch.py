@@ -91,6 +91,23 @@ def test_a_mistake_is_found_by_its_values_at_its_line(program: str, kind: str, l
     assert (first.kind, first.line) == (kind, line)
 
 
+def test_values_are_followed_through_calls_that_are_not_inlined(tmp_path: Path) -> None:
+    inline = (FIRST_LINES / "tiled_no_scale.cu").read_text(encoding="utf-8")
+    product, weight = "s += Qs[y][c] * Ks[x][c];", "const float p = expf(S[y][j] - mt);"
+    assert product in inline and weight in inline
+    functions = (
+        "__device__ __noinline__ float more(float s, float a, float b) { return s + a * b; }\n"
+        "__device__ __noinline__ float weight(const float* s, float m) { return expf(*s - m); }\n"
+    )
+    called = inline.replace(product, "s = more(s, Qs[y][c], Ks[x][c]);")
+    called = called.replace(weight, "const float p = weight(&S[y][j], mt);")
+    where = called.index("__global__")
+    source = tmp_path / "called.cu"
+    source.write_text(called[:where] + functions + called[where:], encoding="utf-8")
+    first = _found(build(source, watch=True, record=True), _case("hw4", "s01"), tmp_path)[0]
+    assert (first.kind, first.words.get("meaning")) == ("scale_wrong", "no_scale")
+
+
 @pytest.mark.parametrize(
     ("assignment", "program", "test"),
     [

@@ -208,6 +208,8 @@ class Reader:
 
     def _computed(self, node: int, operation: str, of: list[Meaning], value: float) -> Meaning:
         a = of[0] if of else Number(0.0)
+        if operation == "other":
+            return Odd(node, "unknown")
         if operation == "load":
             return a
         if operation == "store":

@@ -177,6 +177,27 @@ void rt_watch_from(struct warp *w, u32 site, u32 m, const u32 *from) {
     LANES(lane) ids[s->results[0] * 32 + lane] = got[lane];
 }
 
+/* Arguments and results of calls are in rows of 32 words (translate/calls.py): they keep their nodes on the way. */
+void rt_watch_pass(struct warp *w, u32 site, u32 m, const u32 *rows) {
+    BEGIN
+    for (u32 k = 0; k < 4; k++) {
+        if (s->sources[k] == NO_SLOT) continue;
+        LANES(lane) cell_at(global_key(rows + 32 * k + lane))->node = ids[s->sources[k] * 32 + lane];
+    }
+}
+
+void rt_watch_take(struct warp *w, u32 site, u32 m, const u32 *rows) {
+    BEGIN
+    for (u32 k = 0; k < 4; k++) {
+        if (s->results[k] == NO_SLOT) continue;
+        LANES(lane) {
+            u32 word = rows[32 * k + lane], id = cell_at(global_key(rows + 32 * k + lane))->node;
+            if (id && memcmp(&nodes[id].value, &word, 4)) id = 0; /* of an earlier call: this argument is no float's result */
+            ids[s->results[k] * 32 + lane] = id ? id : add_node(CONSTANT, 0, 0, 0, as_float(word, 4), who(w, lane));
+        }
+    }
+}
+
 void rt_watch_load(struct warp *w, u32 site, int space, const u64 *addresses, u32 m, u32 count, const u64 *values) {
     BEGIN
     u32 number = base_of(info) + site;

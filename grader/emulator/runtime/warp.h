@@ -123,6 +123,8 @@ void rt_watch_copy(struct warp *w, u32 site, const u64 *to, const u64 *from, u32
 void rt_watch_move(struct warp *w, u32 site, u32 m);
 void rt_watch_pick(struct warp *w, u32 site, u32 m, u32 first);
 void rt_watch_from(struct warp *w, u32 site, u32 m, const u32 *from);
+void rt_watch_pass(struct warp *w, u32 site, u32 m, const u32 *rows);
+void rt_watch_take(struct warp *w, u32 site, u32 m, const u32 *rows);
 void rt_watch_load(struct warp *w, u32 site, int space, const u64 *addresses, u32 m, u32 count, const u64 *values);
 void rt_watch_store(struct warp *w, u32 site, int space, const u64 *addresses, u32 m, u32 count, const u64 *values);
 void rt_watch_atomic(struct warp *w, u32 site, int space, const u64 *addresses, u32 m, u32 count, const u64 *values);

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 
 from grader.emulator.analysis.effects import is_special, written
 from grader.emulator.operations import OPERATIONS
-from grader.emulator.ptx import Function, Imm, Instr, Mem, Module, Operand, Reg, items_of
+from grader.emulator.ptx import Function, Imm, Instr, Mem, Module, Operand, Reg, Sym, items_of
 from grader.emulator.ptx.model import Label, Loc
 from grader.emulator.ptx.modifiers import Modifiers
 from grader.emulator.translate.addresses import SPACE_CODES, lane_addresses
+from grader.emulator.translate.memory import param_rows
 from grader.emulator.translate.rows import declare, fill, value_lanes
 from grader.emulator.translate.writer import Writer, handles
 
@@ -27,6 +28,7 @@ _COMPUTES = {name: name for name in OPERATIONS[1:15]} | {"mad": "fma"}
 _HIDES = ("mma", "wmma", "wgmma", "tex", "tld4", "suld", "ldmatrix")
 _KNOWN = {"f32", "f64", "b32", "b64", "u32", "s32", "u64", "s64", "u16", "s16", "u8", "s8", "pred"}
 _FLOATS = ("f32", "f64")
+_WORDS = ("f32", "b32", "u32", "s32")
 _NONE = 0xFFFFFFFF
 _LANE = "%watch_lane"
 
@@ -93,6 +95,16 @@ class _Inserter:
 
     def _with_record(self, instr: Instr) -> Iterator[Instr]:
         mods, op = instr.mods, instr.op
+        if op in ("ld", "st") and mods.space == "param" and self._is_of_a_call(instr):
+            passed, row = items_of(instr.operands[op == "st"]), instr.operands[op == "ld"]
+            yield instr
+            if set(map(self._slot, passed)) == {_NONE}:
+                return
+            if op == "ld":
+                yield self._record(instr, "take", "none", passed, (), (row,))
+            else:
+                yield self._record(instr, "pass", "none", (), passed, (row,))
+            return
         if op == "st" and mods.space != "param" and "async" not in mods:
             yield instr
             memory, value = instr.operands
@@ -166,6 +178,13 @@ class _Inserter:
                 how = "other" if hidden else "none"
                 yield self._record(instr, "op" if hidden else "set", how, (Reg(name),), (), (Reg(name),), (kind,))
 
+    def _is_of_a_call(self, instr: Instr) -> bool:
+        """Whether it moves words between registers and an argument or a result of a call."""
+        memory = instr.operands[instr.op == "ld"]
+        if not isinstance(memory, Mem) or not isinstance(memory.base, Sym) or instr.mods.type not in _WORDS:
+            return False
+        return not (self.function.entry and any(each.name == memory.base.name for each in self.function.params))
+
     @staticmethod
     def _keeps_address(instr: Instr) -> bool:
         memory = instr.operands[1]
@@ -224,6 +243,11 @@ def record(w: Writer, instr: Instr) -> None:
         w.line(f"rt_watch_move(w, {site}, {mask});")
     elif kind == "pick":
         w.line(f"rt_watch_pick(w, {site}, {mask}, {w.pred(operands[0])});")
+    elif kind in ("pass", "take"):
+        (passed,) = operands
+        assert isinstance(passed, Mem) and isinstance(passed.base, Sym)
+        row = w.number((passed.base.offset + passed.offset) // 4 * 32)
+        w.line(f"rt_watch_{kind}(w, {site}, {mask}, (const u32 *){param_rows(w, passed.base.name)} + {row});")
     elif kind == "from":
         declare(w, "from_")
         fill(w, "from_", operands[0])
