@@ -21,8 +21,8 @@ output. A correlation of 0.7 explains half of the squared errors; unrelated erro
 MOST_APART = 8.0
 """Errors that are this many times as large, or as small, have another cause."""
 
-EXACT = 0.95
-"""The certainty of a finding that follows from many equal values."""
+EXACT = 0.88
+"""The certainty of a finding that follows from many equal values: below the watch, which knows the line."""
 MOST_FLOPS = 1 << 29
 """The largest unit for which whole gradients are computed again."""
 LOST_PRECISION = (

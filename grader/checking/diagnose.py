@@ -188,7 +188,7 @@ def _begins_right(check: Check, operator: Operator, shape: Shape, number: int) -
     in_unit = check.values // operator.units(shape)
     if check.first is None or size == 1 or len(check.errors) > 1 or check.first.index % in_unit == 0:
         return ""
-    if check.first.index * size == check.values:
+    if check.first.index * size == check.values and check.wrong == check.values - check.first.index:
         whose = ""
     elif check.first.index * size == in_unit and (check.errors[0].by_unit > 0).all():
         whose = f" of each {operator.unit}"

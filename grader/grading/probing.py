@@ -60,7 +60,7 @@ def by_probes(
 def _placed(finding: Finding, known: Sequence[Finding]) -> Finding:
     """The finding with the line where the watch saw a wrong value of the same array."""
     for each in known:
-        place = each.other or each.place
+        place = each.place if each.kind == finding.kind else each.other or each.place
         if kind_of(each).check == "watch" and each.array and each.array == finding.array and place is not None:
             return finding.model_copy(update={"file": place.file, "line": place.line})
     return finding
