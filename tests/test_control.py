@@ -82,3 +82,15 @@ def test_a_forged_crash_of_the_emulator_is_the_students(fails: bool, fault: Faul
     check = Check("missing", "There is no output.", 4)
     judged = judge(run, check, limit_s=1, limit_name="the limit", control_fails=lambda: fails)
     assert judged.fault is fault and judged.reason.startswith("The emulator itself failed")
+
+
+def test_nothing_is_said_about_host_code_that_is_the_graders_own() -> None:
+    trace = Trace(engine="emulator", findings=(Finding(kind="host_crash", words={"address": "0x10"}),))
+    check = Check("missing", "There is no output.", 4)
+    for replayed in (False, True):
+        run = Run(Outcome(None, "SIGSEGV", "", 0.1, 0.1, 1, "", ""), Path("output"), trace, "", replayed=replayed)
+        judged = judge(run, check, limit_s=1, limit_name="the limit")
+        assert ("malloc" in judged.reason, len(judged.findings)) == (not replayed, not replayed)
+    said = "softmax.py:9: launch: the kernel takes 2 arguments of 8, 4 bytes; the launch passes 0 arguments"
+    run = Run(Outcome(1, None, "", 0.1, 0.1, 1, "", f"{said}\n"), Path("output"), trace, "", replayed=True)
+    assert judge(run, check, limit_s=1, limit_name="the limit").reason == f"It stopped before the end: {said}"

@@ -86,7 +86,7 @@ def judge(
     contradiction = _contradiction(run, check, submission)
     likely = contradiction or _explained(diagnosis, submission)
     where = diagnosis.where if diagnosis is not None else ""
-    seen = "" if contradiction else _seen(trace, files, replayed=run.replayed)
+    seen = "" if contradiction else _seen(run, files)
     failed = _failed(*_failure(run, check, likely, where, seen))
     shown = diagnosis.findings if diagnosis is not None else ()
     return replace(failed, findings=rank([(*_facts(run, check, submission), *shown)]))
@@ -95,7 +95,7 @@ def judge(
 def _facts(run: Run, check: Check, submission: Submission | None) -> tuple[Finding, ...]:
     """Everything that the engine saw and that the source shows, the likeliest cause first."""
     files = submission.files if submission is not None else ()
-    seen = tuple(explained(found, files) for found in (run.trace.findings if run.trace else ())[:MAX_FINDINGS])
+    seen = tuple(explained(found, files) for found in _found(run)[:MAX_FINDINGS])
     wrong = _contradictions(run, check, submission)
     return rank([(*wrong, *slips(files), *seen)])
 
@@ -196,10 +196,15 @@ def _emulator_failure(run: Run) -> str | None:
     return _capital(said_of(crash)) if crash is not None else None
 
 
-def _seen(trace: Trace | None, files: Files, *, replayed: bool = False) -> str:
+def _found(run: Run) -> tuple[Finding, ...]:
+    """What the engine found. The host code of a replay is the grader's own, so nothing is said about it."""
+    findings = run.trace.findings if run.trace is not None else ()
+    return tuple(each for each in findings if not (run.replayed and each.kind == "host_crash"))
+
+
+def _seen(run: Run, files: Files) -> str:
     """A sentence on the error that the engine itself saw: the emulator names the line, thread and allocation."""
-    found = [each for each in (trace.findings if trace is not None else ()) if kind_of(each).severity == "error"]
-    found = [each for each in found if not (replayed and each.kind == "host_crash")]  # its words are on host code
+    found = [each for each in _found(run) if kind_of(each).severity == "error"]
     return said_of(found[0], files) if found else ""
 
 
@@ -231,7 +236,7 @@ def _warnings(run: Run, files: Files) -> tuple[str, ...]:
         were = "process was" if count == 1 else "processes were"
         warnings.append(f"{count} {were} still running after the program ended; the grader killed them.")
     error = _first_error(run.trace)
-    if seen := _seen(run.trace, files):
+    if seen := _seen(run, files):
         warnings.append(f"{BUT}{seen}")
     elif error is not None:
         warnings.append(f"The output is right, but {error[0]} failed with {error[2]}.")
