@@ -58,7 +58,7 @@ def test_the_official_suite_has_thirty_graded_cases_and_eight_public_samples():
 
 def test_the_public_samples_are_few_enough_flops_for_an_emulator():
     samples = load_suite(HW4).select("public")
-    assert sum(case.flops for case in samples) < 2.1e9
+    assert sum(case.flops for case in samples) < 2e9
     assert {case.shape[2] for case in samples} == {32, 64}
     assert {case.shape[1] for case in samples} == {128, 256, 512, 1024, 2048}
 
