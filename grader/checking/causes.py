@@ -241,6 +241,8 @@ def _factor(samples: list[Sample]) -> str:
         if abs(factor * samples[0].expected.shape[1] - 1) < near.rtol:
             return f"{said}, which is 1 over the number of columns: each term is added to the sum once for each column."
         return f"{said}."
+    if samples[0].expected.shape[1] == 1:
+        return ""  # one number is always another one times a factor
     per_row = []
     for sample in samples:
         for row in sample.rows:

@@ -13,7 +13,8 @@ import pytest
 from grader.base.errors import GraderFault, UsageError
 from grader.base.paths import course_root
 from grader.checking.check import check_output
-from grader.course.assignment import Assignment
+from grader.checking.diagnose import diagnose
+from grader.course.assignment import Assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles, generate, verify
 from grader.course.testcase import load_suite
 from grader.operators import known_operators, line_at_fault, load_operator
@@ -187,3 +188,15 @@ def test_another_process_gets_a_courses_operator() -> None:
     script = "import pickle, sys; print(pickle.load(sys.stdin.buffer).name)"
     sent = pickle.dumps(load_operator("saxpy"))
     assert subprocess.run([sys.executable, "-c", script], input=sent, stdout=subprocess.PIPE).stdout == b"saxpy\n"
+
+
+def test_wrong_numbers_of_a_vector_are_not_said_to_be_multiples_of_the_right_ones(tmp_path):
+    suite = load_suite(load_assignment("saxpy").testcases_file)
+    case, files = suite.cases["s03"], TestcaseFiles(tmp_path)
+    generate(case, files, suite.seed(case))
+    right = np.fromfile(files.expected(case), "<f4")
+    got = tmp_path / "got"
+    (right + np.random.default_rng(1).uniform(1, 2, right.size).astype("<f4")).tofile(got)
+    check = check_output(case.operator, case.shape, files.expected(case), got, 1e-6)
+    said = str(diagnose(check, case.operator, files.input(case), files.expected(case), got) or "")
+    assert check.wrong == 1000 and "factor" not in said
