@@ -67,7 +67,6 @@ PROGRAMS: tuple[Program, ...] = (
         "many_streams",
         "two_passes_in_double",
         "constant_memory",
-        "tensor_cores",
         "graph",
         "tiny_launches",
         "unusual_blocks",

@@ -27,7 +27,20 @@ LEAST_GAIN = 0.03
 MAX_KERNELS = 256
 _MOST_LINES = 2
 _MISFIT = 0.25
-_NOT_MODELLED = ("TEX", "TLD4", "HGMMA", "QGMMA", "IGMMA", "UTMALDG", "UBLKCP", "UTMASTG", "UTCHMMA")
+_NOT_MODELLED = (
+    "TLD",
+    "SULD",
+    "SUST",
+    "TEX",
+    "TLD4",
+    "HGMMA",
+    "QGMMA",
+    "IGMMA",
+    "UTMALDG",
+    "UBLKCP",
+    "UTMASTG",
+    "UTCHMMA",
+)
 
 
 @dataclass(frozen=True)
