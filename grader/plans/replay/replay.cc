@@ -140,7 +140,7 @@ static Buffer &buffer(Line &line) {
 }
 
 static std::string joined(const std::vector<size_t> &bytes) {
-    std::string text = std::to_string(bytes.size()) + " arguments";
+    std::string text = std::to_string(bytes.size()) + (bytes.size() == 1 ? " argument" : " arguments");
     if (!bytes.empty() && bytes.size() <= 16) text += " of";
     for (size_t i = 0; i < bytes.size() && bytes.size() <= 16; i++) text += (i ? ", " : " ") + std::to_string(bytes[i]);
     return bytes.empty() ? text : text + (bytes.size() <= 16 ? " bytes" : "");
