@@ -1,7 +1,8 @@
 """`grader check` names the cause of a failure and the mistake's own line in the first five lines that it prints.
 
-Two of the programs are named at the line where the wrong value arises, not at the mistake's own: one_key_v_read_before_k
-errs in line 61, where V is read before K, and one_key_first_key_twice in line 29, where the loop begins.
+Two of the programs are named at the line where the wrong value arises, not at the mistake's own:
+one_key_v_read_before_k errs in line 61, where V is read before K, and one_key_first_key_twice in line 29, where the
+loop begins.
 
 Each program in fixtures/first_lines has one mistake, with its line and words of its cause in EXPECTED. With
 GRADER_TEST_EVERYTHING=1 all of them are checked: two minutes of CPU, nearly all of it compiling.

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from grader.checking.probes.reading import examine, read_probe, write_probe
-from grader.findings import Finding, sentence
+from grader.findings import Finding, claimed, sentence
 from grader.operators import Operator, load_operator
 from grader.operators.attention.grouped import seen
 from grader.operators.attention_gradient import _problem as gradient_problem
@@ -220,6 +220,13 @@ def test_values_of_a_unit_that_was_not_written_say_nothing(probed: Any) -> None:
         return [(attention(q, k, v) * (unit == 0),) for unit, (q, k, v) in enumerate(units)]
 
     assert not probed(HW4, (4, 128, 32), first)
+
+
+def test_a_result_in_the_place_of_another_claims_nothing_of_its_inputs(probed: Any) -> None:
+    def late(shape: Shape, units: list[tuple[F64, ...]]) -> list[tuple[F64, ...]]:
+        return [(attention(*units[max(0, unit - 1)]),) for unit in range(len(units))]  # type: ignore[arg-type]
+
+    assert claimed([probed(HW4, (4, 128, 32), late)]) is None
 
 
 def test_noise_says_nothing(probed: Any) -> None:

@@ -53,6 +53,9 @@ def read_probe(operator: Operator, probe: Probe, output: Path) -> list[Finding]:
                     found.append(made(reading.kind, SURE, array=reading.array))
             case Copies():
                 found += _copies(reading, outputs)
+    mixed = [each.words for each in found if each.kind == "other_unit_read"]
+    if len(mixed) > 1 and all(words == mixed[0] for words in mixed):
+        return []  # a whole result is in the place of another, which is seen without an experiment
     return found
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from grader.findings import Finding
 from grader.operators.probes import F64, Weights
 
-SURE, LIKELY, EXACT = 0.9, 0.75, 0.95
+SURE, UNCLAIMED, EXACT = 0.9, 0.45, 0.95
 TINY = 1e-28
 """Weights below this have too few bits in float32 to take a logarithm of."""
 UNUSED, USED = 1e-9, 1e-4
@@ -209,7 +209,7 @@ def _by_columns(probe: Weights, found: F64, counted: NDArray[np.bool_], flat: fl
                         yield made("transposed", SURE, array="K", tile=tile)
                         return
             off = np.abs(read.T - (k[1:] - k[:1])).max(axis=1)
-            yield made("elements_misplaced", LIKELY, array="K", key=int(np.argmax(off > 0.05)) + 1)
+            yield made("elements_misplaced", UNCLAIMED, array="K", key=int(np.argmax(off > 0.05)) + 1)
 
 
 # ---- the sums ---------------------------------------------------------------------------------------------------
