@@ -15,20 +15,26 @@ As in timed runs, clocks are not fixed (--clock-control none) and caches are not
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from grader import sandbox
 from grader.base.demangling import demangle
 from grader.base.errors import MachineFault
 from grader.base.names import spelled_out
+from grader.base.sizes import MAX_NAME, Count, Name
 from grader.course.assignment import Limits
 from grader.course.metrics import DURATION
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.trace.reader import MAX_TEXT
 from grader.sandbox import memory_share
+from grader.sandbox.room import Unreadable, confined
 from grader.sandbox.scratch import scratch_folder
 
 WALL_S = 240.0
@@ -39,6 +45,7 @@ _LOG_BYTES = 32 << 20
 _SPARE_BYTES = 256 << 20
 _COPY_BYTES = 8 << 30
 """Memory for ncu: it saves the program's data and restores it between passes."""
+_MAX_LAUNCHES, _MAX_VALUES, _MAX_NAME = 20_000, 500, 64 << 10
 OUTPUT = "{output}"
 _TOOLS = Path("/opt/nvidia")
 """NVIDIA's packages install Nsight Compute here; the toolkit's bin/ncu is a script that calls it."""
@@ -50,10 +57,10 @@ _KNOWN = re.compile(rf"==ERROR== (?:{_NO_PERMISSION}|Profiling is not supported 
 class Launch:
     """One profiled launch. `values` are ncu's values by ncu's names, in base units (bytes, nanoseconds, per second)."""
 
-    kernel: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    values: dict[str, float]
+    kernel: Annotated[str, Field(max_length=_MAX_NAME)]
+    grid: tuple[Count, Count, Count]
+    block: tuple[Count, Count, Count]
+    values: Annotated[dict[Name, float], Field(max_length=_MAX_VALUES)]
 
     @property
     def duration_ns(self) -> float:
@@ -149,7 +156,17 @@ def _nvidia_tools(tool: Path) -> tuple[Path, ...]:
 
 def parse_csv(text: str) -> tuple[Launch, ...]:
     """Parse the output of `ncu --csv --page raw`: a line of names, a line of units, and a line per launch. ncu's
-    messages (==PROF==), other text around these lines, and truncated lines are skipped."""
+    messages (==PROF==), other text around these lines, and truncated lines are skipped. Empty if it cannot be read
+    within the room's limits."""
+    try:
+        return tuple(replace(launch, kernel=_readable(launch.kernel)) for launch in _parsed(text))
+    except Unreadable:
+        return ()
+
+
+@confined(cpu_s=30, memory_bytes=2 << 30, answer_bytes=128 << 20)
+def _parsed(text: str) -> Annotated[tuple[Launch, ...], Field(max_length=_MAX_LAUNCHES)]:
+    """With the mangled names of kernels."""
     rows = list(csv.reader(line for line in text.splitlines() if line.startswith('"')))
     if len(rows) < 3 or rows[0][:1] != ["ID"]:
         return ()
@@ -159,10 +176,11 @@ def parse_csv(text: str) -> tuple[Launch, ...]:
         if len(row) != len(names) or not row[0].isdigit():
             continue
         cells = dict(zip(names, row, strict=True))
-        values = {name: number for name, cell in cells.items() if (number := _number(cell)) is not None}
+        numbers = ((name, _number(cell)) for name, cell in list(cells.items())[:_MAX_VALUES])
+        values = {name: number for name, number in numbers if number is not None and len(name) <= MAX_NAME}
         grid, block = _triple(cells.get("Grid Size", "")), _triple(cells.get("Block Size", ""))
-        launches.append(Launch(_readable(cells.get("Kernel Name", "?")), grid, block, values))
-    return tuple(launches)
+        launches.append(Launch(cells.get("Kernel Name", "?")[:_MAX_NAME], grid, block, values))
+    return tuple(launches[:_MAX_LAUNCHES])
 
 
 def _readable(name: str) -> str:
@@ -174,9 +192,10 @@ def _readable(name: str) -> str:
 def _number(cell: str) -> float | None:
     """Parse a number, which in some locales has thousands separators."""
     try:
-        return float(cell.replace(",", ""))
+        number = float(cell.replace(",", ""))
     except ValueError:
         return None
+    return number if math.isfinite(number) else None
 
 
 def _triple(cell: str) -> tuple[int, int, int]:

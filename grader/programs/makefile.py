@@ -13,11 +13,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from grader.base.names import printable_name
 from grader.base.process import Runner
+from grader.base.sizes import Name, Sentence
 from grader.programs.cmakelists import read_cmakelists
 from grader.programs.compiler_calls import SOURCES, calls, program_calls
+from grader.sandbox.room import Unreadable, confined
 
 _SEPARATE_VALUE = {
     "-arch", "--gpu-architecture", "-code", "--gpu-code", "-gencode", "--generate-code", "-o", "--output-file",
@@ -60,7 +65,9 @@ CPP_IS_CUDA = "-x=cu"
 _STANDARD = re.compile(r"-{1,2}std=")
 _MAX_CHARACTERS = 4096
 _MAX_FLAGS = 256
+_MAX_SOURCES = 1000
 _MAX_NOTES = 20
+_Word = Annotated[str, Field(max_length=2 * _MAX_CHARACTERS)]
 _SHOWN = 100
 _SYSTEM_LIBRARIES = {"m", "pthread", "rt", "dl", "stdc++", "c", "gomp", "cudart", "cudart_static", "cudadevrt", "cuda"}
 
@@ -70,10 +77,10 @@ class MakefileFlags:
     """The flags of a Makefile that the grader accepts, the sources that the Makefile names, and notes on what was left
     out."""
 
-    flags: tuple[str, ...]
-    sources: tuple[str, ...]
-    notes: tuple[str, ...]
-    origin: str = "Makefile"
+    flags: Annotated[tuple[_Word, ...], Field(max_length=_MAX_FLAGS)]
+    sources: Annotated[tuple[_Word, ...], Field(max_length=_MAX_SOURCES)]
+    notes: Annotated[tuple[Sentence, ...], Field(max_length=_MAX_NOTES)]
+    origin: Name = "Makefile"
 
     @property
     def include_folders(self) -> tuple[str, ...]:
@@ -86,19 +93,39 @@ def read_makefile_flags(folder: Path, target: str, run: Runner) -> MakefileFlags
     program. None if make runs no nvcc there."""
     for goal in ([target], []):
         said = run(["make", "-n", "-B", "--no-print-directory", *goal], folder)
-        chosen = program_calls(calls(said.output), f"{target}.cu") if said.exit_code == 0 else []
-        if any(call.is_nvcc for call in chosen):
-            return sort_flags((call.words for call in chosen), folder)
+        if said.exit_code != 0:
+            continue
+        try:
+            found = _of_make(said.output, f"{target}.cu", (folder, folder.resolve()))
+        except Unreadable as unreadable:
+            return MakefileFlags((), (), (f"the Makefile is not used: to read what it runs {unreadable}",))
+        if found is not None:
+            return found
     return None
+
+
+@confined()
+def _of_make(printed: str, wanted: str, folders: tuple[Path, Path]) -> MakefileFlags | None:
+    chosen = program_calls(calls(printed), wanted)
+    return sort_flags((call.words for call in chosen), folders) if any(call.is_nvcc for call in chosen) else None
 
 
 def read_cmake_flags(text: str, main: str, folder: Path) -> MakefileFlags | None:
     """Like `read_makefile_flags`, for a CMakeLists.txt in `folder`; None if it builds no CUDA program."""
+    try:
+        return _of_cmake(text, main, (folder, folder.resolve()))
+    except Unreadable as unreadable:
+        notes = (f"the CMakeLists.txt is not used: to read it {unreadable}",)
+        return MakefileFlags((), (), notes, origin="CMakeLists.txt")
+
+
+@confined()
+def _of_cmake(text: str, main: str, folders: tuple[Path, Path]) -> MakefileFlags | None:
     words = read_cmakelists(text, main)
-    return replace(sort_flags([words], folder), origin="CMakeLists.txt") if words else None
+    return replace(sort_flags([words], folders), origin="CMakeLists.txt") if words else None
 
 
-def sort_flags(commands: Iterable[Sequence[str]], folder: Path) -> MakefileFlags:
+def sort_flags(commands: Iterable[Sequence[str]], folders: tuple[Path, Path]) -> MakefileFlags:
     """Sort nvcc's arguments into flags to keep, sources, and notes on dropped flags. All sources are compiled with all
     flags, except that nvcc accepts only one -std: the first."""
     kept: dict[str, None] = {}
@@ -113,14 +140,15 @@ def sort_flags(commands: Iterable[Sequence[str]], folder: Path) -> MakefileFlags
         if {CPP_IS_CUDA, f"-{CPP_IS_CUDA}"}.intersection(flags) and any(Path(name).suffix != ".cu" for name in own):
             kept[CPP_IS_CUDA] = None
         for flag in flags:
-            for keep, note in _judged(flag, folder) if flag.startswith("-") else ():
+            for keep, note in _judged(flag, folders) if flag.startswith("-") else ():
                 if keep and not (_STANDARD.match(keep) and any(map(_STANDARD.match, kept))):
                     kept[keep] = None
                 if note:
                     notes[note] = None
     if len(kept) > _MAX_FLAGS:
         notes[f"flags after the first {_MAX_FLAGS} are left out"] = None
-    return MakefileFlags(tuple(kept)[:_MAX_FLAGS], tuple(sources), tuple(notes)[:_MAX_NOTES])
+    named = tuple(name for name in sources if len(name) <= _MAX_CHARACTERS)
+    return MakefileFlags(tuple(kept)[:_MAX_FLAGS], named[:_MAX_SOURCES], tuple(notes)[:_MAX_NOTES])
 
 
 def _joined(words: Iterable[str]) -> list[str]:
@@ -137,7 +165,7 @@ def _joined(words: Iterable[str]) -> list[str]:
     return joined
 
 
-def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
+def _judged(flag: str, folders: tuple[Path, Path]) -> list[tuple[str | None, str | None]]:
     """(flag to keep, note) for one flag, or for each item of a list such as -Xcompiler=a,b."""
     if not _HARMLESS.fullmatch(flag) or not flag.isprintable() or len(flag) > _MAX_CHARACTERS:
         return [(None, f"{_shortened(flag)} is left out: it is too long, or has characters that a shell interprets")]
@@ -147,7 +175,7 @@ def _judged(flag: str, folder: Path) -> list[tuple[str | None, str | None]]:
     if name in {"-Xcompiler", "--compiler-options"}:
         return [_pass_through("-Xcompiler", item, _COMPILER_KEPT) for item in re.split(r"[, ]", value) if item]
     if flag.startswith(("-I", "--include-path=", "-isystem=", "--system-include=")):
-        return [_include(flag.removeprefix("-I") if flag.startswith("-I") else value, folder)]
+        return [_include(flag.removeprefix("-I") if flag.startswith("-I") else value, folders)]
     if flag != "-lineinfo" and re.match(r"-l\w|--library=", flag):
         library = flag[2:] if flag.startswith("-l") and not flag.startswith("--") else value
         return [(None, None if library in _SYSTEM_LIBRARIES else f"-l{library} is left out: libraries are not linked")]
@@ -171,13 +199,13 @@ def _pass_through(option: str, item: str, allowed: re.Pattern[str]) -> tuple[str
     return None, f"{option} {_shortened(item)} is left out: it is not one of the flags that the grader accepts"
 
 
-def _include(value: str, folder: Path) -> tuple[str | None, str | None]:
+def _include(value: str, folders: tuple[Path, Path]) -> tuple[str | None, str | None]:
     """(flag to keep, note) for one -I. The path is checked as written, without following links: make may have put links
-    into `folder`, and their targets may change later."""
-    whole = Path(os.path.normpath(folder / value))
+    into the submission's folder, and their targets may change later. `folders` are two spellings of that folder."""
+    whole = Path(os.path.normpath(folders[0] / value))
     if "," in value:  # nvcc would read several folders
         return None, f"-I{_shortened(value)} is left out: write one -I for each folder"
-    for own in (folder, folder.resolve()):
+    for own in folders:
         if whole.is_relative_to(own):
             below = str(whole.relative_to(own))
             if below.startswith("@"):  # gcc would pass it on as a separate word and read options from that file

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from grader.findings import Dim3, Finding
+from grader.sandbox.room import Unreadable, confined
 from grader.sanitizers.tool_report import Check, Report, counted
 
 _PREFIX = "========="
@@ -39,7 +40,15 @@ _HAZARDS = {"RAW": ("read", "write"), "WAR": ("write", "read"), "WAW": ("write",
 
 
 def parse_report(check: Check, text: str) -> Report:
-    """Parse a tool's log into a report."""
+    """Parse a tool's log, which quotes a program's names, into a report."""
+    try:
+        return _parsed(check, text)
+    except Unreadable as unreadable:
+        return Report(check, not_run=f"its log cannot be read: it {unreadable}")
+
+
+@confined(answer_bytes=16 << 20)
+def _parsed(check: Check, text: str) -> Report:
     summary = None
     found: list[Finding] = []
     for block in _blocks(text):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
 
 from grader.base.errors import UsageError
+from grader.base.sizes import Count, Sentence
 from grader.findings import Finding, kind_of
 
 Check = Literal["memory", "race", "init", "sync"]
 CHECKS: tuple[Check, ...] = get_args(Check)
+MAX_SEEN = 1000
 _SEVERITIES = ("error", "warning", "note")
 
 
@@ -19,7 +23,7 @@ class Seen:
     """One fault at one place, seen `times` times; `first` is its first occurrence."""
 
     first: Finding
-    times: int
+    times: Count
 
 
 @dataclass(frozen=True)
@@ -27,9 +31,9 @@ class Report:
     """The findings of one tool. `not_run` says why it did not run, '' if it ran; `errors` is the tool's own total."""
 
     check: Check
-    findings: tuple[Seen, ...] = ()
-    errors: int = 0
-    not_run: str = ""
+    findings: Annotated[tuple[Seen, ...], Field(max_length=MAX_SEEN)] = ()
+    errors: Count = 0
+    not_run: Sentence = ""
 
 
 def parse_checks(words: str) -> tuple[Check, ...]:
@@ -55,4 +59,4 @@ def counted(findings: Iterable[Finding]) -> tuple[Seen, ...]:
         place = (each.kind, each.kernel, each.place, each.other, each.array, each.words.get("between"))
         seen = found.get(place)
         found[place] = Seen(seen.first if seen else each, seen.times + 1 if seen else 1)
-    return tuple(found.values())
+    return tuple(found.values())[:MAX_SEEN]

@@ -28,9 +28,10 @@ from grader.classes.final_points import Absent, Line, absent, gradebook, standin
 from grader.course.assignment import title_of
 from grader.report.leaderboard import Board, Names, default_board, leaderboard
 from grader.report.leaderboard import table as board_table
-from grader.site.record_page import asset, environment, report_of
+from grader.sandbox.room import Unreadable, confined
+from grader.site.record_page import MAX_PAGE_BYTES, Page, asset, environment, report_of
 from grader.site.statistics import statistics
-from grader.store import Store
+from grader.store import Compressed, Store, decompressed
 from grader.store.rows import PAGE_NAME
 
 _MARKER = ".grader-site"
@@ -185,12 +186,28 @@ def _student(store: Store, assignment: str, line: Line, public: Path, written: s
         )
         for attempt in store.attempts(assignment, line.attempt.student.id)
     ]
-    for _, name, standing_then in history:
-        report = report_of(
-            standing_then.attempt.record, store.sources(standing_then.attempt.submission), standing_then, history
-        )
-        _page(folder / name, "student.html.j2", "../..", report=report, written=written)
+    for _, name, then in history:
+        sources = store.compressed_sources(then.attempt.submission)
+        (folder / name).write_text(_drawn_student(then, sources, history, written), encoding="utf-8")
     return len(history)
+
+
+def _drawn_student(line: Line, sources: Compressed, history: list[tuple[int, str, Line]], written: str) -> str:
+    """The page of an attempt; without its sources if they cannot be drawn within the room's limits."""
+    try:
+        return draw_student(line, sources, history, written)
+    except Unreadable as unreadable:
+        if sources:
+            return _drawn_student(line, (), history, written)
+        student = line.attempt.student.id
+        raise UsageError(f"The page of {printable_name(student)} cannot be made: it {unreadable}.") from unreadable
+
+
+@confined(cpu_s=20, memory_bytes=2 << 30, answer_bytes=2 * MAX_PAGE_BYTES)
+def draw_student(line: Line, sources: Compressed, history: list[tuple[int, str, Line]], written: str) -> Page:
+    """The page of an attempt of a student whose attempts are `history`."""
+    report = report_of(line.attempt.record, decompressed(sources), line, history)
+    return environment().get_template("student.html.j2").render(root="../..", report=report, written=written)
 
 
 def _page(path: Path, template: str, root: str = ".", **values: Any) -> None:

@@ -6,10 +6,13 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from typing import Annotated
 
 import jinja2
 from markupsafe import Markup
+from pydantic import Field
 
+from grader.base.errors import UsageError
 from grader.base.verdict import Verdict
 from grader.classes.final_points import Line, days_words, share_words
 from grader.classes.similarity import Findings
@@ -20,9 +23,14 @@ from grader.records.points import MANUAL, sum_of
 from grader.records.record import PartRecord, Record, TestRecord
 from grader.report.leaderboard import number
 from grader.report.terminal import nearest_to_the_limit
+from grader.sandbox.room import Unreadable, confined
 from grader.site import charts, pictures
 from grader.site.annotate import SourceFile, annotated, breakable, code, linked, messages_of, warnings_of
 from grader.site.next_steps import Step, next_steps
+
+MAX_PAGE_BYTES = 128 << 20
+Page = Annotated[str, Field(max_length=MAX_PAGE_BYTES)]
+"""HTML, made by our templates, which escape everything."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +172,16 @@ def similarity_page(found: Findings) -> str:
 
 
 def report_page(records: Sequence[Record]) -> str:
-    """One self-contained page with the reports of `records`, for `grade --html`."""
+    """One self-contained page with the reports of `records`, for `grade --html`. Raises UsageError if records, which
+    may come from elsewhere, cannot be drawn within the room's limits."""
+    try:
+        return _drawn(list(records))
+    except Unreadable as unreadable:
+        raise UsageError(f"These records have no page: it {unreadable}.") from unreadable
+
+
+@confined(cpu_s=300, memory_bytes=4 << 30, answer_bytes=2 * MAX_PAGE_BYTES)
+def _drawn(records: list[Record]) -> Page:
     return (
         environment()
         .get_template("records.html.j2")
