@@ -131,8 +131,6 @@ PACKERS = {
     "grader.base.packing",  # writes only
     "grader.commands.judge_client",
     "grader.gradescope.bundle",
-    "grader.programs.engine.python_program",
-    "grader.python.host",
 }
 """Modules that use zipfile to write archives, or for those that the grader itself made."""
 
@@ -163,6 +161,86 @@ def test_what_reads_an_archive_is_called_by_the_confined_function_only() -> None
         if isinstance(node, ast.Name) and node.id in ("_zip", "_tar", "_taken")
     }
     assert {caller for caller, _ in callers} == {"_unpacked"}
+
+
+READERS = {
+    "grader.checking.contradictions": ("_nothing_launched", "_empty_kernel", "_inputs_copied"),
+    "grader.checking.slips": ("_slips",),
+    "grader.checking.watch.recording": ("read_recording",),
+    "grader.cpp.calls": ("calls_in", "_tokens"),
+    "grader.cpp.tree": ("parsed",),
+    "grader.programs.cmakelists": ("read_cmakelists",),
+    "grader.programs.compile_errors": ("_said",),
+    "grader.programs.compiler_calls": ("calls", "program_calls"),
+    "grader.programs.makefile": ("sort_flags",),
+    "grader.programs.source_rules": ("judge", "_broken"),
+    "grader.report.source_diff": ("changes",),
+    "grader.site.annotate": ("annotated", "messages_of"),
+    "grader.site.record_page": ("report_of",),
+}
+"""Functions that read what submissions, compilers, tools, records or stores contain. Only what runs in the room calls
+them, or another function of these."""
+IN_THE_PROCESS = {
+    "grader.programs.trace.reader": "not in the room",
+    "grader.records.record": "in the grader's own process",
+    "grader.store.foreign": "in the grader's own process",
+}
+"""Modules that read such bytes elsewhere, and words with which they say why that is safe."""
+
+
+def test_what_reads_untrusted_text_is_called_in_the_room_only() -> None:
+    readers = {name for names in READERS.values() for name in names}
+    found: set[tuple[str, str, str]] = set()
+    known: set[str] = set()
+    for module, tree in trees().items():
+        named = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if alias.name in READERS.get(node.module or "", ())
+        }
+        named |= set(READERS.get(module, ()))
+        for function in tree.body:
+            name = getattr(function, "name", "")
+            known |= {name} & readers
+            if name in READERS.get(module, ()) or is_confined(function) or isinstance(function, ast.ImportFrom):
+                continue
+            found |= {
+                (module, name, node.id)
+                for node in ast.walk(function)
+                if isinstance(node, ast.Name) and node.id in named
+            }
+    assert known == readers
+    assert found == set()
+
+
+def test_what_is_read_in_the_graders_own_process_says_why() -> None:
+    for module, words in IN_THE_PROCESS.items():
+        tree = trees()[module]
+        documented: list[ast.Module | ast.FunctionDef] = [tree]
+        documented += [each for each in tree.body if isinstance(each, ast.FunctionDef)]
+        texts = [ast.get_docstring(each) for each in documented]
+        assert any(words in " ".join((text or "").split()) for text in texts), module
+
+
+def test_records_of_others_are_parsed_by_one_module() -> None:
+    """`read_records` and `record_in` are its limits; a job's result on Slurm is the grader's own."""
+    parsers = {
+        module
+        for module, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("model_validate_json", "model_validate")
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "Record"
+    }
+    assert parsers == {
+        "grader.records.record",
+        "grader.store.exchange",  # in the room
+        "grader.classes.cluster.slurm",
+        "grader.classes.cluster.job_files",
+    }
 
 
 def test_the_grader_itself_never_loads_a_parser_of_ptx(tmp_path: Path) -> None:

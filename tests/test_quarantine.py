@@ -87,6 +87,11 @@ def _modules_that_open() -> Iterator[str]:
                     break
 
 
+def test_what_may_open_files_exists() -> None:
+    names = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in PACKAGE.rglob("*")}
+    assert set(OWN_FILES) <= names
+
+
 def _is_below(name: str) -> bool:
     """Whether a package that the module is in may open files."""
     return any(name.startswith(f"{package}/") for package in OWN_FILES)
