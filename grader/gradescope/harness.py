@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from grader.base.errors import UsageError
+from grader.base.names import spelled_out
 from grader.base.paths import replacing
 from grader.course.assignment import Assignment
 from grader.records.record import Record
@@ -32,10 +34,11 @@ def grade_there(
         found = gradescope.refusal(metadata, assignment.gradescope)
         if found is None:
             record = grade(root / "submission")
-            found = gradescope.results(record, assignment, hidden=hidden, seconds=time.monotonic() - began)
+            found = gradescope.results(record, assignment, hidden=hidden, seconds=time.monotonic() - began, kept=kept)
     except UsageError as error:
         found = gradescope.message(str(error), graded=True)
     except Exception as error:
+        traceback.print_exc()  # what is printed there only the staff see
         found = gradescope.message(
             "The autograder failed. That is not your fault: please report this message to the course "
             f"staff. You keep the score of your last graded run. {type(error).__name__}: {error}",
@@ -58,7 +61,7 @@ def _without_paths(value: Any, root: Path) -> Any:
     """`value` without paths of the container, which mean nothing to students: only the names of files stay."""
     if isinstance(value, str):
         value = value.replace(f"{root / 'submission'}/", "").replace(str(root / "submission"), "your submission")
-        return _PATH.sub(r"\1", value)
+        return _PATH.sub(r"\1", spelled_out(value))
     if isinstance(value, list):
         return [_without_paths(each, root) for each in value]
     return {key: _without_paths(each, root) for key, each in value.items()} if isinstance(value, dict) else value

@@ -22,9 +22,14 @@ from grader.report.failures import reasons
 _OUTPUT_CHARACTERS = 8000
 
 
-def results(record: Record, assignment: Assignment, *, hidden: Callable[[str], bool], seconds: float) -> dict[str, Any]:
+def results(
+    record: Record, assignment: Assignment, *, hidden: Callable[[str], bool], seconds: float, kept: float = 0.0
+) -> dict[str, Any]:
     """The results.json of a graded submission. `hidden` says which testcases students do not see immediately; `seconds`
-    is the duration of grading."""
+    is the duration of grading, `kept` the score of the student's last graded run.
+
+    A fault of the machine costs neither a run nor the score before it, and the staff see what failed. Where runs are
+    limited, the student sees no test of such a run: feedback that costs no run has no limit."""
     manual = {part.part for part in assignment.rubric if part.kind == "manual"}
     entries: list[dict[str, Any]] = []
     for number, part in enumerate((part for part in record.parts if part.part not in manual), start=1):
@@ -32,13 +37,19 @@ def results(record: Record, assignment: Assignment, *, hidden: Callable[[str], b
         if part.points is not None:
             entry |= {"score": part.points, "max_score": part.max}
         entries.append(entry)
+    failed = record.infrastructure_failed
+    for test in record.tests if failed and assignment.gradescope.runs is not None else ():
+        entries.append(_test(test, test.reason, assignment.gradescope, hidden(test.name)) | {"visibility": "hidden"})
+    shown = () if failed and assignment.gradescope.runs is not None else record.tests
     said: dict[str, str] = {}
     for secret in (False, True):  # a shown test never refers to a hidden one
-        said |= reasons([test for test in record.tests if hidden(test.name) == secret])
-    entries += [_test(test, said.get(test.name, ""), assignment.gradescope, hidden(test.name)) for test in record.tests]
+        said |= reasons([test for test in shown if hidden(test.name) == secret])
+    entries += [_test(test, said.get(test.name, ""), assignment.gradescope, hidden(test.name)) for test in shown]
+    entries += _for_the_staff(record)
     known = [part for part in record.parts if part.points is not None and part.part not in manual]
+    score = sum_of(part.points for part in known)
     whole: dict[str, Any] = {
-        "score": sum_of(part.points for part in known),
+        "score": max(score, kept) if failed else score,
         "execution_time": round(seconds),
         "output": _summary(record),
         "output_format": "text",
@@ -48,10 +59,10 @@ def results(record: Record, assignment: Assignment, *, hidden: Callable[[str], b
         "extra_data": {
             "grader": record.grader.model_dump(),
             "sha256": record.submission.sha256,
-            "graded": not record.infrastructure_failed,  # a fault of the machine does not use up a run
+            "graded": not failed,  # a fault of the machine does not use up a run
         },
     }
-    if assignment.gradescope.leaderboard and (board := _leaderboard(record)):
+    if assignment.gradescope.leaderboard and not failed and (board := _leaderboard(record)):
         whole["leaderboard"] = board
     return whole
 
@@ -68,11 +79,25 @@ def _test(test: TestRecord, reason: str, rules: Gradescope, hidden: bool) -> dic
     return entry
 
 
+def _for_the_staff(record: Record) -> list[dict[str, Any]]:
+    """An entry that only the staff see, on the faults of the machine; none without any."""
+    faults = [test for test in record.tests if test.fault in (Fault.GRADER, Fault.MACHINE)]
+    if not faults:
+        return []
+    lines = (f"{test.name} (fault of the {test.fault}): {test.reason}" for test in faults)
+    said = "\n".join(["Not judged; run the autograder again when this is mended.", *lines])
+    name = f"for the staff: {len(faults)} tests that the machine failed"
+    return [{"name": name, "output": said[:_OUTPUT_CHARACTERS], "output_format": "text", "visibility": "hidden"}]
+
+
 def _summary(record: Record) -> str:
     passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
     lines = [f"{passed} of {len(record.tests)} tests passed on {record.engine.device}."]
     if record.infrastructure_failed:
-        lines.append("Some tests could not be judged. That is not your fault; this score is not final.")
+        lines.append(
+            "Some tests could not be judged. That is not your fault: this run does not count, you keep the score of "
+            "your last graded run, and the course staff see what failed."
+        )
     if not record.build.ok:
         lines.append(record.tests[0].reason if record.tests else "It was not built.")
         lines.append(record.build.log[:_OUTPUT_CHARACTERS])

@@ -57,7 +57,9 @@ def test_parts_have_scores_and_testcases_a_status(hw4: Assignment) -> None:
 
 def test_a_machines_fault_is_no_students_failure(hw4: Assignment) -> None:
     results = on_gradescope(made_record(tests=[made_test("s01", Verdict.GRADER_ERROR)]), hw4)
-    assert "status" not in results["tests"][-1]
+    *_, test, staff = results["tests"]
+    assert "status" not in test
+    assert (staff["name"], staff["visibility"]) == ("for the staff: 1 tests that the machine failed", "hidden")
     assert "not your fault" in results["output"]
 
 
@@ -157,6 +159,26 @@ def test_a_fault_of_the_machine_takes_neither_a_run_nor_the_score_before_it(tmp_
     found = valid(grade_there(tmp_path, hw4, fails, lambda name: False))
     assert found["score"] == 83.5
     assert "not your fault" in found["output"]
+
+
+def test_a_record_with_a_fault_of_the_machine_keeps_the_score_and_rations_what_it_shows(
+    tmp_path: Path, hw4: Assignment
+) -> None:
+    """A student who provokes a fault of the machine would otherwise see hidden tests as often as they like."""
+    rules = hw4.model_copy(update={"gradescope": Gradescope(runs=2)})
+    runs = metadata(("2026-11-21T10:00:00-08:00", 83.5, True))
+    (tmp_path / "submission_metadata.json").write_text(json.dumps(runs))
+    tests = [made_test("s01", Verdict.GRADER_ERROR), made_test("s02", Verdict.WRONG_ANSWER, reason="line 7")]
+    found = valid(grade_there(tmp_path, rules, lambda path: made_record(tests=tests), lambda name: False))
+    assert found["score"] == 83.5 and found["extra_data"]["graded"] is False
+    seen = [entry for entry in found["tests"] if entry["visibility"] != "hidden"]
+    assert "line 7" not in json.dumps(seen) and "line 7" in json.dumps(found["tests"])
+
+
+def test_no_control_character_leaves_for_gradescope(tmp_path: Path, hw4: Assignment) -> None:
+    record = made_record("\x1b]0;owned\x07").model_copy(update={"notes": ("\x1b[2J",)})
+    found = grade_there(tmp_path, hw4, lambda path: record, lambda name: False)
+    assert "u001b" not in json.dumps(found)
 
 
 def test_runs_that_are_long_past_refused_or_failed_do_not_count() -> None:
