@@ -8,15 +8,20 @@ from pathlib import Path
 import pytest
 
 from grader.base.errors import GraderFault, MachineFault, UsageError
+from grader.base.progress import Progress
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
+from grader.commands import submissions
 from grader.commands.submissions import grade_paths
 from grader.findings import Finding
 from grader.grading.judgement import judge
+from grader.grading.pipeline import Grading, grade
 from grader.programs import control
 from grader.programs.engine import select_engine
 from grader.programs.run import Run
+from grader.programs.submission import Submission
 from grader.programs.trace import Trace
+from grader.records.record import Record, read_records
 from grader.sandbox import Outcome
 
 ENGINE = select_engine("emulator", "sm_80")
@@ -72,6 +77,32 @@ def test_what_the_emulator_lacks_and_what_nobody_defines_is_told_to_the_student(
     tests = [record.tests[0] for record in records]
     assert [(test.verdict, test.fault) for test in tests] == [(Verdict.COMPILE_ERROR, Fault.STUDENT)] * 3
     assert "cudaNotAFunction" in tests[0].reason and "is empty" in tests[1].reason and "nothing" in tests[2].reason
+
+
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [(UsageError("odd"), Fault.MACHINE), (MachineFault("gone"), Fault.MACHINE), (GraderFault("bug"), Fault.GRADER)],
+)
+def test_what_ends_one_submission_ends_no_other(
+    error: Exception, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / name / "hw4.cu" for name in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(unlinked("nothing"))
+
+    def first_fails(grading: Grading, submission: Submission, progress: Progress) -> Record:
+        if submission.id == "a":
+            raise error
+        return grade(grading, submission, progress)
+
+    monkeypatch.setattr(submissions, "grade", first_fails)
+    first, second = grade_paths(paths, assignment="hw4", tests="s01", engine="emulator", json=tmp_path / "all.json")
+    assert (first.tests[0].fault, second.tests[0].fault) == (fault, Fault.STUDENT)
+    assert first.infrastructure_failed and str(error) in first.tests[0].reason
+    assert len(read_records(tmp_path / "all.json")) == 2
+    with pytest.raises(type(error)):
+        grade_paths(paths[:1], assignment="hw4", tests="s01", engine="emulator", json=None)
 
 
 @pytest.mark.parametrize(("fails", "fault"), [(True, Fault.GRADER), (False, Fault.STUDENT)])

@@ -10,17 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader import sandbox
-from grader.base.errors import UsageError
+from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.names import say, student_id
 from grader.base.paths import shown
-from grader.base.progress import shown_progress
+from grader.base.progress import Progress, shown_progress
 from grader.base.verdict import Fault
 from grader.commands.arch_option import emulating
 from grader.course.assignment import Assignment, chosen_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
 from grader.findings import Finding, kind_of, without_echoes
-from grader.grading.pipeline import grade, grade_built, open_grading
+from grader.grading.pipeline import Grading, grade, grade_built, open_grading
 from grader.grading.setup import Setup
 from grader.programs import run as running
 from grader.programs.build import build, failed_build
@@ -68,11 +68,22 @@ def grade_paths(
             if problem:
                 record = grade_built(grading, submission, failed_build(Fault.STUDENT, problem), progress)
             else:
-                record = grade(grading, submission, progress)
+                record = _graded(grading, submission, progress, alone=len(paths) == 1)
             records.append(points.keep(entered, record))
             if json is not None:
                 write_records(records, json)
     return records
+
+
+def _graded(grading: Grading, submission: Submission, progress: Progress, *, alone: bool) -> Record:
+    """Grade a submission. If there are others, what went wrong becomes a record, and the others are graded."""
+    try:
+        return grade(grading, submission, progress)
+    except (UsageError, MachineFault, GraderFault) as fault:
+        if alone:
+            raise
+        whose = Fault.GRADER if isinstance(fault, GraderFault) else Fault.MACHINE
+        return grade_built(grading, submission, failed_build(whose, str(fault)), progress)
 
 
 def _read(path: Path, rules: Assignment, *, shared: bool, alone: bool) -> tuple[Submission, str]:

@@ -25,7 +25,7 @@ from grader.base.errors import MachineFault
 from grader.base.identity import identity
 from grader.base.verdict import Fault, Verdict
 from grader.classes.attention import Why, needs_attention
-from grader.classes.batch import Outcome, Policy, Which, find_class, grade_class
+from grader.classes.batch import Outcome, Policy, Which, class_run, find_class, grade_class
 from grader.classes.batch.roster import Student
 from grader.classes.batch.view import Log, Screen, duration
 from grader.classes.batch.work import ReadTask
@@ -332,6 +332,18 @@ def test_a_machine_that_fails_every_time_stops_the_class_after_three_and_keeps_t
     assert outcome.faulted == ()
     assert {record.tests[0].verdict for record in records(store).values()} == {Verdict.PASSED}
     assert len(records(store)) == 8
+
+
+def test_a_lane_on_which_the_graders_own_program_runs_stays_open(
+    setup: Setup, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = tmp_path / "flaky"
+    marker.write_text("always")
+    monkeypatch.setenv("FLAKY", str(marker))
+    monkeypatch.setattr(class_run.control, "problem", lambda engine: "")
+    folder = a_class(tmp_path / "class", **{f"student{number}": RIGHT for number in range(4)})
+    outcome = graded(setup, store, folder, engines=[Flaky()])
+    assert sorted(student for student, _ in outcome.faulted) == [f"student{number}" for number in range(4)]
 
 
 def test_two_lanes_work_on_different_hand_ins(setup: Setup, store: Store, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ engine) is done. If only points have changed in the rules, they are computed fro
 killed at any moment, the same command continues where it stopped.
 
 After a fault of the machine, a submission is tried again once, after the others, and by every later run of the same
-command. A lane with three such faults in a row is closed, since a lost GPU would otherwise spoil the rest of the class
-in seconds.
+command. A lane with three such faults in a row on which the grader's own program fails too is closed, since a lost GPU
+would otherwise spoil the rest of the class in seconds.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from grader.classes.batch.worker_process import Died, Worker, first_done
 from grader.course.testcase import Case
 from grader.grading.pipeline import grade_built, open_grading
 from grader.grading.setup import Setup
+from grader.programs import control
 from grader.programs.build import Build, failed_build
 from grader.programs.engine import Engine
 from grader.programs.submission import Submission, unreadable
@@ -241,7 +242,9 @@ class _Coordinator:
         if isinstance(answer, Record) and any(test.fault is Fault.MACHINE for test in answer.tests):
             machine, self.last_fault = True, first_fault(answer)
         lane.faults_in_a_row = lane.faults_in_a_row + 1 if machine else 0
-        if lane.faults_in_a_row >= _FAULTS_TO_CLOSE_A_LANE:
+        if lane.faults_in_a_row >= _FAULTS_TO_CLOSE_A_LANE and not control.problem(lane.worker.setup.engine):
+            lane.faults_in_a_row = 0  # the submissions', not the lane's
+        elif lane.faults_in_a_row >= _FAULTS_TO_CLOSE_A_LANE:
             lane.closed = True
             self.view.say(f"{lane.where} is closed after {lane.faults_in_a_row} faults of the machine in a row.")
         if isinstance(answer, Record):
