@@ -55,6 +55,7 @@ _WALL_S = 8.0
 _PYTHON_WALL_S, _PYTHON_BUILD_S = 20.0, 45.0
 _FLOOD_BYTES = 1 << 30
 _MOST_SAID = 20_000
+_MOST_RECORD = 200_000
 _RULES = (
     SourceRule(forbid="call", names=("system",), why="no other programs"),
     SourceRule(forbid="absolute_include", why="your own files only"),
@@ -182,6 +183,8 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
     if len(said) > _MOST_SAID * len(record.tests):
         bypasses.append(f"there are {len(said):,} characters about {len(record.tests)} tests")
     whole = record.model_dump_json()
+    if len(whole) > _MOST_RECORD:
+        bypasses.append(f"its record has {len(whole):,} characters")
     if SECRET in whole or ALICE.strip() in whole:
         bypasses.append("the record holds the secret, or another student's work")
     if found := _UNPRINTABLE.search(whole):
