@@ -170,7 +170,6 @@ READERS = {
     "grader.cpp.calls": ("calls_in", "_tokens"),
     "grader.cpp.tree": ("parsed",),
     "grader.programs.cmakelists": ("read_cmakelists",),
-    "grader.programs.compile_errors": ("_said",),
     "grader.programs.compiler_calls": ("calls", "program_calls"),
     "grader.programs.makefile": ("sort_flags",),
     "grader.programs.source_rules": ("judge", "_broken"),
