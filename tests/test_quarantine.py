@@ -58,6 +58,8 @@ OWN_FILES = {
     "estimates/estimate": "its calibration, and what its own tools wrote for the room",
     "estimates/machine_code": "a built program, which the cache keeps out of reach",
     "commands/verify_assignment": "the course's files",
+    "commands/new_assignment": "the course's files",
+    "checking/probes/reading": "inputs that it draws itself",
     "programs/function_contract": "the grader's own sources",
     "profiling/occupancy": "the toolkit",
     "operators": "inputs and expected outputs",

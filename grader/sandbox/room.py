@@ -264,7 +264,7 @@ def _pickled(arguments: object, files: list[int]) -> bytes:
 
     class Pickler(pickle.Pickler):
         def persistent_id(self, item: object) -> int | None:
-            if not isinstance(item, io.IOBase):
+            if not isinstance(item, io.IOBase) or isinstance(item, io.BytesIO):
                 return None
             files.append(item.fileno())
             return len(files) - 1
