@@ -1,5 +1,5 @@
-// Defines write, send and their like itself, so that whoever calls them in its process is heard by nobody.
-// expect: passed | time_limit; flagged
+// Defines write, send and their like itself, so that whoever calls them in its process is heard by nobody. On the emulator, the linker refuses it.
+// expect: passed | time_limit | compile_error; flagged
 #include "hostile.h"
 __global__ void kernel() {}
 
