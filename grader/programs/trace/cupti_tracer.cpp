@@ -429,6 +429,7 @@ bool is_no_failure(const char* function, int code) {
         "cudaGetLastError", "cudaPeekAtLastError",    // report an earlier call's failure
         "cudaGetErrorName", "cudaGetErrorString", "cudaCreateChannelDesc",    // do not return a cudaError_t
         "cuGetProcAddress",    // "this driver lacks that function" is also an answer
+        "cuFuncGetParamInfo",    // fails after the last parameter: nothing else tells their number
     };
     for (const char* other : others)
         if (starts_with(function, other)) return true;
