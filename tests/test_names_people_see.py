@@ -83,11 +83,11 @@ def test_a_program_built_for_a_gpu_sees_its_sources_as_they_were_handed_in(tmp_p
     ("mode", "says"),
     [
         (0, "./hw4 of hw4.cu\nheader lib/check.cuh\nkernel in hw4.cu\n"),
-        (1, "hw4.cu:6: error: kernel k(int*, int), thread (0,0,0) of block (0,0,0) wrote 4 bytes"),
+        (1, "error: hw4.cu:6: kernel k, thread (0,0,0) of block (0,0,0) wrote 4 bytes"),
         (1, "\nhw4.cu:17: cudaErrorIllegalAddress"),
         (2, "hw4.cu:7: void k(int *, int): block"),
         (2, "failed at hw4.cu:7"),
-        (3, "hw4.cu:15: error: cudaMemcpy"),
+        (3, "error: hw4.cu:15: cudaMemcpy"),
         (4, "hw4: hw4.cu:18: int main(int, char**): Assertion `mode != 4' failed"),
     ],
 )

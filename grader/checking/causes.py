@@ -79,7 +79,10 @@ def _matches(
     """Whether all wrong rows are right for changed inputs."""
     for sample in samples:
         with np.errstate(all="ignore"):
-            values = operator.oracle(shape, change(sample.tensors), sample.rows)[number][:, sample.columns]
+            if operator.independent_rows:
+                values = operator.oracle(shape, change(sample.tensors), sample.rows)[number][:, sample.columns]
+            else:  # which takes no longer, and other outputs may have fewer rows
+                values = operator.oracle(shape, change(sample.tensors))[number][sample.rows][:, sample.columns]
         right = sample.expected[sample.rows][:, sample.columns]
         near = distance(sample.got[sample.rows][:, sample.columns], values, sample.near) <= 1
         if not near or distance(right, values, sample.near) <= 4:

@@ -103,8 +103,8 @@ def hint(path: Path, assignment: str | None) -> str:
 
 RUN_S = 38.0
 PER_GPU_S = 6.8
-"""A grading of all 30 tests of hw4 on an H100 took 37.7 s for a program with hardly any GPU time, and 74.6 s for
-tiled.cu (commit 99491f6, 2026-11-24). By its 0.265 s for t23, in proportion to operations, tiled.cu takes 5.4 s of GPU
+"""A grading of thirty tests on an H100 took 37.7 s for a program with hardly any GPU time, and 74.6 s for a slow one
+(commit 99491f6, 2026-11-24). By its 0.265 s for one test, in proportion to operations, the slow one takes 5.4 s of GPU
 time for all tests once; timed tests are repeated."""
 
 

@@ -16,8 +16,8 @@ import sqlite3
 from grader.store import schema
 
 MAX_VALUE_BYTES = 256 << 20
-_ANALYZED = frozenset({"sqlite_stat1", "sqlite_stat4"})
-"""Tables of statistics, which ANALYZE adds."""
+_OF_SQLITE = frozenset({"sqlite_stat1", "sqlite_stat4", "sqlite_sequence"})
+"""Tables that SQLite adds: ANALYZE those of statistics. VACUUM drops the last one if no table needs it any more."""
 
 
 def restrict(db: sqlite3.Connection) -> None:
@@ -54,5 +54,5 @@ def _objects(db: sqlite3.Connection) -> frozenset[tuple[str, ...]]:
     return frozenset(
         (kind, name, table, " ".join(sql.split()))
         for kind, name, table, sql in rows
-        if not (kind == "table" and name in _ANALYZED)
+        if not (kind == "table" and name in _OF_SQLITE)
     )

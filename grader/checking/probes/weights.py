@@ -120,7 +120,7 @@ def _mask(probe: Weights, found: F64, right: F64, rows: NDArray[np.intp]) -> Fin
     if probe.seen.all():
         clear &= uses.any(axis=0)
     wrong = (clear & (uses != probe.seen)).sum(axis=1)
-    if not wrong.any() or (~uses).all():
+    if not wrong.any() or (~uses).all() or not _only_masked(found, right, uses & probe.seen):
         return None
     row = int(np.flatnonzero(wrong)[(wrong > 0).sum() // 2])
     keys, wanted = spans(np.flatnonzero(uses[row])), spans(np.flatnonzero(probe.seen[row]))
@@ -129,6 +129,17 @@ def _mask(probe: Weights, found: F64, right: F64, rows: NDArray[np.intp]) -> Fin
             "mask_wrong", SURE, array=probe.array, how="causal", query=int(rows[row]), found=keys, expected=wanted
         )
     return made("mask_wrong", SURE, array=probe.array, query=int(rows[row]), found=keys or "-", expected=wanted or "-")
+
+
+def _only_masked(found: F64, right: F64, both: NDArray[np.bool_]) -> bool:
+    """Whether, in most rows, the weights of keys that are rightly used are the right ones times one factor. Otherwise
+    other keys or values were read, and a mask explains nothing."""
+    both = both & (right > USED) & (found > TINY)
+    several = both.sum(axis=1) >= 2
+    if not several.any():
+        return True
+    off = _centred(np.log(np.where(both, found, 1) / np.where(both, right, 1)), both)
+    return float(np.median(np.abs(off[several]).max(axis=1))) < 0.1
 
 
 # ---- the exponent -----------------------------------------------------------------------------------------------

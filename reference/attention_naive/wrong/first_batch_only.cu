@@ -1,4 +1,4 @@
 // Every batch is given the first one's input.
-// expect: wrong_answer on most: hold the output of batch 0
+// expect: wrong_answer on most: is stored as
 #define INPUT_OF(batch) 0 * (batch)
 #include "attention.cuh"

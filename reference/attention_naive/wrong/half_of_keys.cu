@@ -1,4 +1,4 @@
 // Only half of the keys are summed over.
-// expect: wrong_answer on most: first half of the keys
+// expect: wrong_answer on most: is summed without
 #define SUMMED(n) ((n) / 2)
 #include "attention.cuh"

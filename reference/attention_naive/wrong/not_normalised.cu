@@ -1,4 +1,4 @@
 // The division by the sum is missing.
-// expect: wrong_answer on most: without the division by the softmax's sum
+// expect: wrong_answer on most: exponentials without the division by their sum
 #define DIVISOR 1.0f
 #include "attention.cuh"

@@ -1,5 +1,5 @@
 // D - dP for dP - D: dQ and dK have the wrong sign.
-// expect: wrong_answer on most: has the wrong sign
+// expect: wrong_answer on most: times what it should be
 #define DQ_SCALE (-scale)
 #define DK_SCALE (-scale)
 #include "gradient.cuh"

@@ -1,4 +1,4 @@
 // Every query sees all keys of its window.
-// expect: wrong_answer on most: without the causal mask
+// expect: wrong_answer on most: and should use keys
 #define CAUSAL(h) 0
 #include "attention.cuh"

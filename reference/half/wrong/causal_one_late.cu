@@ -1,4 +1,4 @@
 // Query i sees one key too many.
-// expect: wrong_answer on most: off by one: the last key that query i sees
+// expect: wrong_answer on most: and should use keys
 #define AHEAD 1
 #include "attention.cuh"

@@ -1,4 +1,4 @@
 // The mask is aligned to the top left: query i stands at key i.
-// expect: wrong_answer on most: aligned to the top left
+// expect: wrong_answer on most: and should use keys
 #define PLACE(i, h) (i)
 #include "attention.cuh"

@@ -1,4 +1,4 @@
 // O keeps what was added relative to an older maximum.
-// expect: wrong_answer on most: does not rescale O when
+// expect: wrong_answer on most: when the running maximum grows
 #define RESCALE_O(x) 1.0f
 #include "attention.cuh"

@@ -1,4 +1,4 @@
 // The scale is in dS and in dK again.
-// expect: wrong_answer on most: dK matches a gradient with the scale applied twice
+// expect: wrong_answer on most: Every wrong row is the right one times
 #define DK_SCALE(h) ((h).scale * (h).scale)
 #include "gradient.cuh"

@@ -1,4 +1,4 @@
 // dQ = dS K.
-// expect: wrong_answer on most: dQ matches a gradient without the scale
+// expect: wrong_answer on most: Every wrong row is the right one times
 #define DQ_SCALE(h) 1.0f
 #include "gradient.cuh"

@@ -1,4 +1,4 @@
 // dS = P dP.
-// expect: wrong_answer on most: without the subtraction of D
+// expect: wrong_answer on most: D, the row's sum of dO ∘ O, is not subtracted
 #define D_OF(dot) 0.0f
 #include "gradient.cuh"

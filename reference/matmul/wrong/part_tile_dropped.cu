@@ -1,4 +1,4 @@
 // The loop over tiles runs K / 32 times, rounded down.
-// expect: wrong_answer on most: K is not a multiple of the tile
+// expect: wrong_answer on most: differ by more than
 #define LAST_TILE(k) ((k) / kTile * kTile)
 #include "product.cuh"

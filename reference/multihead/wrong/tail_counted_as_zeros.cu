@@ -1,4 +1,4 @@
 // Keys beyond the last have a score of 0, not of -inf.
-// expect: wrong_answer on most: keys beyond the last must get −∞
+// expect: wrong_answer on most: a key that does not exist, or was not loaded
 #define BEYOND_THE_END 0.0f
 #include "attention.cuh"
