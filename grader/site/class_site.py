@@ -195,7 +195,7 @@ def _student(store: Store, assignment: str, line: Line, public: Path, written: s
 def _drawn_student(line: Line, sources: Compressed, history: list[tuple[int, str, Line]], written: str) -> str:
     """The page of an attempt; without its sources if they cannot be drawn within the room's limits."""
     try:
-        return draw_student(line, sources, history, written)
+        return draw_student(line, sources, history, written, title_of(line.attempt.record.assignment))
     except Unreadable as unreadable:
         if sources:
             return _drawn_student(line, (), history, written)
@@ -204,9 +204,11 @@ def _drawn_student(line: Line, sources: Compressed, history: list[tuple[int, str
 
 
 @confined(cpu_s=20, memory_bytes=2 << 30, answer_bytes=2 * MAX_PAGE_BYTES)
-def draw_student(line: Line, sources: Compressed, history: list[tuple[int, str, Line]], written: str) -> Page:
+def draw_student(
+    line: Line, sources: Compressed, history: list[tuple[int, str, Line]], written: str, title: str
+) -> Page:
     """The page of an attempt of a student whose attempts are `history`."""
-    report = report_of(line.attempt.record, decompressed(sources), line, history)
+    report = report_of(line.attempt.record, decompressed(sources), line, history, title)
     return environment().get_template("student.html.j2").render(root="../..", report=report, written=written)
 
 

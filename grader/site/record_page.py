@@ -73,12 +73,13 @@ def report_of(
     sources: Sequence[tuple[str, bytes]] = (),
     line: Line | None = None,
     history: Sequence[tuple[int, str, Line]] = (),
+    title: str = "",
 ) -> Report:
-    """Arrange a record for its page. `line` and `history` are for students of a class."""
+    """Arrange a record for its page. `title` is the assignment's, which the room cannot look up; `line` and `history` are for students of a class."""
     parts = line.parts if line else {part.part: part.points for part in record.parts}
     return Report(
         record=record,
-        title=title_of(record.assignment),
+        title=title or record.assignment,
         verdict=_verdict(record),
         parts=parts,
         points=line.points if line else sum_of(parts.values()),
@@ -175,18 +176,18 @@ def report_page(records: Sequence[Record]) -> str:
     """One self-contained page with the reports of `records`, for `grade --html`. Raises UsageError if records, which
     may come from elsewhere, cannot be drawn within the room's limits."""
     try:
-        return _drawn(list(records))
+        return _drawn(list(records), [title_of(record.assignment) for record in records])
     except Unreadable as unreadable:
         raise UsageError(f"These records have no page: it {unreadable}.") from unreadable
 
 
 @confined(cpu_s=300, memory_bytes=4 << 30, answer_bytes=2 * MAX_PAGE_BYTES)
-def _drawn(records: list[Record]) -> Page:
+def _drawn(records: list[Record], titles: list[str]) -> Page:
     return (
         environment()
         .get_template("records.html.j2")
         .render(
-            reports=[report_of(record) for record in records],
+            reports=[report_of(record, title=title) for record, title in zip(records, titles, strict=True)],
             style=Markup(asset("style.css")),
             script=Markup(asset("site.js")),
         )
