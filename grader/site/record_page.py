@@ -75,7 +75,8 @@ def report_of(
     history: Sequence[tuple[int, str, Line]] = (),
     title: str = "",
 ) -> Report:
-    """Arrange a record for its page. `title` is the assignment's, which the room cannot look up; `line` and `history` are for students of a class."""
+    """Arrange a record for its page. `title` is the assignment's, which the room cannot look up; `line` and `history`
+    are for students of a class."""
     parts = line.parts if line else {part.part: part.points for part in record.parts}
     return Report(
         record=record,
