@@ -10,10 +10,12 @@ import pytest
 
 from grader.checking.check import check_output
 from grader.checking.diagnose import diagnose
-from grader.course.catalogue import TestcaseFiles, generate
+from grader.course.assignment import load_assignment
+from grader.course.catalogue import TestcaseFiles, generate, limits
 from grader.course.seeds import public_seed
 from grader.course.testcase import load_suite
 from grader.operators import load_operator
+from tests.support.assignments import NAMES
 
 ATTENTION = load_operator("attention_forward")
 HW4 = Path(__file__).parent.parent / "testcases" / "hw4.yaml"
@@ -145,3 +147,20 @@ def test_a_link_put_in_place_of_the_output_is_not_followed(case, tmp_path):
     got.unlink()
     got.symlink_to(expected)
     assert diagnose(check, ATTENTION, source, expected, got) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_operator_makes_a_diagnosis_fail(name, tmp_path):
+    rules = load_assignment(name)
+    public = [case for case in load_suite(rules.testcases_file).cases.values() if not case.hidden]
+    for case in sorted(public, key=lambda case: case.flops)[1:4]:
+        files = TestcaseFiles(tmp_path / case.name)
+        generate(case, files, public_seed("diagnose"))
+        words = np.frombuffer(files.expected(case).read_bytes().ljust(4, b"\0"), dtype="<u2")
+        for number, wrong in enumerate((np.roll(words, 4), words[::-1], words ^ 0x11)):
+            got = tmp_path / f"got{number}"
+            got.write_bytes(wrong.tobytes()[: case.output_bytes])
+            check = check_output(
+                case.operator, case.shape, files.expected(case), got, limits(case, files, rules.tolerance)
+            )
+            diagnose(check, case.operator, files.input(case), files.expected(case), got)

@@ -44,6 +44,8 @@ def constant(samples: list[Sample]) -> str:
 def exchanged(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Finding | None:
     """Two inputs that were taken for each other, or one that was read column by column."""
     names = [tensor.name for tensor in operator.inputs(shape)]
+    if any(not np.issubdtype(tensor.dtype, np.floating) for sample in samples for tensor in sample.tensors):
+        return None  # a program that takes indices for values does not get as far as a wrong answer
     if not operator.independent_rows and operator.flops(shape) > MOST_FLOPS * operator.units(shape):
         return None
     for first, second in itertools.combinations(range(len(names)), 2):

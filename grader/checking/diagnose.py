@@ -55,6 +55,12 @@ class Diagnosis:
         return " ".join(filter(None, (self.where, self.cause)))
 
 
+_INPUT_WRITTEN = (
+    "The output begins with the input's own values: the results never reached the array that was written. "
+    "Is the cudaMemcpy back to the host (cudaMemcpyDeviceToHost) missing?"
+)
+
+
 def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got: Path) -> Diagnosis | None:
     """Diagnose a wrong output; None if there is nothing to say about it.
 
@@ -138,13 +144,9 @@ def _cause(
             "copy back), or zeros are written there."
         )
         return Diagnosis(cause=cause)
-    if _begins_with_the_input(operator, shape, input, got):
-        cause = (
-            "The output begins with the input's own values: the results never reached the array that was written. "
-            "Is the cudaMemcpy back to the host (cudaMemcpyDeviceToHost) missing?"
-        )
-        return Diagnosis(cause=cause)
     samples = draw_samples(operator, shape, number, errors, input, expected, got, SAMPLED_ROWS)
+    if _begins_with_the_input(operator, shape, input, got):
+        return Diagnosis(cause=by_alternates(operator, shape, number, samples) or _INPUT_WRITTEN)
     if not samples:
         return Diagnosis()
     finite = check.max_finite_error if check.infinite == 0 else None

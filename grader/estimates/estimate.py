@@ -199,5 +199,5 @@ def interval(kernels: Sequence[KernelEstimate], gpu: Gpu, more_ms: float = 0.0) 
 
 
 def quantiles_of(limit: str) -> list[float]:
-    """The 10 %, 50 % and 90 % quantiles of measured over predicted time, of kernels with this limit."""
+    """The 7.5 %, 50 % and 92.5 % quantiles of measured over predicted time, of kernels with this limit."""
     return _calibration().get(limit) or _calibration()["any"]

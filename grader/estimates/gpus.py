@@ -8,6 +8,8 @@ from the CUDA C++ Programming Guide 13.0, "Arithmetic Instructions". Latencies i
     v100, t4     Jia et al., "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, and "Dissecting
                  the NVidia Turing T4 GPU via Microbenchmarking", 2019
 
+Nobody has compared the numbers below with these sources line by line yet.
+
 `clock_ghz` is the highest clock. `l1_returned` and `l1_tags` were measured on an H100 (docs/estimates.md): a load of 4
 bytes for all lanes of a warp takes 2.5 cycles of an SM and one of 16 bytes 9.2 where all lanes read the same address
 (style2), one of 32 different lines 32 cycles (style7).

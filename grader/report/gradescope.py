@@ -86,7 +86,7 @@ def _for_the_staff(record: Record) -> list[dict[str, Any]]:
         return []
     lines = (f"{test.name} (fault of the {test.fault}): {test.reason}" for test in faults)
     said = "\n".join(["Not judged; run the autograder again when this is mended.", *lines])
-    name = f"for the staff: {len(faults)} tests that the machine failed"
+    name = f"for the staff: tests that the machine failed: {len(faults)}"
     return [{"name": name, "output": said[:_OUTPUT_CHARACTERS], "output_format": "text", "visibility": "hidden"}]
 
 

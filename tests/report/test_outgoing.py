@@ -59,7 +59,7 @@ def test_a_machines_fault_is_no_students_failure(hw4: Assignment) -> None:
     results = on_gradescope(made_record(tests=[made_test("s01", Verdict.GRADER_ERROR)]), hw4)
     *_, test, staff = results["tests"]
     assert "status" not in test
-    assert (staff["name"], staff["visibility"]) == ("for the staff: 1 tests that the machine failed", "hidden")
+    assert (staff["name"], staff["visibility"]) == ("for the staff: tests that the machine failed: 1", "hidden")
     assert "not your fault" in results["output"]
 
 

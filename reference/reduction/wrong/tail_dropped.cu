@@ -1,5 +1,5 @@
 // The last n mod 256 numbers are left out.
-// expect: wrong_answer on most: without the last n mod
+// expect: wrong_answer on most: no cause is named
 
 __global__ void sum_of_block(const float* x, float* s, int n) {
     __shared__ float part[256];

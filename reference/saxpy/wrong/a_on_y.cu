@@ -1,5 +1,5 @@
 // a multiplies Y in place of X.
-// expect: wrong_answer on most: a belongs to X
+// expect: wrong_answer on most: exchanged: the input has
 
 __global__ void saxpy(const float* x, const float* y, float* z, int n, float a) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
