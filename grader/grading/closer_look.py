@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 
 from grader.base.errors import GraderFault, MachineFault
+from grader.base.hints import report
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import check_output
 from grader.checking.contradictions import contradictions
@@ -146,19 +147,19 @@ class CloserLook:
         """The findings of a run of `case` with checks. If the test hit its time limit, only races count: the plain run
         has already shown where it hangs. Raises nothing."""
         began = time.monotonic()
-        found, problem = tuple[Finding, ...](), ""
+        found, cause, problem = tuple[Finding, ...](), "", ""
         try:
             found, problem = self._run(case, verdict)
+            first = likeliest(found)
+            found = rank([found])[:MAX_FINDINGS]
+            cause = sentence(first, self.submission.line) if first is not None else ""
         except (MachineFault, GraderFault, OSError) as fault:
             problem = str(fault)
-        first = likeliest(found)
-        return CloserLookRecord(
-            test=case.name,
-            cause=sentence(first, self.submission.line) if first is not None else "",
-            problem=problem,
-            seconds=round(time.monotonic() - began, 2),
-            findings=rank([found])[:MAX_FINDINGS],
-        )
+        except Exception as bug:
+            report(bug)
+            problem = "the look itself failed, by a mistake of the grader"
+        seconds = round(time.monotonic() - began, 2)
+        return CloserLookRecord(test=case.name, cause=cause, problem=problem, seconds=seconds, findings=found)
 
     def _run(self, case: Case, verdict: Verdict) -> tuple[tuple[Finding, ...], str]:
         """Return (the findings, what was not looked at and why); either may be empty."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from grader.base.hints import hint
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.checking.contradictions import contradictions
@@ -68,8 +69,7 @@ def judge(
     files = submission.files if submission is not None else ()
     if outcome.timed_out:
         reason = f"Stopped at {limit_name} of {limit_s:g} s{_last_seen(trace)}."
-        cause = _still_running(trace, files)
-        return _failed(Verdict.TIME_LIMIT, cause, reason)
+        return _failed(Verdict.TIME_LIMIT, hint("", _still_running, trace, files), reason)
     if outcome.broke:
         return _failed(*_broken_limit(run, check))
     if check.passed:
@@ -78,26 +78,26 @@ def judge(
         return Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, machine)
     if (error := _first_error(trace)) is not None and error[1] == _LAUNCH_TIMEOUT:
         reason = f"A kernel was stopped, near {limit_name} of {limit_s:g} s."
-        return _failed(Verdict.TIME_LIMIT, _still_running(trace, files), reason)
+        return _failed(Verdict.TIME_LIMIT, hint("", _still_running, trace, files), reason)
     if (failure := _emulator_failure(run)) is not None:
         if control_fails():
             return Judgement(Verdict.GRADER_ERROR, Fault.GRADER, failure)
         return _failed(Verdict.RUNTIME_ERROR, failure, "The emulator runs the grader's own program: this is a crash.")
-    contradiction = _contradiction(run, check, submission)
-    likely = contradiction or _explained(diagnosis, submission)
+    contradiction = hint("", _contradiction, run, check, submission)
+    likely = contradiction or hint("", _explained, diagnosis, submission)
     where = diagnosis.where if diagnosis is not None else ""
-    seen = "" if contradiction else _seen(run, files)
+    seen = "" if contradiction else hint("", _seen, run, files)
     failed = _failed(*_failure(run, check, likely, where, seen))
     shown = diagnosis.findings if diagnosis is not None else ()
-    return replace(failed, findings=rank([(*_facts(run, check, submission), *shown)]))
+    return replace(failed, findings=hint(shown, _facts, run, check, submission, shown))
 
 
-def _facts(run: Run, check: Check, submission: Submission | None) -> tuple[Finding, ...]:
-    """Everything that the engine saw and that the source shows, the likeliest cause first."""
+def _facts(run: Run, check: Check, submission: Submission | None, shown: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Everything that the engine saw, that the source shows, and that the output has `shown`, the likeliest first."""
     files = submission.files if submission is not None else ()
     seen = tuple(explained(found, files) for found in _found(run)[:MAX_FINDINGS])
     wrong = _contradictions(run, check, submission)
-    return rank([(*wrong, *slips(files), *seen)])
+    return rank([(*wrong, *slips(files), *seen, *shown)])
 
 
 def _contradictions(run: Run, check: Check, submission: Submission | None) -> tuple[Finding, ...]:
@@ -236,7 +236,7 @@ def _warnings(run: Run, files: Files) -> tuple[str, ...]:
         were = "process was" if count == 1 else "processes were"
         warnings.append(f"{count} {were} still running after the program ended; the grader killed them.")
     error = _first_error(run.trace)
-    if seen := _seen(run, files):
+    if seen := hint("", _seen, run, files):
         warnings.append(f"{BUT}{seen}")
     elif error is not None:
         warnings.append(f"The output is right, but {error[0]} failed with {error[2]}.")

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from grader.base.errors import MachineFault
+from grader.base.hints import hint
 from grader.base.names import spelled_out
 from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import Fault, Verdict
@@ -184,7 +185,7 @@ def _run_case(
             check = check_output(case.operator, case.shape, expected, run.output, tolerance, source)
             diagnosis = None
             if shows_diagnosis(grading.assignment.hidden_inputs, case):
-                diagnosis = diagnose(check, case.operator, files.input(case), files.expected(case), run.output)
+                diagnosis = hint(None, diagnose, check, case.operator, source, expected, run.output)
             judgement = judge(
                 run,
                 check,

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from grader import sandbox
 from grader.base.errors import MachineFault
+from grader.base.hints import hint
 from grader.base.identity import identity
 from grader.base.machine import cpu_model
 from grader.base.names import printable_name
@@ -176,8 +177,8 @@ def _grade_built(
         passed = {test.record.name for test in tested if test.record.verdict is Verdict.PASSED}
         profiles = tuple(profile for profile in profiled if profile.test in passed)
         look, tested = (None, tested) if not looks else _looked_at(grading, closer, tested, watch, progress)
-        tested = by_probes(grading, submission, built, tested, watch)
-    tested = _for_one_shape(grading, submission, tested)
+        tested = hint(tested, by_probes, grading, submission, built, tested, watch)
+    tested = hint(tested, _for_one_shape, grading, submission, tested)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
     if waited.warning:
         submission = replace(submission, notes=(*submission.notes, waited.warning))

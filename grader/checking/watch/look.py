@@ -11,6 +11,7 @@ from typing import IO, Annotated
 import numpy as np
 from pydantic import Field
 
+from grader.base.hints import report
 from grader.base.sizes import AtMost
 from grader.checking.watch.labels import MOST_NODES, Reader
 from grader.checking.watch.reading import read
@@ -94,6 +95,8 @@ def explain(
         try:
             found, unread = _explained(operator, shape, file, recording, tuple(watched))
         except Unreadable as unreadable:
+            if unreadable.detail:
+                report(unreadable)
             return Explained(unread=f"{_NOT_FOLLOWED}: reading the recording {unreadable}")
     return Explained(found, unread)
 
