@@ -20,6 +20,7 @@ def test_where_every_diagnosis_fails_the_verdicts_stand_and_no_cause_is_named(
         raise KeyError("planted")
 
     hints._reported.clear()
+    monkeypatch.setattr(hints.log, "disabled", False)  # import-linter, in another test, disables all loggers
     for module, name in (
         (one_test, "diagnose"),
         (judgement, "find_slip"),
