@@ -106,7 +106,11 @@ def test_a_backward_range_and_an_empty_selection_are_refused():
         ("[2, 128, 32]", "[2, {a: 1}, 32]", "cases.a1[1]: expected a number, found keys and values (a)."),
         ("operator: attention_forward", "operator: attention", "operator: There is no operator 'attention'"),
         ("low: -3", "low: 5", "low must be less than high"),
-        ("hidden: true", "hidden: false", "needs a seed"),
+        (
+            "    distribution: {kind: uniform, low: -3, high: 3}\n",
+            "",
+            "groups[0] (official) has no distribution, and the file has none",
+        ),
         ("hidden: true", "hidden: true\n    seed: x", "remove its seed"),
         ("a1:", "all:", "'all' cannot be a name"),
         ("a1:", "../x:", "'../x' cannot be a name"),
@@ -118,10 +122,30 @@ def test_a_mistake_in_the_yaml_is_named_by_file_key_and_value(tmp_path, old, new
     assert "toy.yaml" in str(caught.value) and says in str(caught.value)
 
 
+def test_what_most_suites_have_in_common_need_not_be_written(tmp_path):
+    short = """\
+assignment: saxpy
+distribution: {kind: uniform, low: 0, high: 1}
+groups:
+  - {name: official, cases: {t01: [5, 2]}}
+  - {name: ones, distribution: {kind: constant, value: 1}, cases: {t02: [5, 2]}}
+  - {name: public, graded: false, cases: {s01: [5, 2]}}
+"""
+    suite = suite_from(tmp_path, short)
+    found = [
+        (c.name, c.operator.name, c.graded, c.hidden, c.public_seed, c.distribution.kind) for c in suite.select("every")
+    ]
+    assert found == [
+        ("t01", "saxpy", True, True, None, "uniform"),
+        ("t02", "saxpy", True, True, None, "constant"),
+        ("s01", "saxpy", False, False, "saxpy-public", "uniform"),
+    ]
+
+
 @pytest.mark.parametrize(("text", "found"), [("", "nothing"), ("# a comment", "nothing"), ("[1, 2]", "[1, 2]")])
 def test_a_yaml_without_keys_is_told_which_are_expected(tmp_path, text, found):
     with pytest.raises(
-        UsageError, match=r"expected keys and values at the top \(assignment, operator, groups\)"
+        UsageError, match=r"expected keys and values at the top \(assignment, operator, distribution, groups\)"
     ) as caught:
         suite_from(tmp_path, text)
     assert str(caught.value).endswith(f"found {found}.")

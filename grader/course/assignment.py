@@ -28,6 +28,7 @@ from pydantic import (
 from grader.base.errors import UsageError
 from grader.base.paths import course_root, shown
 from grader.base.yaml_model import StrictModel, read_yaml_model
+from grader.course.testcase import EVERY
 from grader.operators import course_operator
 from grader.operators.tolerance import ErrorRule, TimesPlain
 
@@ -118,10 +119,14 @@ class WallLimit(StrictModel):
     seconds: Seconds
 
 
-class Limits(StrictModel):
-    """The limits of one run."""
+def _limits(value: object) -> object:
+    return [{"tests": EVERY, "seconds": value}] if isinstance(value, int | float) else value
 
-    wall_s: tuple[WallLimit, ...]
+
+class Limits(StrictModel):
+    """The limits of one run. `wall_s` is one number for all testcases, or one for each selection."""
+
+    wall_s: Annotated[tuple[WallLimit, ...], BeforeValidator(_limits)]
     emulator_wall_s: Seconds = 60
     memory_bytes: int = Field(default=16 << 30, ge=1 << 20)
     processes: int = Field(default=512, gt=0, le=1 << 22)
@@ -346,7 +351,8 @@ allows a multiple of the errors of a plain implementation (`Operator.plain`)."""
 
 
 class Assignment(StrictModel):
-    """The rules of one assignment, from its assignment.yaml."""
+    """The rules of one assignment, from its assignment.yaml. The operator, the program and the baseline have the
+    assignment's name if the file has no others."""
 
     name: str = Field(pattern=r"^[a-z0-9_]+$")
     title: Line
@@ -374,6 +380,14 @@ class Assignment(StrictModel):
     """What `grader assignments verify` lets pass, by the name that it reports, and why."""
     gradescope: Gradescope = Gradescope()
     judge: JudgeRules = JudgeRules()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_name(cls, data: object) -> object:
+        if isinstance(data, dict) and isinstance(name := data.get("name"), str):
+            named = {"operator": name, "submission": {"main": f"{name}.cu"}, "baseline": {"source": f"seq_{name}.c"}}
+            return {**named, **data}
+        return data
 
     @property
     def timed_tests(self) -> str | None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -18,25 +19,26 @@ from grader.operators import Operator, Shape, load_operator
 from grader.operators.returned import check_sizes
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-_RESERVED = frozenset({"all", "secret"})
+EVERY = "every"
+"""The word that selects all testcases; `all` are the graded ones."""
+_RESERVED = frozenset({"all", EVERY, "secret"})
 
 
 class GroupModel(StrictModel):
-    """One group of testcases in the YAML file."""
+    """One group of testcases in the YAML file. What is graded is hidden, unless the file says otherwise. Without a
+    `seed`, the values of a group that is not hidden come from the names of the assignment and the group."""
 
     name: str
-    graded: bool
-    hidden: bool
-    seed: str | None = None
-    distribution: Distribution = Field(discriminator="kind")
+    graded: bool = True
+    hidden: bool | None = None
+    seed: Annotated[str, Field(min_length=1)] | None = None
+    distribution: Distribution | None = Field(default=None, discriminator="kind")
     cases: dict[str, tuple[int | float, ...]] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _consistent(self) -> GroupModel:
-        if self.hidden and self.seed is not None:
+        if self.is_hidden and self.seed is not None:
             raise ValueError("the values of a hidden group come from the secret: remove its seed")
-        if not self.hidden and not self.seed:
-            raise ValueError("a group that is not hidden needs a seed, any text")
         for name in (self.name, *self.cases):
             if not _NAME.fullmatch(name) or (name in _RESERVED):
                 raise ValueError(
@@ -45,13 +47,26 @@ class GroupModel(StrictModel):
                 )
         return self
 
+    @property
+    def is_hidden(self) -> bool:
+        return self.graded if self.hidden is None else self.hidden
+
 
 class SuiteModel(StrictModel):
-    """The whole YAML file."""
+    """The whole YAML file. `operator` is the assignment's name if it is left out; `distribution` is that of the groups
+    that have none of their own."""
 
     assignment: str
-    operator: str
+    operator: str = ""
+    distribution: Distribution | None = Field(default=None, discriminator="kind")
     groups: tuple[GroupModel, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _has_distributions(self) -> SuiteModel:
+        for number, group in enumerate(self.groups):
+            if group.distribution is None and self.distribution is None:
+                raise ValueError(f"groups[{number}] ({group.name}) has no distribution, and the file has none for all")
+        return self
 
 
 @dataclass(frozen=True)
@@ -131,7 +146,7 @@ class Suite:
         """The testcases that `words` select, in the suite's order, each once.
 
         The words are separated by commas. Each is a testcase (t23), a range in the suite's order (t05..t10), a group
-        (public), or `all` for the graded testcases. Raises UsageError for an unknown name, with the closest names.
+        (public), `all` for the graded testcases, or `every`. Raises UsageError for an unknown name, with the closest names.
         """
         order = list(self.cases)
         chosen: set[str] = set()
@@ -139,8 +154,8 @@ class Suite:
         if not parts:
             raise UsageError(f"No testcase is named; there are {self._what_exists()}.")
         for part in parts:
-            if part == "all":
-                chosen.update(case.name for case in self.graded)
+            if part in ("all", EVERY):
+                chosen.update(name for name, case in self.cases.items() if case.graded or part == EVERY)
             elif part in self.groups:
                 chosen.update(self.groups[part])
             elif ".." in part:
@@ -171,7 +186,7 @@ def load_suite(path: Path) -> Suite:
     """Read a suite. Raises UsageError with the file, the key, the value and what is allowed."""
     model = read_yaml_model(path, SuiteModel)
     try:
-        operator = load_operator(model.operator)
+        operator = load_operator(model.operator or model.assignment)
     except UsageError as error:
         raise UsageError(f"{place(path, ['operator'])}: {error}") from error
     cases: dict[str, Case] = {}
@@ -180,6 +195,9 @@ def load_suite(path: Path) -> Suite:
         if group.name in groups or group.name in cases:
             raise UsageError(f"{place(path, ['groups', number, 'name'])}: {group.name!r} is used twice; rename one.")
         groups[group.name] = tuple(group.cases)
+        distribution = group.distribution or model.distribution
+        assert distribution is not None, "validated"
+        seed = None if group.is_hidden else group.seed or f"{model.assignment}-{group.name}"
         for name, shape in group.cases.items():
             location = ("groups", number, "cases", name)
             if name in cases or name in groups:
@@ -193,10 +211,10 @@ def load_suite(path: Path) -> Suite:
                 name,
                 group.name,
                 group.graded,
-                group.hidden,
+                group.is_hidden,
                 operator,
                 operator.canonical(shape),
-                group.distribution,
-                group.seed,
+                distribution,
+                seed,
             )
     return Suite(path, model.assignment, operator, cases, groups)
