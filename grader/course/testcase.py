@@ -146,7 +146,8 @@ class Suite:
         """The testcases that `words` select, in the suite's order, each once.
 
         The words are separated by commas. Each is a testcase (t23), a range in the suite's order (t05..t10), a group
-        (public), `all` for the graded testcases, or `every`. Raises UsageError for an unknown name, with the closest names.
+        (public), `all` for the graded testcases, or `every`. Raises UsageError for an unknown name, with the closest
+        names.
         """
         order = list(self.cases)
         chosen: set[str] = set()
