@@ -310,6 +310,20 @@ def test_a_softmax(probed: Any, name: str) -> None:
         assert found[0].words["how"] == ("undivided" if name == "no sum" else "maximum")
 
 
+def test_a_sum_without_few_of_many_columns_is_no_mistake_of_rescaling(probed: Any) -> None:
+    """8 of 1,000 terms change a sum by less than a sloppy comparison with other sums would see."""
+    [found] = probed(SOFTMAX, (7, 1000), each(lambda x: softmax(x, columns=slice(0, 992))))
+    assert (found.kind, found.array) == ("terms_missing", "the sum of exp(x − m)")
+    assert (found.values["count"], found.words["numbers"]) == (8, "992–999")
+
+
+def test_keys_without_weight_are_named_only_where_the_other_weights_are_right(probed: Any) -> None:
+    def misread(q: F64, k: F64, v: F64) -> F64:
+        return attention(np.where(np.abs(q) < 1, 200 * q, q**3), k[::-1] ** 5, v)
+
+    assert "keys_unused" not in [each.kind for each in probed(HW4, (2, 128, 32), each(misread))]
+
+
 def test_a_cut_output_says_nothing(tmp_path: Path) -> None:
     probe = HW4.probes((2, 128, 32))[0]
     (tmp_path / "out").write_bytes(bytes(100))

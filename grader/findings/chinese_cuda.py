@@ -16,6 +16,7 @@ _ASYNC = "競爭（race）：{here} {does} {named}，而 {there} 的非同步操
 PHRASES = {
     "memory_named": "`{array}`（{size} 位元組，配置於 {allocated}）",
     "memory_allocation": "[{allocated} 的 ]{by} 配置的 {size} 位元組[（第 {serial} 次配置）]",
+    "memory_argument": "參數 `{array}`（{size} 位元組）",
     "memory_variable": "{by}（{size} 位元組）",
     "memory_shared": "shared 變數 {array}（{size} 位元組）",
     "memory_dynamic": "動態 shared memory {array}（{size} 位元組）",
@@ -156,6 +157,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "never_written": (
         "[{function}：]複製到主機的 {bytes} 位元組中有 {count} 位元組從未寫入，從 {spot} 開始",
         "請檢查 kernel 是否寫入每個元素（包括最後一個 block），以及複製的長度是否等於結果的長度。",
+    ),
+    "never_written.argument": (
+        "`{array}` 的 {bytes} 位元組中有 {count} 位元組從未寫入，從第 {offset} 位元組開始",
+        "請檢查 kernel 是否寫入每個元素（包括最後一個 block），以及是否對所有元素執行。",
     ),
     "race": (_RACE, f"請在兩次存取之間放 {{BARRIER}}。{_LUCK}"),
     "race.barrier": (f"{_RACE}；請在兩者之間放 {{barrier}}[，在第 {{after}} 行之後]", _LUCK),

@@ -20,6 +20,7 @@ _ASYNC = "Race: {here} {does} {named}, which an asynchronous operation at {there
 PHRASES = {
     "memory_named": "`{array}` ({size} bytes, allocated at {allocated})",
     "memory_allocation": "the {size} bytes of {by}[ at {allocated}][ (allocation {serial})]",
+    "memory_argument": "the argument `{array}` ({size} bytes)",
     "memory_variable": "{by} ({size} bytes)",
     "memory_shared": "the shared variable {array} ({size} bytes)",
     "memory_dynamic": "the dynamic shared memory {array} ({size} bytes)",
@@ -178,6 +179,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "[{function}: ]{count} of the {bytes} bytes copied to the host were never written, beginning at {spot}",
         "Check that the kernel writes every element, for the last block too, and that the copy is as long as the "
         "result.",
+    ),
+    "never_written.argument": (
+        "{count} of the {bytes} bytes of `{array}` were never written, beginning at byte {offset}",
+        "Check that the kernel writes every element, for the last block too, and that it runs for all of them.",
     ),
     # Races.
     "race": (f"{_RACE}", f"Put {{BARRIER}} between the two accesses. {_LUCK}"),

@@ -55,14 +55,14 @@ _BEFORE_ITS_RUN = (Verdict.COMPILE_ERROR, Verdict.NOT_RUN)
 
 
 def case_to_look_at(tests: Sequence[TestRecord], cases: Mapping[str, Case]) -> Case:
-    """The testcase to look at: the smallest that crashed, or else the smallest that failed, or else the smallest that
-    is not trivially small."""
+    """The testcase to look at: one that crashed, or else one that failed, or else any; of these the smallest that is
+    not trivially small, or else the smallest."""
     ran = sorted((test for test in tests if test.name in cases), key=lambda test: cases[test.name].flops)
-    crashed = (test for test in ran if test.verdict in _CRASHED)
-    failed = (test for test in ran if test.verdict not in (Verdict.PASSED, *_BEFORE_ITS_RUN))
     worth = min(cases[ran[-1].name].flops * SMALLEST_SHARE, SMALLEST_FLOPS)
-    large = (test for test in ran if cases[test.name].flops >= worth)
-    return cases[next(test for each in (crashed, failed, large) for test in each).name]
+    crashed = [test for test in ran if test.verdict in _CRASHED]
+    failed = [test for test in ran if test.verdict not in (Verdict.PASSED, *_BEFORE_ITS_RUN)]
+    among = crashed or failed or ran
+    return cases[next((test for test in among if cases[test.name].flops >= worth), among[0]).name]
 
 
 def failed_by_itself(test: TestRecord) -> bool:

@@ -22,8 +22,8 @@ Outputs = Sequence[Sequence[NDArray[Any]]]
 class Weights:
     """`of(outputs)` should be softmax(scale · scores) over the keys that each query sees; `scores` and `seen` are
     (queries, keys). `array`: the output in which it shows. `factors`: Q (queries, columns) and K (keys, columns), of
-    which the scores are the product. `over`: what a query's weights are summed over. `terms`: what the queries are to
-    the output, if it is a sum over them."""
+    which the scores are the product. `over`: what a query's weights are summed over; `total`: that sum in words.
+    `terms`: what the queries are to the output, if it is a sum over them; they are those of so many `heads`."""
 
     of: Callable[[Outputs], F64]
     scores: F64
@@ -32,7 +32,9 @@ class Weights:
     array: str
     factors: tuple[F64, F64] | None = None
     over: str = "keys"
+    total: str = "l"
     terms: str = ""
+    heads: int = 1
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from grader.operators.steps import Weights as WeightsStep
 
 F64 = NDArray[np.float64]
 
+_TOTAL = "the sum of exp(x − m)"
+
 MOST = 1 << 24
 MOST_VALUES = 1 << 26
 """256 MiB of input, since the oracle computes the whole matrix at once."""
@@ -77,7 +79,7 @@ class RowSoftmax(WholeOperator):
             sums=(Sum("total", "i", "j", (("Y", "ij"),), columns),),
             results={"Y": ("Y", 1.0)},
             weights=WeightsStep("Y", "X", "total", 1.0, log, lambda row: (0, columns)),
-            words={"total": "the sum of exp(x − m)", "over total": "columns"},
+            words={"total": _TOTAL, "over total": "columns"},
             columns={"X": columns},
             scores=scores,
         )
@@ -85,10 +87,10 @@ class RowSoftmax(WholeOperator):
     def probes(self, shape: Shape) -> tuple[Probe, ...]:
         """Y is a matrix of weights, and X has the scores."""
         columns = small(sizes(shape)[1], 4096)
-        rows = columns if columns <= 512 else 8
+        rows = columns if columns <= 1024 else 8
         x = np.random.default_rng(1).uniform(-3, 3, (rows, columns)).astype(np.float32)
         seen = np.ones(x.shape, bool)
-        reading = Weights(_output, x.astype(np.float64), 1.0, seen, "Y", over="columns")
+        reading = Weights(_output, x.astype(np.float64), 1.0, seen, "Y", over="columns", total=_TOTAL)
         return (Probe((rows, columns), [(x,)], (reading,)),)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 from grader.base.errors import UsageError
@@ -20,6 +21,8 @@ from grader.programs.submission import Submission
 
 MAIN, DECLARATION = "grader_main.cpp", "grader_solve.h"
 _SHAPES = "grader_shapes.h"
+ARGUMENT = "argument "
+"""What the file's name of an allocation's place begins with: the rest is the name of an argument of solve."""
 _DEFINES_MAIN = re.compile(rb"\bmain\s*\(")
 _HEADERS = {"f16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "e4m3": "cuda_fp8.h", "e5m2": "cuda_fp8.h"}
 _NUMBERS = {"f": "float", "q": "long long", "i": "int"}
@@ -87,8 +90,22 @@ def _table(operator: Operator, shapes: tuple[Shape, ...]) -> str:
         "template <typename T> static T number(const unsigned char *bytes) {",
         "    T value; std::memcpy(&value, bytes, sizeof value); return value;",
         "}",
+        "static cudaError_t allocate(void **device, const size_t *bytes, size_t units) {",
+        "    cudaError_t error = cudaSuccess;",
+        *_allocations(tensors),
+        "    return error;",
+        "}",
         f"#define SOLVE(device, header) solve({', '.join(arguments)})", "",
     ))  # fmt: skip
+
+
+def _allocations(tensors: tuple[Tensor, ...]) -> Iterator[str]:
+    """A line for each tensor, in debug information that names it: reports then speak of an argument, not of a line that
+    no student wrote."""
+    for number, tensor in enumerate(tensors):
+        yield f'#line 1 "{ARGUMENT}{tensor.name}"'
+        yield f"    if (error == cudaSuccess) error = cudaMalloc(&device[{number}], units * bytes[{number}]);"
+    yield f'#line 1 "{_SHAPES}"'
 
 
 def _row(operator: Operator, shape: Shape) -> str:

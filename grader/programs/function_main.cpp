@@ -2,7 +2,7 @@
 // the results back and writes OUTPUT.
 //
 // grader_shapes.h, which the grader writes (function_contract.py), has the sizes of all tensors for the header of every
-// testcase. `counts` marks the bytes of a header that must agree: not those of the number of units, which follows from the
+// testcase, and allocates them, each at a line of its own. `counts` marks the bytes of a header that must agree: not those of the number of units, which follows from the
 // size of INPUT.
 #include <cstdio>
 #include <cstdlib>
@@ -60,7 +60,7 @@ int main(int argc, char **argv) {
     const size_t *const ins = shape->bytes, *const outs = shape->bytes + INPUTS;
     const size_t in = sum(ins, INPUTS), out = sum(outs, OUTPUTS), units = (size - HEADER) / in;
     void *device[INPUTS + OUTPUTS];
-    for (int i = 0; i < INPUTS + OUTPUTS; i++) check(cudaMalloc(&device[i], units * shape->bytes[i]));
+    check(allocate(device, shape->bytes, units));
     for (int i = 0; i < INPUTS; i++) copy(device[i], ins[i], input + HEADER + sum(ins, i), in, ins[i], units);
 
     SOLVE(device, input);

@@ -12,6 +12,7 @@ from grader.checking.slips import slips
 from grader.cpp.reading import read_source
 from grader.cpp.source import Assignment, Source, Use, Variable
 from grader.findings import Finding, Place, SourceLine
+from grader.programs.function_contract import ARGUMENT, MAIN
 from grader.sanitizers.gap import find_gap
 
 Files = Sequence[tuple[str, bytes]]
@@ -28,7 +29,7 @@ _SUBSCRIPT = re.compile(r"\[([^\]]*)\]")
 def explained(finding: Finding, files: Files) -> Finding:
     """The finding with what the source adds to it."""
     source = read_source(files)
-    for explain in (_named, _unhoisted, _called, _barrier, _unwritten, _past_dynamic, _past_the_end):
+    for explain in (_argument, _named, _unhoisted, _called, _barrier, _unwritten, _past_dynamic, _past_the_end):
         finding = explain(finding, source, files)
     return finding
 
@@ -47,6 +48,17 @@ def line_in(files: Files) -> SourceLine:
 def _with(finding: Finding, values: Mapping[str, object] | None = None, /, **words: str) -> Finding:
     facts = {"values": {**finding.values, **(values or {})}, "words": {**finding.words, **words}}
     return Finding.model_validate({**finding.model_dump(), **facts})
+
+
+def _argument(finding: Finding, source: Source, files: Files) -> Finding:
+    """Memory that the grader's own main allocated is an argument of `solve`; lines of that main are left out."""
+    if finding.allocated is not None and finding.allocated.file.startswith(ARGUMENT):
+        name = finding.allocated.file.removeprefix(ARGUMENT)
+        finding = _with(finding.model_copy(update={"array": name, "allocated": None}), of="argument")
+    if finding.place is not None and finding.place.file == MAIN:
+        words = {key: word for key, word in finding.words.items() if key != "function"} | {"how": "argument"}
+        finding = finding.model_copy(update={"file": None, "line": None, "words": words})
+    return finding
 
 
 def _named(finding: Finding, source: Source, files: Files) -> Finding:

@@ -109,3 +109,23 @@ def test_a_folder_with_the_name_of_the_graders_main_is_the_students(tmp_path: Pa
     (tmp_path / "saxpy.cu").write_text(KERNEL + SOLVE + " {}\n")
     made = build(read_submission(tmp_path, RULES), RULES, engine("emulator"))
     assert made.fault is Fault.STUDENT and "rename the folder" in made.reason
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("const int i = threadIdx.x; z[i + n] = x[i];", "the argument `Z` (4000 bytes)"),
+        ("const int i = threadIdx.x; if (i < n / 2) z[i] = a * x[i] + y[i];", "bytes of `Z` were never written"),
+    ],
+)
+def test_memory_that_the_graders_main_allocated_is_called_by_the_arguments_name(
+    tmp_path: Path, body: str, said: str
+) -> None:
+    (tmp_path / "saxpy.cu").write_text(
+        f"{KERNEL.replace('{}', f'{{ {body} }}')}{SOLVE} {{ saxpy<<<1, 256>>>(X, Y, Z, n, a); }}"
+    )
+    words = ("--assignment", "saxpy", "--engine", "emulator", "--tests", "s03")
+    out = " ".join(grader("check", tmp_path / "saxpy.cu", *words).out.split())
+    assert said in out
+    assert "grader_main" not in out
+    assert "cudaMemcpy" not in out

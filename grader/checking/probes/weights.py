@@ -17,6 +17,8 @@ TINY = 1e-28
 """Weights below this have too few bits in float32 to take a logarithm of."""
 UNUSED, USED = 1e-9, 1e-4
 """A weight that should be larger than `USED` and is smaller than `UNUSED` was left out."""
+EQUAL = 1e-3
+"""The largest relative difference of two sums that are equal, in float32."""
 FLAT = 0.02
 """The largest deviation of a logarithm from a line, in float32; halves have their own."""
 
@@ -29,9 +31,8 @@ def read_weights(probe: Weights, found: F64, roundoff: float, rows: NDArray[np.i
     written = good & (np.abs(np.where(good[:, None], found, 0)).max(axis=1) > 0)
     if good.mean() < 0.5 or not written.any():
         return []
-    if probe.terms and len(terms := np.flatnonzero(good & ~written & probe.seen.any(axis=1))):
-        missing: dict[str, object] = {"count": len(terms), "over": probe.terms, "numbers": spans(terms)}
-        return [made("terms_missing", SURE, array=probe.array, **missing)]
+    if probe.terms and (lost := good & ~written & probe.seen.any(axis=1)).any():
+        return [_terms_lost(probe, lost)]
     if not written.all():  # rows of zeros or NaN are seen without an experiment
         scores, seen = probe.scores[written], probe.seen[written]
         factors = (probe.factors[0][written], probe.factors[1]) if probe.factors else None
@@ -45,18 +46,11 @@ def read_weights(probe: Weights, found: F64, roundoff: float, rows: NDArray[np.i
     if slope is not None and abs(slope / probe.scale - 1) > max(5e-3, 4 * roundoff):
         return [_scale(probe, slope)]
     mask = _mask(probe, found, right, rows)
-    if mask is None and (missed := _keys_left_out(probe, found, right)) is not None:
-        unused, facts = missed
-        if _slope(probe.scores, found, probe.seen & ~unused, flat) is None and (
-            moved := _values_moved(probe, found, right)
-        ):
-            return [moved]
-        return [facts]
-    if mask is not None:
-        return [mask]
+    if (which := mask or _keys_left_out(probe, found, right)) is not None:
+        return [which]
     if (found < -near).any():
         return []
-    return list(_not_a_line(probe, found, right, flat) if slope is None else _sums(probe, found, flat, rows))
+    return list(_not_a_line(probe, found, right, flat) if slope is None else _sums(probe, found, roundoff, rows))
 
 
 def right_weights(probe: Weights) -> F64:
@@ -69,17 +63,30 @@ def right_weights(probe: Weights) -> F64:
 # ---- which keys -------------------------------------------------------------------------------------------------
 
 
-def _keys_left_out(probe: Weights, found: F64, right: F64) -> tuple[NDArray[np.bool_], Finding] | None:
-    """Keys that no query uses, though several should: (which, the finding)."""
+def _terms_lost(probe: Weights, lost: NDArray[np.bool_]) -> Finding:
+    """Terms of a sum that are not in it: whole heads, if they are that."""
+    heads = lost.reshape(probe.heads, -1)
+    should = probe.seen.any(axis=1).reshape(probe.heads, -1)
+    whole = (heads == should).all(axis=1)
+    if probe.heads > 1 and (whole | ~heads.any(axis=1)).all():
+        lost, over = whole, "query heads"
+    else:
+        over = probe.terms
+    numbers = np.flatnonzero(lost)
+    return made("terms_missing", SURE, array=probe.array, count=len(numbers), over=over, numbers=spans(numbers))
+
+
+def _keys_left_out(probe: Weights, found: F64, right: F64) -> Finding | None:
+    """Keys that no query uses, though several should. The other weights must be right but for a factor."""
     should = (right > USED).sum(axis=0) > 0
     unused = should & (np.abs(found).max(axis=0) < UNUSED)
-    if not unused.any() or unused.all():
+    if not unused.any() or unused.all() or not _only_masked(found, right, probe.seen & ~unused):
         return None
     numbers = np.flatnonzero(unused)
     facts: dict[str, object] = {"count": len(numbers), "of": len(unused)}
     if tile := _period(unused):
         facts["tile"] = tile
-    return unused, made("keys_unused", SURE, array=probe.array, keys=spans(numbers), over=probe.over, **facts)
+    return made("keys_unused", SURE, array=probe.array, keys=spans(numbers), over=probe.over, **facts)
 
 
 def _period(unused: NDArray[np.bool_]) -> int:
@@ -184,6 +191,8 @@ def _not_a_line(probe: Weights, found: F64, right: F64, flat: float) -> Iterable
     for tile in _tiles(found.shape[1]):
         stale = s - _running_maxima(np.where(probe.seen, s, -np.inf), tile)
         if _spread(np.log(np.where(counted, found, 1)) - stale, counted) < flat:
+            if _spread(np.log(np.where(counted, found, 1)) - s, counted) < 4 * flat:
+                return  # nearly the right weights: too little for a cause
             alone = abs(float(np.median(found.sum(axis=1))) - 1) > 1e-2
             yield made("not_rescaled", EXACT, array="O" if alone else "O and l", tile=tile)
             return
@@ -226,7 +235,7 @@ def _by_columns(probe: Weights, found: F64, counted: NDArray[np.bool_], flat: fl
 # ---- the sums ---------------------------------------------------------------------------------------------------
 
 
-def _sums(probe: Weights, found: F64, flat: float, rows: NDArray[np.intp]) -> Iterable[Finding]:
+def _sums(probe: Weights, found: F64, roundoff: float, rows: NDArray[np.intp]) -> Iterable[Finding]:
     """The exponent is right, so what a row was divided by is wrong."""
     s = np.where(probe.seen, probe.scale * probe.scores, -np.inf)
     top = s.max(axis=1, keepdims=True)
@@ -239,20 +248,25 @@ def _sums(probe: Weights, found: F64, flat: float, rows: NDArray[np.intp]) -> It
     if (np.abs(sums - 1) > 5e-3).mean() < 0.25:
         return
     fact = {"row": int(rows[row]), "sum": _round(float(sums[row]))}
-    if np.abs(divisor - 1).max() < flat:
+    exact = max(EQUAL, 16 * roundoff)
+    if np.abs(divisor - 1).max() < exact:
         yield made("rows_not_normalised", SURE, array=probe.array, how="undivided", **fact)
         return
-    if np.abs(divisor / np.exp(-top[:, 0]) - 1).max() < flat:
+    if np.abs(divisor / np.exp(-top[:, 0]) - 1).max() < exact:
         yield made("rows_not_normalised", SURE, array=probe.array, how="undivided", **fact)
         return
-    if min(float(np.abs(np.log(np.maximum(sums, 1e-300)) + way * top[:, 0]).max()) for way in (-1, 1)) < flat:
+    if min(float(np.abs(np.log(np.maximum(sums, 1e-300)) + way * top[:, 0]).max()) for way in (-1, 1)) < exact:
         yield made("rows_not_normalised", SURE, array=probe.array, how="maximum", **fact)
         return
     for tile in _tiles(found.shape[1]):
+        # A tile without a new maximum needs no correction, so these sums are right where the others are not.
         stale = np.exp(s - _running_maxima(s, tile)).sum(axis=1)
-        if np.abs(divisor / stale - 1).max() < flat:
-            yield made("not_rescaled", EXACT, array="l", tile=tile)
+        if np.abs(divisor / stale - 1).max() < exact:
+            yield made("not_rescaled", EXACT, array=probe.total, tile=tile)
             return
+    if (lost := _part_lost(e, weight - divisor, exact * weight)) is not None:
+        yield made("terms_missing", SURE, array=probe.total, count=len(lost), over=probe.over, numbers=spans(lost))
+        return
     if len(found) >= found.shape[1]:
         # Which exponentials l counts: l_i = Σ_j count_j exp(s_ij − m_i).
         counts, whole = np.linalg.lstsq(e, divisor, rcond=None)[0], np.rint
@@ -260,16 +274,27 @@ def _sums(probe: Weights, found: F64, flat: float, rows: NDArray[np.intp]) -> It
         if off < 0.1 and (whole(counts) != 1).any() and np.abs(whole(counts) - 1).max() <= 64:
             missed, twice = np.flatnonzero(whole(counts) == 0), np.flatnonzero(whole(counts) > 1)
             if len(missed):
-                yield made("terms_missing", SURE, array="l", count=len(missed), over=probe.over,
-                               numbers=spans(missed))  # fmt: skip
+                facts = {"count": len(missed), "over": probe.over, "numbers": spans(missed)}
+                yield made("terms_missing", SURE, array=probe.total, **facts)
             elif len(twice):
-                yield made("terms_repeated", SURE, array="l", over=probe.over, numbers=spans(twice))
+                yield made("terms_repeated", SURE, array=probe.total, over=probe.over, numbers=spans(twice))
             return
     padding = (divisor - weight) / np.exp(-top[:, 0])
     if np.isfinite(padding).all() and np.median(padding) > 0.5 and np.ptp(padding) < 0.1 * np.median(padding):
-        yield made("padding_added", SURE, array="l", count=round(float(np.median(padding))), how="probe")
+        yield made("padding_added", SURE, array=probe.total, count=round(float(np.median(padding))), how="probe")
         return
     yield made("rows_not_normalised", SURE, array=probe.array, **fact)
+
+
+def _part_lost(e: F64, lost: F64, near: F64) -> NDArray[np.intp] | None:
+    """The first or the last columns of `e` (rows, keys), if each row lost just the sum of its own; else None."""
+    keys = e.shape[1]
+    sums = np.cumsum(e, axis=1)
+    for part, where in ((sums, np.arange), (sums[:, -1:] - sums, lambda n: np.arange(n, keys))):
+        fits = np.flatnonzero((np.abs(part[:, :-1] - lost[:, None]) < near[:, None]).all(axis=0))
+        if len(fits) == 1:
+            return np.asarray(where(int(fits[0]) + 1))
+    return None
 
 
 def _tiles(keys: int) -> Iterable[int]:

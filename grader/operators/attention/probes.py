@@ -82,7 +82,9 @@ class _Maker:
 
         readings: list[Reading] = [Weights(of_o, scores, self.p.scale, self._seen, "O", factors)]
         if self.gradient:
-            readings.append(Weights(of_dv, scores, self.p.scale, self._seen, "dV", factors, terms="queries"))
+            readings.append(
+                Weights(of_dv, scores, self.p.scale, self._seen, "dV", factors, terms="queries", heads=self.p.group)
+            )
         return self._probe(lambda unit: self._piece(keys, unit), lambda unit: self._piece(rows, unit), *readings)
 
     def without_d(self) -> Probe:

@@ -1,5 +1,5 @@
 // The softmax of every column.
-// expect: wrong_answer on most: a softmax of every column
+// expect: wrong_answer on most: which are different sums
 #define ROW_STEP 1
 #define COLUMN_STEP columns
 #define LENGTH rows
