@@ -17,7 +17,7 @@ from grader.findings import Finding
 from grader.grading.judgement import judge
 from grader.grading.pipeline import Grading, grade
 from grader.programs import control
-from grader.programs.engine import select_engine
+from grader.programs.engine import plan_program, select_engine
 from grader.programs.run import Run
 from grader.programs.submission import Submission
 from grader.programs.trace import Trace
@@ -40,26 +40,34 @@ def failing(*errors: Exception) -> Callable[[], str]:
 
 @pytest.mark.parametrize("error", [GraderFault("odd C"), MachineFault("no process"), RecursionError("deep")])
 def test_a_fault_without_a_witness_is_the_submissions(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "problem", lambda engine: "")
-    assert control.witnessed(failing(error), ENGINE) == "done"
+    monkeypatch.setattr(control, "problem", lambda engine, python: "")
+    assert control.witnessed(failing(error), ENGINE, python=False) == "done"
     with pytest.raises(control.Caused, match=str(error)):
-        control.witnessed(failing(error, error), ENGINE)
+        control.witnessed(failing(error, error), ENGINE, python=False)
 
 
 def test_a_fault_with_a_witness_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "problem", lambda engine: "the disk is full")
+    monkeypatch.setattr(control, "problem", lambda engine, python: "the disk is full")
     with pytest.raises(MachineFault):
-        control.witnessed(failing(MachineFault("the disk is full")), ENGINE)
+        control.witnessed(failing(MachineFault("the disk is full")), ENGINE, python=False)
 
 
 def test_a_users_error_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "problem", lambda engine: pytest.fail("asked the control program"))
+    monkeypatch.setattr(control, "problem", lambda engine, python: pytest.fail("asked the control program"))
     with pytest.raises(UsageError):
-        control.witnessed(failing(UsageError("no such file")), ENGINE)
+        control.witnessed(failing(UsageError("no such file")), ENGINE, python=False)
 
 
 def test_the_control_program_runs_on_this_machine() -> None:
     assert control.problem(ENGINE) == ""
+
+
+def test_without_triton_no_python_program_is_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_program, "triton_version", lambda: "")
+    with pytest.raises(MachineFault, match="need Triton, which is not installed here"):
+        grade_paths(
+            [Path("reference/softmax/online.py")], assignment="softmax", tests="s01", engine="emulator", json=None
+        )
 
 
 def unlinked(name: str) -> str:

@@ -164,7 +164,7 @@ def _triton(toolkit: Toolkit) -> Finding:
     found = plan_program.triton_version()
     problem = "" if found else "not installed"
     if found:
-        problem = plan_program.start_problem(EmulatorEngine(toolkit, "sm_80").recording(), _TRITON_S)
+        problem = plan_program.control_problem(EmulatorEngine(toolkit, "sm_80").recording(), _TRITON_S)
     return Finding("Triton", not problem, problem or found, f"for Python submissions: {plan_program.INSTALL}")
 
 

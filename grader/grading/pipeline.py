@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from grader import sandbox
 from grader.base.errors import MachineFault
@@ -62,7 +63,8 @@ def grade(grading: Grading, submission: Submission, progress: Progress) -> Recor
     cannot continue. A fault in one test goes into that test's record, and what the submission itself causes into the
     record of a failed build (`control`)."""
     try:
-        return control.witnessed(lambda: _grade(grading, submission, progress), grading.engine)
+        step = partial(_grade, grading, submission, progress)
+        return control.witnessed(step, grading.engine, python=submission.is_python)
     except control.Caused as caused:
         return _grade_failed(grading, submission, caused, progress)
 
@@ -101,7 +103,8 @@ def _within_rules(submission: Submission, built: Build, broken: tuple[Violation,
 def grade_built(grading: Grading, submission: Submission, built: Build, progress: Progress) -> Record:
     """Like `grade`, but for a build that has finished, successfully or not."""
     try:
-        return control.witnessed(lambda: _check_and_grade(grading, submission, built, progress), grading.engine)
+        step = partial(_check_and_grade, grading, submission, built, progress)
+        return control.witnessed(step, grading.engine, python=submission.is_python)
     except control.Caused as caused:
         return _grade_failed(grading, submission, caused, progress)
 

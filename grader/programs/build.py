@@ -89,7 +89,7 @@ def build(submission: Submission, assignment: Assignment, engine: Engine, cases:
             return _compile(submission, assignment, engine, key, scratch, folder, cases)
 
     try:
-        return control.witnessed(compile_once, engine)
+        return control.witnessed(compile_once, engine, python=submission.is_python)
     except control.Caused as caused:
         return failed_build(Fault.STUDENT, str(caused))
 

@@ -17,7 +17,7 @@ from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.names import SOURCE_FOLDER
 from grader.base.verdict import Fault
 from grader.programs.compile_errors import first_line
-from grader.programs.engine import Compiled, Engine
+from grader.programs.engine import Compiled, Engine, plan_program
 from grader.programs.toolkit import find_toolkit
 from grader.sandbox import quarantine
 from grader.sandbox.scratch import scratch_folder
@@ -56,15 +56,16 @@ class Caused(Exception):
     """A submission caused what looked like a fault of the grader or of the machine; the message says what it was."""
 
 
-def witnessed(step: Callable[[], Result], engine: Engine) -> Result:
-    """The result of a step of grading a submission. If it fails and the control program fails too, raises the step's
-    error. If the control program works, repeats the step, and raises Caused if it fails again."""
+def witnessed(step: Callable[[], Result], engine: Engine, *, python: bool) -> Result:
+    """The result of a step of grading a submission, in `python` or not. If it fails and the control program of that
+    language fails too, raises the step's error. If the control program works, repeats the step, and raises Caused if
+    it fails again."""
     try:
         return step()
     except UsageError:
         raise
     except Exception:
-        if problem(engine):
+        if problem(engine, python=python):
             raise
     try:
         return step()
@@ -76,10 +77,11 @@ def witnessed(step: Callable[[], Result], engine: Engine) -> Result:
         raise Caused(f"The grader failed on this program twice, and not on its own: {name}{said}") from error
 
 
-def problem(engine: Engine) -> str:
-    """The reason why not even the control program can be built and run for `engine` now; '' if it can."""
+def problem(engine: Engine, *, python: bool = False) -> str:
+    """The reason why not even the control program can be built and run for `engine` now, nor, for a submission in
+    `python`, one with a Triton kernel be recorded; '' if they can."""
     try:
-        return compile_problem(engine, run=True)
+        return (plan_program.control_problem(engine.recording()) if python else "") or compile_problem(engine, run=True)
     except (GraderFault, MachineFault) as fault:
         return str(fault)
 

@@ -22,6 +22,7 @@ import contextlib
 import itertools
 import os
 import re
+import resource
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -46,7 +47,8 @@ LEAST_RUNS, AGREEING_RUNS, AGREED = 8, 3, 0.005
 """After at least LEAST_RUNS runs, the rate is known if the AGREEING_RUNS fastest differ by at most this share."""
 
 RUNS_IN_BUDGET, PATIENCE = 8, 10
-"""A run takes an eighth of the budget. Runs that do not agree are repeated for up to ten budgets."""
+"""A run computes for an eighth of the budget. Runs that do not agree are repeated for up to ten budgets of processor
+time, which their reading and writing counts towards."""
 
 CORES = 4
 """The number of cores on which runs take turns."""
@@ -86,8 +88,9 @@ def measure(case: Case, sources: Sequence[Path], flags: Sequence[str], budget_s:
             program = _compile(compiler(), sources, flags, folder, run)
             units = operator.units(write_sample(operator, case.shape, units, case.distribution, folder / "input"))
             runs: list[_Slice] = []
-            for core in itertools.cycle(_cores()):
-                if len(runs) >= LEAST_RUNS and (_spread(runs) <= AGREED or len(runs) >= RUNS_IN_BUDGET * PATIENCE):
+            end_s = _childrens_s() + PATIENCE * budget_s
+            for core in itertools.islice(itertools.cycle(_cores()), PATIENCE * RUNS_IN_BUDGET):
+                if len(runs) >= LEAST_RUNS and (_spread(runs) <= AGREED or _childrens_s() >= end_s):
                     break
                 runs.append(_run_once(program, folder, budget_s / RUNS_IN_BUDGET, run, core))
     except OSError as error:
@@ -104,6 +107,12 @@ def measure(case: Case, sources: Sequence[Path], flags: Sequence[str], budget_s:
         spread=_spread(runs),
         core=fastest.core,
     )
+
+
+def _childrens_s() -> float:
+    """The processor time of all processes that this one has waited for."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,24 @@ from grader.sandbox.scratch import scratch_folder
 
 PACKAGE = "program.plans"
 INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
+NEEDS_TRITON = f"Python submissions need Triton, which is not installed here: run `{INSTALL}`."
 _START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.plans.{} import main; main()"
 """Starts the recorder, or a local run. The sandbox passes no PYTHONPATH on, which may have led to the grader itself."""
+_CONTROL = """\
+import numpy
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def one(values):
+    tl.store(values, 1.0)
+
+
+def solve():
+    one[(1,)](torch.empty(1, device="cuda"))
+"""
 _MEMORY_BYTES = 8 << 30
 _MAX_QUOTED = 200
 _MAX_TRIED = 1000
@@ -86,7 +102,7 @@ def record(
     """Record the submission in `folder`, whose file is `main`, for some shapes. `work` is an empty folder for files of
     the grader's and the compilers'."""
     if not triton_version():
-        raise MachineFault(f"Python submissions need Triton, which is not installed here: run `{INSTALL}`.")
+        raise MachineFault(NEEDS_TRITON)
     if problem := _syntax_problem_of(main, (folder / main).read_bytes()):
         return Recorded(Compiled(Fault.STUDENT, problem))
     budget = Budget(limit_s)
@@ -221,20 +237,22 @@ def python_paths() -> tuple[Path, ...]:
     return tuple(folder for folder in folders if not folder.is_relative_to("/usr"))
 
 
-def start_problem(recording: Recording, limit_s: float = 60) -> str:
-    """The reason why nothing can be recorded on this machine; '' if an empty file can."""
+def control_problem(recording: Recording, limit_s: float = 60) -> str:
+    """The reason why not even a program with one kernel can be recorded on this machine; '' if it can."""
+    if not triton_version():
+        return NEEDS_TRITON
     with scratch_folder("record") as folder:
-        (folder / "source").mkdir()
-        (folder / "source" / "main.py").write_text("import triton.language, numpy, torch\n")
-        (folder / "work" / "recorded").mkdir(parents=True)
-        work = folder / "work"
-        outcome = _run_recorder(folder / "source" / "main.py", work / "recorded", work, recording, (), limit_s)
-        said = (message_of(work / "recorded", "error") or outcome.stderr).strip()
-    if outcome.exit_code == 0 and not said:
+        for name in ("source", "work"):
+            (folder / name).mkdir()
+        (folder / "source" / "main.py").write_text(_CONTROL)
+        shape = ShapeToRecord(b"", Arguments((), (), {}, None), {}, hidden=False)
+        made = record("main.py", folder / "source", folder / "work", recording, (shape,), limit_s=limit_s).compiled
+    if made.ok:
         return ""
+    said = made.log.strip().splitlines()[-1] if made.log.strip() else "the process left no message"
     return (
-        f"Python submissions cannot be recorded: {said.splitlines()[-1] if said else outcome.ending}. They can import "
-        f"only what is installed for {sys.executable}, nothing from PYTHONPATH or `pip install --user`"
+        f"Python submissions cannot be recorded: {said}. They can import only what is installed for {sys.executable}, "
+        "nothing from PYTHONPATH or `pip install --user`"
     )
 
 
