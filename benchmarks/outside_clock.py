@@ -40,7 +40,8 @@ from grader.course.assignment import load_assignment  # noqa: E402
 from grader.course.catalogue import TestcaseFiles, ensure  # noqa: E402
 from grader.course.testcase import load_suite  # noqa: E402
 from grader.grading.bench import open_bench  # noqa: E402
-from grader.grading.pipeline import Grading, grade  # noqa: E402
+from grader.grading.pipeline import grade  # noqa: E402
+from grader.grading.session import Grading  # noqa: E402
 from grader.grading.setup import Setup  # noqa: E402
 from grader.programs.build import build  # noqa: E402
 from grader.programs.engine import select_engine  # noqa: E402
@@ -69,7 +70,9 @@ def grade_rounds(options: argparse.Namespace, place: Path, until: float, into: P
     files, cases = TestcaseFiles.beside(suite), suite.select(options.tests)
     with ExitStack() as stack, into.open("w", encoding="utf-8") as kept:
         bench = stack.enter_context(open_bench(Setup(rules, suite, files, cases, engine)))
-        grading = Grading(rules, suite, files, cases, engine, lambda case: baseline_of(rules, case), bench)
+        grading = Grading(
+            rules, suite, files, cases, engine, baseline=lambda case: baseline_of(rules, case), bench=bench
+        )
         paths = handed_in(place, options.only)
         for turn in range(options.gradings):
             for path in paths:

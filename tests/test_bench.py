@@ -22,7 +22,8 @@ from grader.gpu.facts import GpuFacts, known_limits
 from grader.gpu.idle import Use
 from grader.gpu.outside_clock import Busy
 from grader.grading.bench import open_bench
-from grader.grading.pipeline import Grading, grade
+from grader.grading.pipeline import grade
+from grader.grading.session import Grading
 from grader.grading.setup import Setup
 from grader.programs.submission import read_submission
 from grader.programs.trace import read_trace
@@ -69,7 +70,7 @@ def graded(rules: Assignment, suite: Suite, tmp_path: Path, monkeypatch: pytest.
         hand_in.write_text(program(own, own_ms))
         engine = TimedC(tmp_path)
         with open_bench(Setup(rules, suite, files, cases, engine)) as bench:
-            grading = Grading(rules, suite, files, cases, engine, None, bench)
+            grading = Grading(rules, suite, files, cases, engine, bench=bench)
             return grade(grading, read_submission(hand_in, rules), Progress())
 
     return run
@@ -275,7 +276,7 @@ def test_in_one_session_the_reference_is_timed_once(
     engine = TimedC(tmp_path)
     monkeypatch.setattr("grader.grading.bench.use_reader", lambda uuid: nullcontext(lambda: Use((), 0, 0)))
     with open_bench(Setup(rules, suite, files, cases, engine)) as bench:
-        grading = Grading(rules, suite, files, cases, engine, None, bench)
+        grading = Grading(rules, suite, files, cases, engine, bench=bench)
         first, second = (grade(grading, hand_in, Progress()) for _ in range(2))
     assert first.tests[0].reference == second.tests[0].reference is not None
     for record in (first, second):

@@ -74,16 +74,12 @@ def test_grading_looks_no_closer_at_what_passes(tmp_path: Path) -> None:
 
 def test_a_test_that_crashed_is_looked_at_before_a_smaller_one_that_is_wrong(hw4: Assignment) -> None:
     cases = suite_of(hw4).cases
-    tests = [
-        made_test("s01", Verdict.WRONG_ANSWER),
-        made_test("s02"),
-        made_test("s05", Verdict.RUNTIME_ERROR),
-        made_test("s04", Verdict.RUNTIME_ERROR),
-        made_test("s06", Verdict.NOT_RUN, fault=None),
-    ]
-    assert case_to_look_at(tests, cases).name == "s04"
-    assert case_to_look_at(tests[:2], cases).name == "s01"
-    assert case_to_look_at(tests[1:2], cases).name == "s02"
+    s01, s02, s04, s05, s06 = (cases[name] for name in ("s01", "s02", "s04", "s05", "s06"))
+    crashed, wrong = Verdict.RUNTIME_ERROR, Verdict.WRONG_ANSWER
+    verdicts = {s01: wrong, s02: Verdict.PASSED, s05: crashed, s04: crashed, s06: Verdict.NOT_RUN}
+    assert case_to_look_at(verdicts) is s04
+    assert case_to_look_at({s01: wrong, s02: Verdict.PASSED}) is s01
+    assert case_to_look_at({s02: Verdict.PASSED}) is s02
 
 
 def _unbuilt(fault: Fault) -> Callable[..., Build]:

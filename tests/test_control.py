@@ -15,8 +15,10 @@ from grader.commands import submissions
 from grader.commands.submissions import grade_paths
 from grader.findings import Finding
 from grader.grading.judgement import judge
-from grader.grading.pipeline import Grading, grade
+from grader.grading.pipeline import grade
+from grader.grading.session import Grading
 from grader.programs import control
+from grader.programs.build import Build
 from grader.programs.engine import plan_program, select_engine
 from grader.programs.run import Run
 from grader.programs.submission import Submission
@@ -99,10 +101,10 @@ def test_what_ends_one_submission_ends_no_other(
         path.parent.mkdir()
         path.write_text(unlinked("nothing"))
 
-    def first_fails(grading: Grading, submission: Submission, progress: Progress) -> Record:
-        if submission.id == "a":
+    def first_fails(grading: Grading, submission: Submission, progress: Progress, built: Build | None = None) -> Record:
+        if submission.id == "a" and built is None:
             raise error
-        return grade(grading, submission, progress)
+        return grade(grading, submission, progress, built)
 
     monkeypatch.setattr(submissions, "grade", first_fails)
     first, second = grade_paths(paths, assignment="hw4", tests="s01", engine="emulator", json=tmp_path / "all.json")

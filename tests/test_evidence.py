@@ -65,7 +65,7 @@ def test_an_honest_trace_raises_no_doubt() -> None:
     ],
 )
 def test_a_trace_that_cannot_be_believed_is_said_to_be_so(trace: Trace | None, words: str) -> None:
-    assert any(words in sentence for sentence in doubts(trace, WITNESS))
+    assert any(words in str(doubt) for doubt in doubts(trace, WITNESS))
 
 
 def test_kernels_need_no_arithmetic_where_the_result_is_known_without_it() -> None:
@@ -79,7 +79,7 @@ def test_a_trace_begun_at_another_time_was_not_written_by_this_run() -> None:
         moved = kernel(clock_ns, clock_ns + SECOND // 10)
         forged = replace(HONEST, clock_ns=clock_ns, kernels=(moved,))
         (said,) = doubts(forged, replace(WITNESS, during_ns=during))
-        assert "before or after the run" in said
+        assert "before or after the run" in str(said)
 
 
 def test_a_program_that_a_busy_machine_starts_late_is_believed() -> None:
@@ -90,13 +90,13 @@ def test_a_program_that_a_busy_machine_starts_late_is_believed() -> None:
 def test_a_program_that_computes_on_the_host_in_some_of_its_timed_runs_is_told() -> None:
     honest = TimedRunRecord(gpu_ms=100, copy_ms=0, idle_ms=0, cpu_s=0.6, wall_s=1)
     busy = honest.model_copy(update={"cpu_s": 8.0})
-    assert computed_on_the_host(HONEST, WITNESS, 59.0, [honest, honest]) == ""
-    assert "8 s of processor time" in computed_on_the_host(HONEST, WITNESS, 59.0, [honest, busy])
+    assert computed_on_the_host(HONEST, WITNESS, 59.0, [honest, honest]) is None
+    assert "8 s of processor time" in str(computed_on_the_host(HONEST, WITNESS, 59.0, [honest, busy]))
 
 
 def test_much_processor_time_for_work_of_that_size_is_told() -> None:
     busy = replace(WITNESS, cpu_s=8.0)
-    said = computed_on_the_host(HONEST, busy, sequential_s=59.0)
+    said = str(computed_on_the_host(HONEST, busy, sequential_s=59.0))
     assert "8 s of processor time" in said
     assert "the sequential program needs 59 s" in said
 
@@ -104,15 +104,15 @@ def test_much_processor_time_for_work_of_that_size_is_told() -> None:
 def test_seconds_of_copying_the_same_bytes_allow_no_seconds_of_processor_time() -> None:
     copying = replace(HONEST, memcpys=(MemcpyEvent("HtoD", 1 << 40, 7 * SECOND, 11 * SECOND, 7),))
     few = Witness("cuda", wall_s=8.0, cpu_s=5.0, file_bytes=20 << 20)
-    assert "5 s of processor time" in computed_on_the_host(copying, few, sequential_s=59.0)
-    assert computed_on_the_host(copying, replace(few, file_bytes=400 << 20), sequential_s=59.0) == ""
+    assert "5 s of processor time" in str(computed_on_the_host(copying, few, sequential_s=59.0))
+    assert computed_on_the_host(copying, replace(few, file_bytes=400 << 20), sequential_s=59.0) is None
 
 
 def test_where_start_up_is_quick_less_processor_time_is_allowed() -> None:
     vectors = replace(WITNESS, cpu_s=2.2)
-    assert computed_on_the_host(HONEST, vectors, 32.0, startup_cpu_s=None) == ""
-    assert "2.2 s of processor time" in computed_on_the_host(HONEST, vectors, 32.0, startup_cpu_s=0.2)
-    assert computed_on_the_host(HONEST, vectors, 32.0, startup_cpu_s=9.0) == "", "never more than is allowed anywhere"
+    assert computed_on_the_host(HONEST, vectors, 32.0, startup_cpu_s=None) is None
+    assert "2.2 s of processor time" in str(computed_on_the_host(HONEST, vectors, 32.0, startup_cpu_s=0.2))
+    assert computed_on_the_host(HONEST, vectors, 32.0, startup_cpu_s=9.0) is None, "never more than is allowed anywhere"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_where_start_up_is_quick_less_processor_time_is_allowed() -> None:
 def test_what_an_honest_program_spends_on_the_host_is_not_held_against_it(
     trace: Trace, cpu_s: float, file_bytes: int, sequential_s: float
 ) -> None:
-    assert computed_on_the_host(trace, Witness("cuda", 8.0, cpu_s, file_bytes), sequential_s) == ""
+    assert computed_on_the_host(trace, Witness("cuda", 8.0, cpu_s, file_bytes), sequential_s) is None
 
 
 def test_flags_name_the_tests_they_were_raised_on_once() -> None:
@@ -162,18 +162,18 @@ def outside(busy_ms: float, explained_ms: float, runs: int = 7, interval_s: floa
 def test_what_honest_programs_need_beyond_their_kernels_is_believed(
     busy_ms: float, explained_ms: float, launches: int
 ) -> None:
-    assert hidden_work(outside(busy_ms, explained_ms, launches=launches)) == ""
+    assert hidden_work(outside(busy_ms, explained_ms, launches=launches)) is None
 
 
 @pytest.mark.parametrize(("busy_ms", "explained_ms"), [(7 * 310, 7 * 0.4), (7 * 310, 7 * 150), (7 * 12, 7 * 4)])
 def test_work_that_the_traces_do_not_explain_is_not_believed(busy_ms: float, explained_ms: float) -> None:
-    assert "the tracer did not see all of its work" in hidden_work(outside(busy_ms, explained_ms))
+    assert "the tracer did not see all of its work" in str(hidden_work(outside(busy_ms, explained_ms)))
 
 
 def test_a_program_that_is_much_slower_when_it_is_graded_than_when_it_is_timed_is_not_believed() -> None:
-    assert tells_runs_apart(310.0, 302.0) == ""
-    assert tells_runs_apart(1.9, 0.4) == ""
-    said = tells_runs_apart(310.0, 4.6)
+    assert tells_runs_apart(310.0, 302.0) is None
+    assert tells_runs_apart(1.9, 0.4) is None
+    said = str(tells_runs_apart(310.0, 4.6))
     assert "310 ms" in said and "4.6 ms" in said
 
 

@@ -12,16 +12,20 @@ from grader.base.errors import MachineFault
 from grader.base.progress import Progress
 from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import STUDENT_VERDICTS, Fault, Verdict
+from grader.checking.check import Check
 from grader.course.assignment import HiddenInputs, load_assignment
 from grader.course.catalogue import TestcaseFiles, generate, state
 from grader.course.testcase import Case, Suite, load_suite
-from grader.grading.hidden_testcases import both, drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
+from grader.grading.hidden_testcases import drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
+from grader.grading.judgement import Judgement
 from grader.grading.one_test import grade_case
-from grader.grading.pipeline import Grading, grade
+from grader.grading.pipeline import grade
+from grader.grading.session import Grading
+from grader.grading.tested import GpuTime, NotMeasured, Ran, Refused, Tested, Times, both, record_of
 from grader.programs.build import build_to_grade
 from grader.programs.submission import read_submission
-from grader.records.disclosure import disclosed, disclosed_profile
-from grader.records.record import ProfileRecord, TestRecord
+from grader.records.disclosure import Doubt, disclosed_profile
+from grader.records.record import ProfileRecord
 from tests.support.batch_engine import PlainC
 from tests.support.machine import goes
 from tests.support.sequential import right_program
@@ -50,9 +54,12 @@ def suite(tmp_path: Path) -> Suite:
     return load_suite(tmp_path / "hw4.yaml")
 
 
-def record(name: str, verdict: Verdict = Verdict.PASSED, reason: str = "") -> TestRecord:
+RAN = Ran(wall_s=1.0, limit_s=9.0, cpu_s=1.0, ending="exit code 0", printed="", kernels=1)
+
+
+def facts(case: Case, verdict: Verdict = Verdict.PASSED, reason: str = "") -> Tested:
     fault = None if verdict is Verdict.PASSED else Fault.STUDENT
-    return TestRecord(name=name, shape=(2, 128, 32), verdict=verdict, fault=fault, reason=reason)
+    return Tested(case, Judgement(verdict, fault, reason), RAN)
 
 
 def test_every_case_runs_once_in_an_order_of_its_own(suite: Suite) -> None:
@@ -62,9 +69,9 @@ def test_every_case_runs_once_in_an_order_of_its_own(suite: Suite) -> None:
 
 
 def test_only_hidden_cases_that_passed_are_drawn_again(suite: Suite) -> None:
-    tests = {"t01": record("t01"), "t02": record("t02", Verdict.WRONG_ANSWER), "s01": record("s01")}
+    passed = {suite.cases["t01"], suite.cases["s01"]}
     rules = HiddenInputs(fresh=5, fresh_from="all,public")
-    assert [case.name for case in to_draw_again(rules, suite, tests)] == ["t01"]
+    assert [case.name for case in to_draw_again(rules, suite, passed)] == ["t01"]
 
 
 def test_two_gradings_and_the_usual_file_have_three_different_inputs(suite: Suite, tmp_path: Path) -> None:
@@ -99,16 +106,26 @@ def test_who_stops_does_not_wait_for_fresh_files(suite: Suite) -> None:
     assert goes(files.folder.parent)
 
 
-def test_a_case_that_is_wrong_on_fresh_values_has_failed() -> None:
-    judged = both(record("t01"), record("t01", Verdict.WRONG_ANSWER, "All differ."))
+def test_a_case_that_is_wrong_on_fresh_values_has_failed(suite: Suite) -> None:
+    passed = facts(suite.cases["t01"])
+    judged = record_of(both(passed, facts(suite.cases["t01"], Verdict.WRONG_ANSWER, "All differ.")), HiddenInputs())
     assert judged.verdict is Verdict.WRONG_ANSWER
     assert "on other values of the same shape: All differ." in judged.reason
-    assert both(record("t01"), record("t01")).verdict is Verdict.PASSED
+    assert both(passed, passed).passed
 
 
-def test_a_fault_of_the_machine_on_a_fresh_draw_costs_nothing() -> None:
-    broken = record("t01", Verdict.GRADER_ERROR).model_copy(update={"fault": Fault.MACHINE})
-    assert both(record("t01"), broken).verdict is Verdict.PASSED
+def test_a_fault_of_the_machine_on_a_fresh_draw_costs_nothing(suite: Suite) -> None:
+    broken = Tested(suite.cases["t01"], Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, "It broke."))
+    assert both(facts(suite.cases["t01"]), broken).passed
+
+
+def test_a_time_that_is_refused_on_a_fresh_draw_is_refused(suite: Suite) -> None:
+    passed = replace(facts(suite.cases["t01"]), times=Times(GpuTime(1.0)))
+    assert both(passed, passed) == passed
+    doubted = replace(passed, times=Times(NotMeasured("")).refused(Doubt("No kernel ran")))
+    made = record_of(both(passed, doubted), HiddenInputs())
+    assert (made.verdict, made.gpu_ms, made.timing_refused) == (Verdict.PASSED, None, "No kernel ran.")
+    assert made.flags == ("No kernel ran.",)
 
 
 @pytest.mark.parametrize("room", [0, 1])
@@ -131,7 +148,7 @@ def test_where_there_is_no_room_for_fresh_values_the_record_says_so_and_nobody_p
     (tmp_path / "alice").mkdir()
     (tmp_path / "alice" / rules.submission.main).write_text(right_program())
     submission = read_submission(tmp_path / "alice", rules)
-    record = grade(Grading(rules, suite, usual, cases, PlainC(), None), submission, Progress())
+    record = grade(Grading(rules, suite, usual, cases, PlainC()), submission, Progress())
     assert [test.verdict for test in record.tests] == [Verdict.PASSED] * 3
     assert record.hidden_inputs.startswith(f"{room} of 3 hidden testcases")
     assert record.hidden_inputs.endswith("The machine could not run the others: The disk is full; free some space.")
@@ -151,15 +168,16 @@ def test_a_second_draw_lies_in_the_same_kind_of_place_as_the_graded_input(suite:
     places = []
     for files in (usual, usual):
         submission = read_submission(tmp_path / "alice", rules)
-        grading = Grading(rules, suite, files, cases, PlainC(), None)
+        grading = Grading(rules, suite, files, cases, PlainC())
         record = grade(grading, submission, Progress())
         assert record.hidden_inputs.startswith("1 of 1")
         places.append(record.tests[0].output)
     drawn = TestcaseFiles(tmp_path / "drawn")
     generate(cases[0], drawn, suite.fresh_seed(cases[0], "f" * 16))
     built = build_to_grade(submission, rules, PlainC(), cases)
-    again = grade_case(replace(grading, files=drawn), built, cases[0], Stopwatch()).record
-    kinds = {re.sub(r"[0-9a-z_]{8,}", "RANDOM", said.replace(".", "")) for said in (*places, again.output)}
+    again = grade_case(replace(grading, files=drawn), submission, built, cases[0], Stopwatch())
+    assert again.ran is not None
+    kinds = {re.sub(r"[0-9a-z_]{8,}", "RANDOM", said.replace(".", "")) for said in (*places, again.ran.printed)}
     (kind,) = kinds
     assert "run-RANDOM" in kind and "drawn" not in kind and "usual" not in kind
 
@@ -178,44 +196,46 @@ def test_a_student_reads_of_hidden_cases_what_the_instructor_allows(
     suite: Suite, show: str, diagnosis: bool, reason: str
 ) -> None:
     rules = HiddenInputs.model_validate({"show": show})
-    wrong = record("t01", Verdict.WRONG_ANSWER, "12 differ.")
-    assert shows_diagnosis(rules, suite.cases["t01"]) is diagnosis
-    assert disclosed(wrong, rules, suite.cases["t01"]).reason == reason
-    assert shows_diagnosis(rules, suite.cases["s01"])
-    assert disclosed(wrong, rules, suite.cases["s01"]).reason == "12 differ."
+    t01, s01 = (facts(suite.cases[name], Verdict.WRONG_ANSWER, "12 differ.") for name in ("t01", "s01"))
+    assert shows_diagnosis(rules, t01.case) is diagnosis
+    assert record_of(t01, rules).reason == reason
+    assert shows_diagnosis(rules, s01.case)
+    assert record_of(s01, rules).reason == "12 differ."
 
 
-SAID = {
-    "output": "my input is 6474",
-    "max_error": 6474.0,
-    "wrong_elements": 6474,
-    "kernels": 6474,
-    "exit": "exit code 64",
-    "warnings": ("The output is right, but six474() failed with 6474.",),
-    "flags": (
-        "Its trace contains 6,474 lines that the tracer does not write.",
-        "CUPTI refused the tracer: 6474 said 6474.",
-    ),
-    "timing_refused": "Its trace has a kernel that no GPU can run: 6474, 6474x1x1 threads per block.",
-}
+DOUBTS = (
+    Doubt("Its trace contains 6,474 lines that the tracer does not write"),
+    Doubt("CUPTI refused the tracer", "6474 said 6474"),
+)
+
+
+def telling(case: Case, verdict: Verdict) -> Tested:
+    """A test whose program has its input, 6474, in everything that it can choose."""
+    reason = "" if verdict is Verdict.PASSED else "six474() failed: 6474."
+    said = Judgement(verdict, Fault.STUDENT, reason, warnings=("The output is right, but six474() failed with 6474.",))
+    ran = Ran(wall_s=1.6474, limit_s=9.0, cpu_s=1.6474, ending="exit code 6474", printed="6474", kernels=6474)
+    why = Doubt("Its trace has a kernel that no GPU can run", "6474, 6474x1x1 threads per block")
+    check = Check("values", "6474 differ.", 8, wrong=6474, max_error=6474.0)
+    return Tested(case, said, ran, check, Times(Refused(why), doubts=DOUBTS))
 
 
 @pytest.mark.parametrize("verdict", [Verdict.PASSED, *sorted(STUDENT_VERDICTS), Verdict.GRADER_ERROR])
 def test_where_only_the_verdict_is_shown_nothing_a_program_says_gets_around_it(suite: Suite, verdict: Verdict) -> None:
-    rules, case = HiddenInputs(show="verdict"), suite.cases["t01"]
-    test = record("t01", verdict, "" if verdict is Verdict.PASSED else "six474() failed: 6474.").model_copy(update=SAID)
+    rules = HiddenInputs(show="verdict")
+    secret = record_of(telling(suite.cases["t01"], verdict), rules)
     if verdict is not Verdict.COMPILE_ERROR:  # the compiler saw no input
-        assert "474" not in disclosed(test, rules, case).model_dump_json()
-    assert disclosed(test, rules, case).flags == (
-        "Its trace contains … lines that the tracer does not write.",
-        "CUPTI refused the tracer.",
-    )
-    assert disclosed(test, rules, suite.cases["s01"]) == test
+        assert "474" not in secret.model_dump_json()
+    assert secret.flags == ("Its trace contains … lines that the tracer does not write.", "CUPTI refused the tracer.")
+    assert secret.timing_refused == "Its trace has a kernel that no GPU can run."
+    shown = record_of(telling(suite.cases["s01"], verdict), rules)
+    assert shown.flags == tuple(f"{doubt}." for doubt in DOUBTS)
+    assert (shown.output, shown.exit, shown.kernels, shown.max_error) == ("6474", "exit code 6474", 6474, 6474.0)
 
 
 def test_of_many_long_warnings_twenty_short_ones_are_kept(suite: Suite) -> None:
-    test = record("s01").model_copy(update={"warnings": tuple(f"{number} {'x' * 4000}" for number in range(6000))})
-    kept = disclosed(test, HiddenInputs(), suite.cases["s01"]).warnings
+    warnings = tuple(f"{number} {'x' * 4000}" for number in range(6000))
+    test = Tested(suite.cases["s01"], Judgement(Verdict.PASSED, None, warnings=warnings), RAN)
+    kept = record_of(test, HiddenInputs()).warnings
     assert len(kept) == 20 and all(len(warning) <= 300 for warning in kept)
     assert kept[-1] == "5,981 more of this kind."
 
@@ -232,12 +252,3 @@ def test_a_profile_of_a_secret_test_names_no_kernel(suite: Suite) -> None:
     profile = ProfileRecord.model_validate(made)
     assert "6474" not in disclosed_profile(profile, HiddenInputs(show="verdict"), suite.cases["t01"]).model_dump_json()
     assert disclosed_profile(profile, HiddenInputs(), suite.cases["t01"]) == profile
-
-
-def test_a_time_that_is_doubted_on_a_fresh_draw_is_not_compared_any_more() -> None:
-    timed = record("t01").model_copy(update={"gpu_ms": 1.0, "speedup": 1000.0})
-    doubted = record("t01").model_copy(update={"flags": ("Odd.",), "timing_refused": "Odd."})
-    judged = both(timed, doubted)
-    assert (judged.verdict, judged.timing_refused, judged.flags) == (Verdict.PASSED, "Odd.", ("Odd.",))
-    assert (judged.gpu_ms, judged.speedup) == (None, None)
-    assert both(timed, record("t01")) == timed

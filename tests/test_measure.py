@@ -19,10 +19,10 @@ from grader.course.testcase import Case, Suite, load_suite
 from grader.gpu.outside_clock import Busy
 from grader.gpu.state import GpuState
 from grader.operators.tolerance import Tolerance
-from grader.timing import measurement
+from grader.records.disclosure import Doubt
 from grader.timing.evidence import Outside
 from grader.timing.fresh_inputs import FreshInput, fresh_input, one_ahead
-from grader.timing.measurement import TimedRun, Timing, measure_case, repeat
+from grader.timing.measurement import TimedRun, Timer, Timing, repeat
 from tests.support.machine import goes
 
 SLOWED = GpuState(1500, 3201, 80, 690.0, ("power cap",))
@@ -33,10 +33,10 @@ def a_run(gpu_ms: float, state: GpuState | None = FINE) -> TimedRun:
     return TimedRun(gpu_ms, copy_ms=1.0, idle_ms=0.5, cpu_s=0.2, wall_s=0.4, state=state)
 
 
-def of(*times: float | TimedRun | str) -> Callable[[], TimedRun | str]:
-    left: Iterator[float | TimedRun | str] = iter(times)
+def of(*times: float | TimedRun | Doubt) -> Callable[[], TimedRun | Doubt]:
+    left: Iterator[float | TimedRun | Doubt] = iter(times)
 
-    def once() -> TimedRun | str:
+    def once() -> TimedRun | Doubt:
         found = next(left)
         return a_run(found) if isinstance(found, float) else found
 
@@ -108,9 +108,11 @@ def test_a_budget_for_a_few_runs_gives_a_median_without_an_interval() -> None:
 
 
 def test_a_run_that_fails_on_a_fresh_input_ends_the_timing() -> None:
-    timing = repeat(of(10.0, "on a fresh input its output is wrong: batch 0, row 3"), TimingRules(), clock=frozen)
+    timing = repeat(
+        of(10.0, Doubt("on a fresh input its output is wrong", "batch 0, row 3")), TimingRules(), clock=frozen
+    )
     assert timing.median_ms is None
-    assert "fresh input" in timing.problem
+    assert "fresh input" in str(timing.problem)
 
 
 # ---- fresh inputs -----------------------------------------------------------------------------------------------
@@ -171,8 +173,8 @@ def test_a_right_output_is_believed_and_the_one_of_the_run_before_is_not(
     for _ in range(3):
         answer = fresh.renew()
         right_output(case, fresh.path, output)
-        assert answer.problem(output, tolerance(case, tmp_path)) == ""
-    assert "on a fresh input its output is wrong: " in fresh.renew().problem(output, tolerance(case, tmp_path))
+        assert answer.problem(output, tolerance(case, tmp_path)) is None
+    assert "on a fresh input its output is wrong: " in str(fresh.renew().problem(output, tolerance(case, tmp_path)))
 
 
 @pytest.mark.parametrize("case", ["hw4"], indirect=True)
@@ -186,15 +188,14 @@ def test_one_wrong_value_anywhere_is_found(fresh: FreshInput, case: Case, tmp_pa
         wrong[index] += 1
         wrong.tofile(output)
         place = case.operator.locate(case.shape, 4 * index)
-        assert f"its output is wrong: {place.label}, row {place.row}" in answer.problem(
-            output, tolerance(case, tmp_path)
-        )
+        said = str(answer.problem(output, tolerance(case, tmp_path)))
+        assert f"its output is wrong: {place.label}, row {place.row}" in said
 
 
 def test_what_is_wrong_on_a_hidden_input_is_said_without_values(case: Case, fresh: FreshInput, tmp_path: Path) -> None:
     output = tmp_path / "output"
     np.full(case.output_bytes // 4, 12345.5, "<f4").tofile(output)
-    assert "12345" not in fresh.renew().problem(output, tolerance(case, tmp_path))
+    assert "12345" not in str(fresh.renew().problem(output, tolerance(case, tmp_path)))
 
 
 def test_an_input_that_nobody_waited_for_is_removed_too(suite: Suite, tmp_path: Path) -> None:
@@ -227,8 +228,10 @@ def test_an_output_of_the_wrong_size_is_named(fresh: FreshInput, case: Case, tmp
     output = tmp_path / "output"
     output.write_bytes(content)
     answer = fresh.renew()
-    assert f"{len(content)} bytes, {case.output_bytes:,} expected" in answer.problem(output, tolerance(case, tmp_path))
-    assert "left no output file" in answer.problem(tmp_path / "none", tolerance(case, tmp_path))
+    assert f"{len(content)} bytes, {case.output_bytes:,} expected" in str(
+        answer.problem(output, tolerance(case, tmp_path))
+    )
+    assert "left no output file" in str(answer.problem(tmp_path / "none", tolerance(case, tmp_path)))
 
 
 def test_an_output_that_is_no_file_is_named(fresh: FreshInput, case: Case, tmp_path: Path) -> None:
@@ -236,7 +239,7 @@ def test_an_output_that_is_no_file_is_named(fresh: FreshInput, case: Case, tmp_p
     os.mkfifo(tmp_path / "pipe")
     answer = fresh.renew()
     for name in ("folder", "pipe"):
-        assert "its output is not a regular file" in answer.problem(tmp_path / name, tolerance(case, tmp_path))
+        assert "its output is not a regular file" in str(answer.problem(tmp_path / name, tolerance(case, tmp_path)))
 
 
 def test_the_next_input_is_opened_ahead_and_each_is_closed_in_its_turn() -> None:
@@ -262,6 +265,7 @@ def test_runs_that_are_timed_again_are_compared_with_the_graded_one_too(
 ) -> None:
     hidden, clean = (Outside(Busy("GPM", 1.0, busy_s), 0.01, runs=2, launches=2) for busy_s in (0.9, 0.0))
     series = [Timing((), 5.0, None, "steady", outside=outside) for outside in (hidden, clean)]
-    monkeypatch.setattr(measurement, "_measure", lambda *words, **more: series.pop(0))
-    timing = measure_case(*[cast(Any, None)] * 5, wall_s=1, first=a_run(100.0))
-    assert "tell these runs apart" in timing.problem
+    monkeypatch.setattr(Timer, "_series", lambda *words: series.pop(0))
+    nothing = cast(Any, None)
+    timing = Timer(nothing, nothing).time(nothing, nothing, nothing, wall_s=1, first=a_run(100.0))
+    assert "tell these runs apart" in str(timing.problem)

@@ -9,7 +9,8 @@ from grader.base.verdict import Fault, Verdict
 from grader.course.assignment import load_assignment
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
-from grader.grading.pipeline import Grading, grade
+from grader.grading.pipeline import grade
+from grader.grading.session import Grading
 from grader.programs.submission import read_submission
 from grader.records.record import Record
 from tests.support.batch_engine import PlainC
@@ -35,7 +36,7 @@ def graded(source: str, tmp_path: Path, *, quick: bool = False) -> Record:
         generate(case, files, suite.seed(case))
     (tmp_path / "alice").mkdir()
     (tmp_path / "alice/hw4.cu").write_text(source)
-    setup = Grading(rules, suite, files, cases, PlainC(), None, quick=quick)
+    setup = Grading(rules, suite, files, cases, PlainC(), quick=quick)
     return grade(setup, read_submission(tmp_path / "alice", rules), Progress())
 
 

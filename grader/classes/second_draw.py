@@ -17,7 +17,8 @@ from grader.course.assignment import Assignment, HiddenInputs
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
 from grader.gpu.lock import gpu_to_ourselves
-from grader.grading.pipeline import Grading, grade
+from grader.grading.pipeline import grade
+from grader.grading.session import Grading
 from grader.grading.setup import Setup
 from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine

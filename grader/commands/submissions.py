@@ -20,7 +20,8 @@ from grader.course.assignment import Assignment, chosen_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
 from grader.findings import Finding, kind_of, without_echoes
-from grader.grading.pipeline import Grading, grade, grade_built, open_grading
+from grader.grading.pipeline import grade
+from grader.grading.session import Grading, open_grading
 from grader.grading.setup import Setup
 from grader.programs import run as running
 from grader.programs.build import build, failed_build
@@ -48,7 +49,7 @@ def grade_paths(
 ) -> list[Record]:
     """Grade every submission in `paths`. All records so far are written to `json` after each submission, so that a
     later failure loses none; points that a person entered into records in `json` are kept. The records contain the
-    first `show` rows and columns of every output tensor. `quick`: see `Grading`."""
+    first `show` rows and columns of every output tensor. `quick`: see `Setup`."""
     if require_sandbox:
         sandbox.require()
     rules, engine = emulating(arch, chosen_assignment(assignment, paths[0]), engine)
@@ -59,14 +60,15 @@ def grade_paths(
     cases = suite.select(tests or ("all" if chosen.measures_time else "public"))
     files = TestcaseFiles.beside(suite)
     records: list[Record] = []
+    setup = Setup(rules, suite, files, cases, chosen, show, quick)
     entered = read_records(json) if json is not None and json.is_file() and json.stat().st_size else ()
-    with shown_progress() as progress, open_grading(Setup(rules, suite, files, cases, chosen)) as grading:
+    with shown_progress() as progress, open_grading(setup) as grading:
         began = time.monotonic()
         ensure(cases, suite, files, progress)
-        grading = replace(grading, prepared_s=time.monotonic() - began, show=show, quick=quick)
+        grading = replace(grading, prepared_s=time.monotonic() - began)
         for submission, problem in submissions:
             if problem:
-                record = grade_built(grading, submission, failed_build(Fault.STUDENT, problem), progress)
+                record = grade(grading, submission, progress, failed_build(Fault.STUDENT, problem))
             else:
                 record = _graded(grading, submission, progress, alone=len(paths) == 1)
             records.append(points.keep(entered, record))
@@ -83,7 +85,7 @@ def _graded(grading: Grading, submission: Submission, progress: Progress, *, alo
         if alone:
             raise
         whose = Fault.GRADER if isinstance(fault, GraderFault) else Fault.MACHINE
-        return grade_built(grading, submission, failed_build(whose, str(fault)), progress)
+        return grade(grading, submission, progress, failed_build(whose, str(fault)))
 
 
 def _read(path: Path, rules: Assignment, *, shared: bool, alone: bool) -> tuple[Submission, str]:

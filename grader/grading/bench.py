@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
@@ -18,14 +18,13 @@ from grader.base.paths import shown
 from grader.base.progress import Progress
 from grader.base.stopwatch import Stopwatch
 from grader.course.assignment import Assignment, Occupancy, ReferenceRatio
-from grader.course.catalogue import TestcaseFiles
 from grader.course.metrics import named_metrics
-from grader.course.testcase import Case, Suite
+from grader.course.testcase import Case
 from grader.gpu.facts import GpuFacts, SmLimits, gpu_facts, known_limits
-from grader.gpu.idle import IdleWait, Use, use_reader
+from grader.gpu.idle import IdleWait, use_reader
 from grader.gpu.lock import gpu_to_ourselves
-from grader.gpu.outside_clock import OutsideClock, outside_clock
-from grader.gpu.state import Reader, nvml_reader
+from grader.gpu.outside_clock import outside_clock
+from grader.gpu.state import nvml_reader
 from grader.grading.setup import Setup
 from grader.profiling.kernel_profile import (
     SCORE_METRICS,
@@ -57,7 +56,7 @@ from grader.records.record import (
 from grader.timing.evidence import Outside, other_kernel
 from grader.timing.floors import Floor, least_time
 from grader.timing.fresh_inputs import FreshInput, fresh_input
-from grader.timing.measurement import TimedRun, Timing, measure_case
+from grader.timing.measurement import TimedRun, Timer, Timing
 from grader.timing.stopping import agreement
 
 SCORED_LAUNCHES = 24
@@ -68,21 +67,20 @@ SCORED_LAUNCHES = 24
 class Bench:
     """A GPU and the rules for measuring submissions on it."""
 
+    setup: Setup
     engine: CudaEngine
-    rules: Assignment
-    suite: Suite
-    files: TestcaseFiles
+    timer: Timer
     reading: Future[GpuFacts | None]
     """The GPU's facts. They are read while the submission compiles, because reading them initialises CUDA, which takes
     time."""
     starting: Future[float | None]
     """The processor time in seconds that a minimal CUDA program needs on this machine."""
-    read: Reader | None
-    clock: OutsideClock | None
     wait_until_idle: IdleWait
-    use: Callable[[], Use | None] | None
-    """Reports who uses the GPU."""
     _references: dict[Case, ReferenceRecord] = field(default_factory=dict)
+
+    @property
+    def rules(self) -> Assignment:
+        return self.setup.assignment
 
     @contextlib.contextmanager
     def to_ourselves(self, progress: Progress) -> Iterator[None]:
@@ -93,17 +91,17 @@ class Bench:
 
     def worked(self, until: float) -> None:
         """Tell the outside clock that the GPU may have worked until this time of `time.monotonic`."""
-        if self.clock is not None:
-            self.clock.worked(until)
+        if self.timer.clock is not None:
+            self.timer.clock.worked(until)
 
     def mark(self) -> object:
         """A mark of the outside clock, from which it measures later work; None if there is no such clock."""
-        return self.clock.mark() if self.clock is not None else None
+        return self.timer.clock.mark() if self.timer.clock is not None else None
 
     def is_timed(self, case: Case) -> bool:
         """Whether the assignment asks for the case's time to be measured repeatedly, until it is precise."""
         words = self.rules.timed_tests
-        return words is not None and case in self.suite.select(words)
+        return words is not None and case in self.setup.suite.select(words)
 
     def floor(self, case: Case) -> Floor | None:
         """The floor of `case` on this GPU; None if the GPU's rates are unknown."""
@@ -114,33 +112,7 @@ class Bench:
 
     def fresh_input(self, case: Case) -> AbstractContextManager[FreshInput]:
         """Inputs for timed runs of `case`; a background thread starts to draw them immediately."""
-        return fresh_input(case, self.files, lambda nonce: self.suite.fresh_seed(case, nonce))
-
-    def time(
-        self,
-        program: Path,
-        case: Case,
-        fresh: FreshInput,
-        *,
-        wall_s: float,
-        first: TimedRun | None = None,
-        since: object = None,
-    ) -> Timing:
-        """Time `program` on inputs of `case` from `fresh`. `first` is the graded run, `since` the outside clock's mark
-        before that run."""
-        return measure_case(
-            self.engine,
-            program,
-            case,
-            self.rules,
-            fresh,
-            wall_s=wall_s,
-            first=first,
-            read=self.read,
-            clock=self.clock,
-            since=since,
-            use=self.use,
-        )
+        return fresh_input(case, self.setup.files, lambda nonce: self.setup.suite.fresh_seed(case, nonce))
 
     # ---- the reference solution ---------------------------------------------------------------------------------
 
@@ -149,7 +121,7 @@ class Bench:
         compares with a reference, or if the reference is missing, as on a student's machine. Raises GraderFault if the
         reference cannot be timed, which is not the student's fault."""
         parts = (part for part in self.rules.rubric if isinstance(part, ReferenceRatio))
-        part = next((part for part in parts if case in self.suite.select(part.tests)), None)
+        part = next((part for part in parts if case in self.setup.suite.select(part.tests)), None)
         if part is None or not self.rules.reference_folder.is_dir():
             return None
         if case not in self._references:
@@ -163,11 +135,11 @@ class Bench:
         if built.program is None:
             raise GraderFault(f"{shown(path)}: the reference solution does not compile: {built.reason}")
         with self.fresh_input(case) as fresh:
-            timing = self.time(built.program, case, fresh, wall_s=wall_s)
+            timing = self.timer.time(built.program, case, fresh, wall_s=wall_s)
         record = timing_record(timing, self.rules)
         if record is None:
-            why = f"{shown(path)}: the reference solution could not be timed on {case.name}: {timing.problem}."
-            raise GraderFault(why)
+            why = str(timing.problem) if timing.problem is not None else f"the GPU was used by {timing.shared_with}"
+            raise GraderFault(f"{shown(path)}: the reference solution could not be timed on {case.name}: {why}.")
         return ReferenceRecord(name=name, sha256=submission.sha256, timing=record)
 
     # ---- occupancy ----------------------------------------------------------------------------------------------
@@ -175,7 +147,7 @@ class Bench:
     def scored_tests(self) -> frozenset[str]:
         """The names of the tests that are profiled for the rubric."""
         parts = [part.tests for part in self.rules.rubric if isinstance(part, Occupancy)]
-        return frozenset(case.name for words in parts for case in self.suite.select(words))
+        return frozenset(case.name for words in parts for case in self.setup.suite.select(words))
 
     def profile(
         self, program: Path, case: Case, trace: Trace, outside: OutsideRecord | None, watch: Stopwatch
@@ -188,7 +160,7 @@ class Bench:
             launches, wall_s = run_ncu(
                 self.engine,
                 program,
-                self.files.input(case),
+                self.setup.files.input(case),
                 metrics=SCORE_METRICS,
                 invocations=plan(trace, SCORED_LAUNCHES),
                 output_bytes=case.output_bytes,
@@ -233,7 +205,7 @@ def open_bench(setup: Setup) -> Iterator[Bench | None]:
         ThreadPoolExecutor(1) as background,
     ):
         facts, starting = background.submit(gpu_facts, uuid), background.submit(engine.start_up_cpu_s)
-        yield Bench(engine, rules, setup.suite, setup.files, facts, starting, read, clock, IdleWait(used), used)
+        yield Bench(setup, engine, Timer(engine, rules, read, clock, used), facts, starting, IdleWait(used))
 
 
 def theory(engine: CudaEngine, facts: GpuFacts | None) -> Theory | None:

@@ -21,7 +21,7 @@ from types import TracebackType
 
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.hints import report
-from grader.base.verdict import Fault, Verdict
+from grader.base.verdict import Verdict
 from grader.checking.check import check_output
 from grader.checking.contradictions import contradictions
 from grader.checking.slips import slips
@@ -32,12 +32,13 @@ from grader.course.catalogue import TestcaseFiles, limits
 from grader.course.testcase import Case
 from grader.emulator import WATCHING
 from grader.findings import Finding, kind_of, rank, sentence
+from grader.grading.tested import BEFORE_ITS_RUN
 from grader.programs.build import Build, build
 from grader.programs.engine import Engine
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.run import Run, ValueRecording, run_program
 from grader.programs.submission import Submission
-from grader.records.record import MAX_FINDINGS, CloserLookRecord, TestRecord
+from grader.records.record import MAX_FINDINGS, CloserLookRecord
 from grader.sandbox.streams import Receiver
 from grader.sanitizers import CHECKS, explained, likeliest
 
@@ -51,23 +52,17 @@ SMALLEST_SHARE, SMALLEST_FLOPS = 1 / 200, 1e6
 """A sample is worth a closer look if it has at least this share of the largest sample's operations, or at least this
 many operations."""
 _CRASHED = (Verdict.RUNTIME_ERROR, Verdict.MEMORY_LIMIT)
-_BEFORE_ITS_RUN = (Verdict.COMPILE_ERROR, Verdict.NOT_RUN)
 
 
-def case_to_look_at(tests: Sequence[TestRecord], cases: Mapping[str, Case]) -> Case:
+def case_to_look_at(verdicts: Mapping[Case, Verdict]) -> Case:
     """The testcase to look at: one that crashed, or else one that failed, or else any; of these the smallest that is
     not trivially small, or else the smallest."""
-    ran = sorted((test for test in tests if test.name in cases), key=lambda test: cases[test.name].flops)
-    worth = min(cases[ran[-1].name].flops * SMALLEST_SHARE, SMALLEST_FLOPS)
-    crashed = [test for test in ran if test.verdict in _CRASHED]
-    failed = [test for test in ran if test.verdict not in (Verdict.PASSED, *_BEFORE_ITS_RUN)]
+    ran = sorted(verdicts, key=lambda case: case.flops)
+    worth = min(ran[-1].flops * SMALLEST_SHARE, SMALLEST_FLOPS)
+    crashed = [case for case in ran if verdicts[case] in _CRASHED]
+    failed = [case for case in ran if verdicts[case] not in (Verdict.PASSED, *BEFORE_ITS_RUN)]
     among = crashed or failed or ran
-    return cases[next((test for test in among if cases[test.name].flops >= worth), among[0]).name]
-
-
-def failed_by_itself(test: TestRecord) -> bool:
-    """Whether the program ran on `test` and failed by the student's fault."""
-    return test.fault is Fault.STUDENT and test.verdict not in _BEFORE_ITS_RUN
+    return next((case for case in among if case.flops >= worth), among[0])
 
 
 def is_explained(seen: Sequence[Finding], verdict: Verdict) -> bool:
@@ -89,19 +84,6 @@ def _relevant(found: Sequence[Finding], verdict: Verdict) -> tuple[Finding, ...]
     if verdict is Verdict.PASSED:
         return in_a_right_program(found)
     return tuple(each for each in found if verdict is not Verdict.TIME_LIMIT or kind_of(each).check == "race")
-
-
-def with_cause(test: TestRecord, cause: str, compared: str, findings: Sequence[Finding] = ()) -> TestRecord:
-    """The test's record with `cause` in its reason, or in a warning if it passed. `compared` is the sentence from the
-    comparison of its output, `findings` are the facts behind the cause."""
-    if not cause:
-        return test
-    test = test.model_copy(update={"findings": rank([test.findings, findings])[:MAX_FINDINGS]})
-    if test.verdict is Verdict.PASSED:
-        return test.model_copy(update={"warnings": (cause, *test.warnings)})
-    # The pattern of the wrong values and the call that failed are consequences.
-    rest = compared if test.verdict is Verdict.WRONG_ANSWER else test.reason.removeprefix(test.cause)
-    return test.model_copy(update={"reason": f"{cause} {rest}".strip(), "cause": cause})
 
 
 @dataclass

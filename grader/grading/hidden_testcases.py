@@ -12,22 +12,18 @@ import random
 import secrets
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from grader.base.errors import MachineFault
-from grader.base.verdict import STUDENT_VERDICTS, Verdict
 from grader.course.assignment import HiddenInputs
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import Case, Suite
-from grader.records.record import TestRecord
 from grader.sandbox.scratch import remove_soon, scratch_folder
 
 _dice = random.SystemRandom()
 
-NO_TIMES: Mapping[str, None] = {"gpu_ms": None, "speedup": None}
-"""Fields cleared when a time is refused."""
 FILES_AT_ONCE = 2
 """The number of cases whose newly drawn files may exist at the same time: as many as are usually drawn again. The files
 are made while programs are profiled, which takes longer, so no run waits for them."""
@@ -38,13 +34,9 @@ def shuffled(cases: Sequence[Case]) -> list[Case]:
     return _dice.sample(cases, len(cases))
 
 
-def to_draw_again(rules: HiddenInputs, suite: Suite, tests: Mapping[str, TestRecord]) -> list[Case]:
+def to_draw_again(rules: HiddenInputs, suite: Suite, passed: Collection[Case]) -> list[Case]:
     """Choose the hidden cases for a second draw from those that passed; in the suite's order."""
-    passed = [
-        case
-        for case in suite.select(rules.fresh_from)
-        if case.hidden and case.name in tests and tests[case.name].verdict is Verdict.PASSED
-    ]
+    passed = [case for case in suite.select(rules.fresh_from) if case.hidden and case in passed]
     chosen = _dice.sample(passed, min(rules.fresh, len(passed)))
     return [case for case in passed if case in chosen]
 
@@ -85,16 +77,6 @@ def fresh_files(suite: Suite, cases: Sequence[Case]) -> Iterator[Iterator[tuple[
             yield each(deque(background.submit(make, folder, case) for case in cases[:FILES_AT_ONCE]))
         finally:
             given_up.set()
-
-
-def both(fixed: TestRecord, fresh: TestRecord) -> TestRecord:
-    """The record of a case that was run on two draws. It passes if both runs pass."""
-    if fresh.verdict not in STUDENT_VERDICTS:
-        refused = fixed.timing_refused or fresh.timing_refused
-        doubted = {"timing_refused": refused, **NO_TIMES} if fresh.timing_refused else {}
-        return fixed.model_copy(update={"flags": tuple(dict.fromkeys((*fixed.flags, *fresh.flags))), **doubted})
-    reason = f"Right on the testcase's usual values, but not on other values of the same shape: {fresh.reason}"
-    return fresh.model_copy(update={"reason": reason})
 
 
 def drawn_sentence(drawn: Sequence[Case], cases: Sequence[Case], missed: str = "") -> str:

@@ -38,15 +38,20 @@ _MOST_SAID = 300
 
 @dataclass(frozen=True)
 class Judgement:
-    """The judgement on one testcase. `fault` is None if it passed. `cause` is the part of `reason` that explains the
-    failure, '' if nothing explains it. `warnings` cost no points. `findings` are facts behind it."""
+    """The judgement on one testcase. `fault` is None if it passed. `cause` explains the failure, '' if nothing does;
+    `consequence` is what else happened. `warnings` cost no points. `findings` are facts behind it."""
 
     verdict: Verdict
     fault: Fault | None
-    reason: str
+    consequence: str = ""
     cause: str = ""
     warnings: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """The sentences that a student reads."""
+        return " ".join(filter(None, (self.cause, self.consequence)))
 
 
 def judge(
@@ -73,7 +78,7 @@ def judge(
     if outcome.broke:
         return _failed(*_broken_limit(run, check))
     if check.passed:
-        return Judgement(Verdict.PASSED, None, "", warnings=_warnings(run, files))
+        return Judgement(Verdict.PASSED, None, warnings=_warnings(run, files))
     if (machine := _machine_error(trace)) is not None and machine_fails():
         return Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, machine)
     if (error := _first_error(trace)) is not None and error[1] == _LAUNCH_TIMEOUT:
@@ -114,7 +119,7 @@ def _contradiction(run: Run, check: Check, submission: Submission | None) -> str
 
 def _failed(verdict: Verdict, cause: str, consequence: str = "") -> Judgement:
     """A student's failure: the cause, then its consequence."""
-    return Judgement(verdict, Fault.STUDENT, " ".join(filter(None, (cause, consequence))), cause)
+    return Judgement(verdict, Fault.STUDENT, consequence, cause)
 
 
 def _broken_limit(run: Run, check: Check) -> tuple[Verdict, str]:

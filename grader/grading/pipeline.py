@@ -22,13 +22,14 @@ from grader.base.verdict import Fault, Verdict
 from grader.course.catalogue import TestcaseFiles
 from grader.course.testcase import Case
 from grader.gpu.idle import Waited
-from grader.grading.bench import open_bench
-from grader.grading.closer_look import CloserLook, case_to_look_at, failed_by_itself, with_cause
-from grader.grading.hidden_testcases import both, drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
-from grader.grading.one_test import Grading, Tested, grade_case, input_of
+from grader.grading.closer_look import CloserLook, case_to_look_at
+from grader.grading.hidden_testcases import drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
+from grader.grading.judgement import Judgement
+from grader.grading.one_test import grade_case, input_of
 from grader.grading.probing import by_probes
-from grader.grading.setup import Setup
+from grader.grading.session import Grading
 from grader.grading.shape_split import wrong_launch
+from grader.grading.tested import Tested, both, record_of
 from grader.programs import control
 from grader.programs.build import Build, build_to_grade, failed_build
 from grader.programs.source_rules import Violation, refusal, violations
@@ -43,42 +44,36 @@ from grader.records.record import (
     ProfileRecord,
     Record,
     SubmissionRecord,
-    TestRecord,
 )
 from grader.records.rescore import scored
-from grader.timing.baseline import baselines_of
 from grader.timing.evidence import flags_of
 from grader.timing.fresh_inputs import OwnInput, one_ahead
 
 
-@contextlib.contextmanager
-def open_grading(setup: Setup) -> Iterator[Grading]:
-    """Open the `Grading` of this process. Sequential times come from the cache or are measured when first needed."""
-    with open_bench(setup) as bench:
-        yield Grading(**vars(setup), baseline=baselines_of(setup.assignment, setup.engine), bench=bench)
-
-
-def grade(grading: Grading, submission: Submission, progress: Progress) -> Record:
-    """Grade `submission`; the testcases' files must exist. Raises MachineFault or GraderFault if the grading as a whole
-    cannot continue. A fault in one test goes into that test's record, and what the submission itself causes into the
-    record of a failed build (`control`)."""
+def grade(grading: Grading, submission: Submission, progress: Progress, built: Build | None = None) -> Record:
+    """Grade `submission`; the testcases' files must exist. `built` is its build, if that has finished, successfully or
+    not. Raises MachineFault or GraderFault if the grading as a whole cannot continue. A fault in one test goes into
+    that test's record, and what the submission itself causes into the record of a failed build (`control`)."""
     try:
-        step = partial(_grade, grading, submission, progress)
+        step = partial(_grade, grading, submission, progress, built)
         return control.witnessed(step, grading.engine, python=submission.is_python)
     except control.Caused as caused:
-        return _grade_failed(grading, submission, caused, progress)
+        broken = failed_build(Fault.STUDENT, str(caused))
+        with _closer_look(grading, submission) as closer:
+            return _grade_built(grading, submission, broken, progress, Stopwatch(), closer)
 
 
-def _grade(grading: Grading, submission: Submission, progress: Progress) -> Record:
+def _grade(grading: Grading, submission: Submission, progress: Progress, built: Build | None) -> Record:
     watch = Stopwatch()
-    progress.stage(f"{submission.id}: compiling")
     with _closer_look(grading, submission) as closer, ThreadPoolExecutor(1) as background:
-        early = grading.quick and closer.possible
+        early = grading.quick and closer.possible and built is None
         if early and not submission.is_python:  # a Python program's build runs it, so the rules come first
             closer.prepare()
         broken = background.submit(violations, submission, grading.assignment, grading.engine)
-        with watch.stage("compile"):
-            built = build_to_grade(submission, grading.assignment, grading.engine, grading.cases)
+        if built is None:
+            progress.stage(f"{submission.id}: compiling")
+            with watch.stage("compile"):
+                built = build_to_grade(submission, grading.assignment, grading.engine, grading.cases)
         with watch.stage("source rules"):  # their check can outlast a build from the cache
             submission, built = _within_rules(submission, built, broken.result())
         if early and built.program is not None:
@@ -100,34 +95,9 @@ def _within_rules(submission: Submission, built: Build, broken: tuple[Violation,
     return replace(submission, notes=notes), built
 
 
-def grade_built(grading: Grading, submission: Submission, built: Build, progress: Progress) -> Record:
-    """Like `grade`, but for a build that has finished, successfully or not."""
-    try:
-        step = partial(_check_and_grade, grading, submission, built, progress)
-        return control.witnessed(step, grading.engine, python=submission.is_python)
-    except control.Caused as caused:
-        return _grade_failed(grading, submission, caused, progress)
-
-
-def _grade_failed(grading: Grading, submission: Submission, caused: control.Caused, progress: Progress) -> Record:
-    built = failed_build(Fault.STUDENT, str(caused))
-    with _closer_look(grading, submission) as closer:
-        return _grade_built(grading, submission, built, progress, Stopwatch(), closer)
-
-
-def _check_and_grade(grading: Grading, submission: Submission, built: Build, progress: Progress) -> Record:
-    watch = Stopwatch()
-    with watch.stage("source rules"):
-        broken = violations(submission, grading.assignment, grading.engine)
-        submission, built = _within_rules(submission, built, broken)
-    with _closer_look(grading, submission) as closer:
-        return _grade_built(grading, submission, built, progress, watch, closer)
-
-
 def _grade_built(
     grading: Grading, submission: Submission, built: Build, progress: Progress, watch: Stopwatch, closer: CloserLook
 ) -> Record:
-    grading = replace(grading, submission=submission)
     bench, waited = grading.bench, Waited(None, "")
     with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
         if bench is not None and built.program is not None:
@@ -153,12 +123,12 @@ def _grade_built(
                 """Run a case; whether it ended within its time limit."""
                 progress.step(case.name)
                 progress.advance(len(by_case))
-                by_case[case] = grade_case(grading, built, case, watch, own)
+                by_case[case] = grade_case(grading, submission, built, case, watch, own)
                 if built.program is not None:
-                    progress.step(case.name, _in_short(by_case[case].record))
-                if looks and _needs_a_look(grading, case, by_case[case]):
+                    progress.step(case.name, _in_short(by_case[case]))
+                if looks and _needs_a_look(grading, by_case[case]):
                     closer.prepare()
-                return by_case[case].record.verdict is not Verdict.TIME_LIMIT
+                return _ended(by_case[case])
 
             smallest = min(grading.cases, key=lambda case: case.flops)
             for case, own in opened:
@@ -170,149 +140,26 @@ def _grade_built(
         for case in grading.cases:
             if case not in by_case:
                 by_case[case] = _left_out(case, over_time, quick=grading.quick)
-        again = to_draw_again(
-            grading.assignment.hidden_inputs, grading.suite, {case.name: by_case[case].record for case in by_case}
-        )
+        passed = [case for case, test in by_case.items() if test.passed]
+        again = to_draw_again(grading.assignment.hidden_inputs, grading.suite, passed)
         with fresh_files(grading.suite, again) as drawn:  # made during profiling
             profiled = _profiles(grading, built, [by_case[case] for case in grading.cases], watch, progress)
-            redrawn, missed = _on_fresh_draws(grading, built, by_case, drawn, watch, progress)
+            redrawn, missed = _on_fresh_draws(grading, submission, built, by_case, drawn, watch, progress)
         tested = [by_case[case] for case in grading.cases]
-        passed = {test.record.name for test in tested if test.record.verdict is Verdict.PASSED}
-        profiles = tuple(profile for profile in profiled if profile.test in passed)
+        names = {test.case.name for test in tested if test.passed}
+        profiles = tuple(profile for profile in profiled if profile.test in names)
         look, tested = (None, tested) if not looks else _looked_at(grading, closer, tested, watch, progress)
         tested = hint(tested, by_probes, grading, submission, built, tested, watch)
     tested = hint(tested, _for_one_shape, grading, submission, tested)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
     if waited.warning:
         submission = replace(submission, notes=(*submission.notes, waited.warning))
-    tests = fitting([test.record for test in tested])
-    record = _record(
-        grading, submission, built, tests, profiles, timings, drawn_sentence(redrawn, grading.cases, missed)
-    )
-    machine = record.machine.model_copy(update={"gpu_prepared": waited.sentence})
-    return record.model_copy(update={"machine": machine, "closer_look": look})
-
-
-def _for_one_shape(grading: Grading, submission: Submission, tested: list[Tested]) -> list[Tested]:
-    """The tests; those that failed get the cause that only a comparison of all tests shows, if there is one."""
-    names = [dimension.name for dimension in grading.cases[0].operator.dimensions] if grading.cases else []
-    cause = wrong_launch([test.record for test in tested], submission, names)
-    if not cause or any(case.hidden for case in grading.cases):
-        return tested
-    return [
-        replace(test, record=with_cause(test.record, cause, test.compared))
-        if test.record.verdict is not Verdict.PASSED
-        else test
-        for test in tested
-    ]
-
-
-def _in_short(test: TestRecord) -> str:
-    """A short form of a test's result, such as "passed, 0.21 s"."""
-    return test.verdict.words + (f", {test.wall_s:.2f} s" if test.wall_s is not None else "")
-
-
-def _ended(test: Tested) -> bool:
-    return test.record.verdict is not Verdict.TIME_LIMIT
-
-
-def _left_out(case: Case, over_time: str, *, quick: bool) -> Tested:
-    """The result of a test that is not run, because others ran into their time limits. A student's own check stops at
-    the first; a grading when the smallest test is among them. Then this test, which is larger, has failed, too."""
-    if quick:
-        reason = f"Not run: {over_time} ran into its time limit."
-        return Tested(TestRecord(name=case.name, shape=case.shape, verdict=Verdict.NOT_RUN, fault=None, reason=reason))
-    limits = "their time limits" if "," in over_time else "its time limit"
-    reason = f"Not run: {over_time} ran into {limits}, and this test is not smaller."
-    return Tested(
-        TestRecord(name=case.name, shape=case.shape, verdict=Verdict.TIME_LIMIT, fault=Fault.STUDENT, reason=reason)
-    )
-
-
-def _needs_a_look(grading: Grading, case: Case, test: Tested) -> bool:
-    """Whether the test failed and a closer look may explain it. A look helps if the run did not show which line is
-    wrong. In a student's own check it helps even if the run did, since a race may be behind it, but not after a time
-    limit."""
-    shown = shows_diagnosis(grading.assignment.hidden_inputs, case)
-    leads = test.explained and not (grading.quick and test.record.verdict is not Verdict.TIME_LIMIT)
-    return shown and failed_by_itself(test.record) and not leads
-
-
-def _looked_at(
-    grading: Grading, closer: CloserLook, tested: list[Tested], watch: Stopwatch, progress: Progress
-) -> tuple[CloserLookRecord | None, list[Tested]]:
-    """Run one test again with checks, if a test failed without a known cause or if all passed in a student's own check.
-    Return the record of this closer look, and the tests; the test that was run again has the finding in its reason or
-    warnings."""
-    by_case = dict(zip(grading.cases, tested, strict=True))
-    failed = {case: test for case, test in by_case.items() if _needs_a_look(grading, case, test)}
-    if not failed and not (grading.quick and all(t.record.verdict is Verdict.PASSED for t in tested)):
-        return None, tested
-    among = failed or by_case
-    case = case_to_look_at([test.record for test in among.values()], {case.name: case for case in among})
-    progress.stage(f"{case.name} again, with checks for races and other faults")
-    with watch.stage("closer look"):
-        look = closer.at(case, by_case[case].record.verdict)
-    by_case[case] = replace(
-        by_case[case], record=with_cause(by_case[case].record, look.cause, by_case[case].compared, look.findings)
-    )
-    return look, [by_case[case] for case in grading.cases]
-
-
-def _on_fresh_draws(
-    grading: Grading,
-    built: Build,
-    tested: dict[Case, Tested],
-    drawn: Iterator[tuple[Case, TestcaseFiles]],
-    watch: Stopwatch,
-    progress: Progress,
-) -> tuple[list[Case], str]:
-    """Rerun, on other values, the hidden cases that passed. A case passes only if both runs pass. Return the cases that
-    were rerun, and the reason why the machine could not rerun all of them, or ''. A rerun that the machine could not
-    make costs no points."""
-    done, missed = list[Case](), ""
-    with watch.stage("fresh draws"):
-        try:
-            for case, files in drawn:
-                progress.stage(f"{case.name} on fresh values")
-                again = grade_case(replace(grading, files=files, baseline=None, bench=None), built, case, watch).record
-                tested[case] = replace(tested[case], record=both(tested[case].record, again))
-                if again.verdict is Verdict.GRADER_ERROR:
-                    missed = again.reason
-                else:
-                    done.append(case)
-        except MachineFault as fault:
-            missed = str(fault)
-    return done, missed
-
-
-def _profiles(
-    grading: Grading, built: Build, tested: Sequence[Tested], watch: Stopwatch, progress: Progress
-) -> tuple[ProfileRecord, ...]:
-    """Profile the tests whose occupancy the rubric scores, if they were graded and passed."""
-    bench, profiles = grading.bench, []
-    for case, test in zip(grading.cases, tested, strict=True):
-        if bench is not None and built.program is not None and test.trace is not None:
-            progress.stage(f"profiling {case.name}")
-            with watch.stage("profile"):
-                timing = test.record.timing
-                outside = timing.outside if timing is not None else None
-                made = bench.profile(built.program, case, test.trace, outside, watch)
-            profiles.append(disclosed_profile(made, grading.assignment.hidden_inputs, case))
-    return tuple(profiles)
-
-
-def _record(
-    grading: Grading,
-    submission: Submission,
-    built: Build,
-    tests: tuple[TestRecord, ...],
-    profiles: tuple[ProfileRecord, ...],
-    timings: dict[str, float],
-    redrawn: str,
-) -> Record:
+    tests = fitting([record_of(test, grading.assignment.hidden_inputs) for test in tested])
     assignment, engine = grading.assignment, grading.engine
     made = scored(assignment, grading.suite, tests, profiles, engine=engine.name, measures_time=engine.measures_time)
+    machine = MachineRecord(
+        host=platform.node(), cpu=cpu_model(), confinement=sandbox.confinement(), gpu_prepared=waited.sentence
+    )
     return Record(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         grader=GraderRecord.of(identity()),
@@ -326,7 +173,7 @@ def _record(
             files=tuple(name for name, _ in submission.files),
         ),
         engine=EngineRecord(name=engine.name, device=engine.device, facts=dict(engine.facts)),
-        machine=MachineRecord(host=platform.node(), cpu=cpu_model(), confinement=sandbox.confinement()),
+        machine=machine,
         build=BuildRecord(
             ok=built.ok,
             log=built.log,
@@ -345,5 +192,105 @@ def _record(
         profiles=profiles,
         timings=timings,
         flags=flags_of(tests, profiles),
-        hidden_inputs=redrawn,
+        hidden_inputs=drawn_sentence(redrawn, grading.cases, missed),
+        closer_look=look,
     )
+
+
+def _for_one_shape(grading: Grading, submission: Submission, tested: list[Tested]) -> list[Tested]:
+    """The tests; those that failed get the cause that only a comparison of all tests shows, if there is one."""
+    cause = "" if any(case.hidden for case in grading.cases) else wrong_launch(tested, submission)
+    return [test if test.passed else test.with_cause(cause) for test in tested]
+
+
+def _in_short(test: Tested) -> str:
+    """A short form of a test's result, such as "passed, 0.21 s"."""
+    return test.verdict.words + (f", {test.ran.wall_s:.2f} s" if test.ran is not None else "")
+
+
+def _ended(test: Tested) -> bool:
+    return test.verdict is not Verdict.TIME_LIMIT
+
+
+def _left_out(case: Case, over_time: str, *, quick: bool) -> Tested:
+    """The result of a test that is not run, because others ran into their time limits. A student's own check stops at
+    the first; a grading when the smallest test is among them. Then this test, which is larger, has failed, too."""
+    if quick:
+        reason = f"Not run: {over_time} ran into its time limit."
+        return Tested(case, Judgement(Verdict.NOT_RUN, None, reason))
+    limits = "their time limits" if "," in over_time else "its time limit"
+    reason = f"Not run: {over_time} ran into {limits}, and this test is not smaller."
+    return Tested(case, Judgement(Verdict.TIME_LIMIT, Fault.STUDENT, reason))
+
+
+def _needs_a_look(grading: Grading, test: Tested) -> bool:
+    """Whether the test failed and a closer look may explain it. A look helps if the run did not show which line is
+    wrong. In a student's own check it helps even if the run did, since a race may be behind it, but not after a time
+    limit."""
+    shown = shows_diagnosis(grading.assignment.hidden_inputs, test.case)
+    leads = test.explained and not (grading.quick and test.verdict is not Verdict.TIME_LIMIT)
+    return shown and test.failed_by_itself and not leads
+
+
+def _looked_at(
+    grading: Grading, closer: CloserLook, tested: list[Tested], watch: Stopwatch, progress: Progress
+) -> tuple[CloserLookRecord | None, list[Tested]]:
+    """Run one test again with checks, if a test failed without a known cause or if all passed in a student's own check.
+    Return the record of this closer look, and the tests; the test that was run again has the finding in its reason or
+    warnings."""
+    by_case = {test.case: test for test in tested}
+    failed = [test for test in tested if _needs_a_look(grading, test)]
+    if not failed and not (grading.quick and all(test.passed for test in tested)):
+        return None, tested
+    case = case_to_look_at({test.case: test.verdict for test in failed or tested})
+    progress.stage(f"{case.name} again, with checks for races and other faults")
+    with watch.stage("closer look"):
+        look = closer.at(case, by_case[case].verdict)
+    by_case[case] = by_case[case].with_cause(look.cause, look.findings)
+    return look, list(by_case.values())
+
+
+def _on_fresh_draws(
+    grading: Grading,
+    submission: Submission,
+    built: Build,
+    tested: dict[Case, Tested],
+    drawn: Iterator[tuple[Case, TestcaseFiles]],
+    watch: Stopwatch,
+    progress: Progress,
+) -> tuple[list[Case], str]:
+    """Rerun, on other values, the hidden cases that passed. A case passes only if both runs pass. Return the cases that
+    were rerun, and the reason why the machine could not rerun all of them, or ''. A rerun that the machine could not
+    make costs no points."""
+    done, missed = list[Case](), ""
+    with watch.stage("fresh draws"):
+        try:
+            for case, files in drawn:
+                progress.stage(f"{case.name} on fresh values")
+                once = replace(grading, files=files, baseline=None, bench=None)
+                again = grade_case(once, submission, built, case, watch)
+                tested[case] = both(tested[case], again)
+                if again.verdict is Verdict.GRADER_ERROR:
+                    missed = again.judgement.reason
+                else:
+                    done.append(case)
+        except MachineFault as fault:
+            missed = str(fault)
+    return done, missed
+
+
+def _profiles(
+    grading: Grading, built: Build, tested: Sequence[Tested], watch: Stopwatch, progress: Progress
+) -> tuple[ProfileRecord, ...]:
+    """Profile the tests whose occupancy the rubric scores, if they were graded and passed."""
+    bench, profiles = grading.bench, []
+    for test in tested:
+        case = test.case
+        if bench is not None and built.program is not None and test.trace is not None:
+            progress.stage(f"profiling {case.name}")
+            with watch.stage("profile"):
+                timing = test.times.timing
+                outside = timing.outside if timing is not None else None
+                made = bench.profile(built.program, case, test.trace, outside, watch)
+            profiles.append(disclosed_profile(made, grading.assignment.hidden_inputs, case))
+    return tuple(profiles)

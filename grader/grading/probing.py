@@ -6,7 +6,6 @@ It needs no build with checks, and works on every engine. It takes place after t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from grader.base.hints import hint
 from grader.base.stopwatch import Stopwatch
@@ -15,9 +14,9 @@ from grader.checking.probes.reading import examine, read_probe, write_probe
 from grader.course.assignment import Assignment
 from grader.course.testcase import Case
 from grader.findings import CLAIMED, KINDS, Finding, claimed, kind_of, rank, sentence
-from grader.grading.closer_look import with_cause
 from grader.grading.hidden_testcases import shows_diagnosis
-from grader.grading.one_test import Grading, Tested
+from grader.grading.session import Grading
+from grader.grading.tested import Tested
 from grader.operators.probes import Probe
 from grader.programs.build import Build
 from grader.programs.engine import Engine
@@ -39,11 +38,11 @@ def by_probes(
     wrong = [
         case
         for case, test in by_case.items()
-        if test.record.verdict is Verdict.WRONG_ANSWER and shows_diagnosis(grading.assignment.hidden_inputs, case)
+        if test.verdict is Verdict.WRONG_ANSWER and shows_diagnosis(grading.assignment.hidden_inputs, case)
     ]
     if not wrong or submission.is_python:  # a Python program is built for the shape of one testcase
         return tested
-    known = rank([by_case[case].record.findings for case in wrong])
+    known = rank([by_case[case].judgement.findings for case in wrong])
     if any(kind_of(each).order < KINDS["scale_wrong"].order and each.certainty >= CLAIMED for each in known):
         return tested
     with watch.stage("probes"):
@@ -54,8 +53,7 @@ def by_probes(
     found = tuple(_placed(each, known) for each in found)
     cause = sentence(_placed(first, known) if first.file is None else first, submission.line)
     for case in wrong:
-        test = by_case[case]
-        by_case[case] = replace(test, record=with_cause(test.record, cause, test.compared, found))
+        by_case[case] = by_case[case].with_cause(cause, found)
     return [by_case[case] for case in grading.cases]
 
 

@@ -20,6 +20,11 @@ class Setup:
     files: TestcaseFiles
     cases: tuple[Case, ...]
     engine: Engine
+    show: int = 0
+    """The number of rows and columns of every output tensor that records keep, where a student may see them."""
+    quick: bool = False
+    """True for a student's own check: tests run in the order of the testcases, none after the first that hits its time
+    limit, and the grader looks for races even if all passed."""
 
     @property
     def conditions(self) -> Conditions:

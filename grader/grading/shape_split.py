@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.base.verdict import Fault, Verdict
+from grader.base.verdict import Fault
 from grader.cpp.reading import read_source
 from grader.cpp.source import Launch, Source
 from grader.findings import Finding, quoted
+from grader.grading.tested import Tested
+from grader.operators import Shape
 from grader.programs.submission import Submission
-from grader.records.record import TestRecord
 
 
-def deciding_number(tests: Sequence[TestRecord]) -> tuple[int, float, float] | None:
+def deciding_number(failed: Sequence[Shape], passed: Sequence[Shape]) -> tuple[int, float, float] | None:
     """(place, value of every failed test, value of every passed one) if a single number of the shape decides which
-    tests fail; else None. Several tests must have the same value of this number."""
-    failed = [test.shape for test in tests if test.fault is Fault.STUDENT and test.verdict is not Verdict.NOT_RUN]
-    passed = [test.shape for test in tests if test.verdict is Verdict.PASSED]
+    tests fail, by the student's fault; else None. Several tests must have the same value of this number."""
     if min(len(passed), len(failed)) < 2:
         return None
     found = []
@@ -27,17 +26,19 @@ def deciding_number(tests: Sequence[TestRecord]) -> tuple[int, float, float] | N
     return found[0] if len(found) == 1 else None
 
 
-def wrong_launch(tests: Sequence[TestRecord], submission: Submission, names: Sequence[str]) -> str:
+def wrong_launch(tests: Sequence[Tested], submission: Submission) -> str:
     """The cause if the kernel for the value of the deciding number with which all tests pass is launched for the other
-    value as well, as a template argument; else ''. `names` are those of the shape's numbers."""
-    decides = deciding_number(tests)
+    value as well, as a template argument; else ''."""
+    failed = [test.case.shape for test in tests if test.judgement.fault is Fault.STUDENT]
+    decides = deciding_number(failed, [test.case.shape for test in tests if test.passed])
     if decides is None:
         return ""
     place, bad, good = decides
     launch = _launch_for_another(read_source(submission.files), f"{bad:g}", f"{good:g}")
     if launch is None:
         return ""
-    name, line = names[place], quoted(Finding(kind="step_wrong", file=launch.file, line=launch.line), submission.line)
+    name = tests[0].case.operator.dimensions[place].name
+    line = quoted(Finding(kind="step_wrong", file=launch.file, line=launch.line), submission.line)
     return (
         f"{launch.file}:{launch.line} launches the kernel for {name} = {good:g} where {name} is {bad:g}: every test "
         f"with {name} = {bad:g} fails, every one with {name} = {good:g} passes. Look at {line}."

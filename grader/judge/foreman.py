@@ -36,7 +36,7 @@ from grader.classes.batch.late import lateness
 from grader.classes.batch.roster import Student
 from grader.classes.batch.view import first_line
 from grader.classes.batch.worker_process import Died, Worker
-from grader.grading.pipeline import Grading
+from grader.grading.session import Grading
 from grader.judge.lanes import Held, Lane
 from grader.judge.ledger import MAX_TRIES, MAX_TRIES_ON_BROKEN_MACHINES, Ledger, Stage, Step, Upload
 from grader.judge.rechecks import Due, store_recheck

@@ -20,7 +20,7 @@ from grader.classes.cluster.slurm import slurm_executor
 from grader.course.assignment import Assignment, Cluster
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
-from grader.grading.pipeline import Grading, open_grading
+from grader.grading.session import Grading, open_grading
 from grader.grading.setup import Setup
 from grader.judge.ledger import Stage, Upload
 from grader.judge.rechecks import Due, RecheckTask

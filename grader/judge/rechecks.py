@@ -12,7 +12,7 @@ from grader.base.progress import Progress
 from grader.classes.final_points import Line
 from grader.classes.recheck import Recheck, recheck, rests_on
 from grader.classes.second_draw import SecondDraw, second_draw
-from grader.grading.pipeline import Grading
+from grader.grading.session import Grading
 from grader.judge.ledger import Ledger
 from grader.judge.stage_task import laid_out
 from grader.records.record import RecheckRecord, Record

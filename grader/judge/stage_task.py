@@ -15,7 +15,8 @@ from grader.base.verdict import Fault
 from grader.classes.batch.view import View
 from grader.classes.batch.work import ReadTask
 from grader.classes.cluster.single import grade_alone
-from grader.grading.pipeline import Grading, grade_built
+from grader.grading.pipeline import grade
+from grader.grading.session import Grading
 from grader.programs.build import build_to_grade, failed_build
 from grader.programs.submission import Submission
 from grader.records.record import Record
@@ -57,14 +58,14 @@ class StageTask:
                 return judged
             if reading.problem:
                 built = failed_build(Fault.STUDENT, reading.problem.replace(str(folder), "The upload"))
-                return replace(judged, record=grade_built(grading, submission, built, progress))
+                return replace(judged, record=grade(grading, submission, progress, built))
             return replace(judged, record=self.grade(grading, submission, progress))
 
     def grade(self, grading: Grading, submission: Submission, progress: Progress) -> Record:
         """Build and grade the submission."""
         progress.stage("compiling")
         built = build_to_grade(submission, grading.assignment, grading.engine, grading.cases)
-        return grade_built(grading, submission, built, progress)
+        return grade(grading, submission, progress, built)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from grader.base.names import printable_name, spelled_out
 from grader.base.verdict import Verdict
@@ -42,43 +44,57 @@ def line(text: str, most: int = MAX_WARNING) -> str:
     return bounded(printable_name(text[: most + 1]), most)
 
 
+@dataclass(frozen=True)
+class Doubt:
+    """A reason not to believe a time: `what` is the grader's own phrase. `detail` explains it and may quote the
+    program."""
+
+    what: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.detail}" if self.detail else self.what
+
+    def told(self, *, secret: bool) -> str:
+        """The doubt as a sentence; if only the verdict may be shown, without figures and without its detail."""
+        if secret:
+            return f"{_FIGURES.sub('…', self.what)}."
+        return f"{str(self).removesuffix('.')}."
+
+
 def is_secret(rules: HiddenInputs, case: Case) -> bool:
     """Whether a student may read only the verdict of `case`."""
     return case.hidden and rules.show == "verdict"
 
 
-def disclosed(test: TestRecord, rules: HiddenInputs, case: Case) -> TestRecord:
-    """The record of a test, reduced to what is safe to keep and show."""
-    if is_secret(rules, case):
-        return _verdict_alone(test)
-    changes: dict[str, object] = {name: bounded(getattr(test, name), MAX_REASON) for name in ("reason", "cause")}
-    changes |= {
-        name: tuple(bounded(each, MAX_WARNING) for each in getattr(test, name)) for name in ("warnings", "flags")
-    }
-    return test.model_copy(update=changes)
-
-
-def _verdict_alone(test: TestRecord) -> TestRecord:
-    reason = _SENTENCES.get(test.verdict, test.reason) if test.reason else ""
-    changes: dict[str, object] = dict.fromkeys(("max_error", "wrong_elements", "kernels", "exit"))
-    changes |= {name: round(value, 1) for name in ("wall_s", "cpu_s") if (value := getattr(test, name)) is not None}
-    changes |= {
-        "output": "",
-        "corners": (),
-        "precision": (),
-        "findings": (),
-        "reason": reason,
-        "cause": "",
-        "warnings": (_ENDED_BADLY,) if test.warnings else (),
-        "flags": tuple(dict.fromkeys(map(_without_words, test.flags))),
-        "timing_refused": _without_words(test.timing_refused) if test.timing_refused else "",
-    }
-    return test.model_copy(update=changes)
-
-
-def _without_words(sentence: str) -> str:
-    """A sentence of the grader without its figures and without the quotation after its colon."""
-    return f"{_FIGURES.sub('…', sentence.partition(':')[0]).rstrip('.')}."
+def disclosed(fields: dict[str, Any], *, secret: bool) -> dict[str, Any]:
+    """The fields of a test's record, reduced to what is safe to keep and show. `flags` and `timing_refused` are
+    `Doubt.told` already."""
+    if not secret:
+        return fields | {
+            "reason": bounded(fields["reason"], MAX_REASON),
+            "cause": bounded(fields["cause"], MAX_REASON),
+            "warnings": tuple(bounded(each, MAX_WARNING) for each in fields["warnings"]),
+            "flags": tuple(bounded(each, MAX_WARNING) for each in fields["flags"]),
+        }
+    rounded = {name: round(fields[name], 1) for name in ("wall_s", "cpu_s") if fields[name] is not None}
+    return (
+        fields
+        | rounded
+        | {
+            "max_error": None,
+            "wrong_elements": None,
+            "kernels": None,
+            "exit": None,
+            "output": "",
+            "corners": (),
+            "precision": (),
+            "findings": (),
+            "reason": _SENTENCES.get(fields["verdict"], fields["reason"]) if fields["reason"] else "",
+            "cause": "",
+            "warnings": (_ENDED_BADLY,) if fields["warnings"] else (),
+        }
+    )
 
 
 def fitting(tests: Sequence[TestRecord]) -> tuple[TestRecord, ...]:

@@ -87,7 +87,8 @@ def _is_race(tests: Sequence[TestRecord]) -> bool:
 def split_by_shape(tests: Sequence[TestRecord]) -> str:
     """ "Every test of shape … x … x 32 fails, every one of shape … x … x 64 passes: …" if a single number of the shape
     decides which tests fail; else ''."""
-    decides = deciding_number(tests)
+    failed = [test.shape for test in tests if test.fault is Fault.STUDENT]
+    decides = deciding_number(failed, [test.shape for test in tests if test.verdict is Verdict.PASSED])
     if decides is None:
         return ""
     place, *values = decides

@@ -26,7 +26,7 @@ from grader.course.testcase import Case
 from grader.gpu.outside_clock import TICK_S, Busy
 from grader.programs.run import Run
 from grader.programs.trace import MAX_EVENTS, Trace
-from grader.records.disclosure import line
+from grader.records.disclosure import Doubt, line
 from grader.records.record import ProfileRecord, TestRecord, TimedRunRecord
 
 STARTUP_CPU_S = 1.5
@@ -109,23 +109,24 @@ class Outside:
         return (self.explained_s + fixed_ms / 1e3) * (1 + BUSY_SHARE + tick)
 
 
-def hidden_work(outside: Outside) -> str:
-    """The reason why the times of a series of runs are refused, as a phrase; '' when they are accepted."""
+def hidden_work(outside: Outside) -> Doubt | None:
+    """The reason why the times of a series of runs are refused; None when they are accepted."""
     if outside.busy.busy_s <= outside.allowed_s:
-        return ""
-    return (
+        return None
+    return Doubt(
         f"the GPU was busy for {outside.busy.busy_s:.3g} s during its {outside.runs} runs, but its traces "
-        f"explain only {outside.explained_s:.3g} s: the tracer did not see all of its work"
+        f"explain only {outside.explained_s:.3g} s",
+        "the tracer did not see all of its work",
     )
 
 
-def tells_runs_apart(graded_ms: float, median_ms: float) -> str:
-    """The reason why a median far below the graded run's time is not believed, as a phrase; '' if it is believed."""
+def tells_runs_apart(graded_ms: float, median_ms: float) -> Doubt | None:
+    """The reason why a median far below the graded run's time is not believed; None if it is believed."""
     if graded_ms <= SLOWER_FIRST * median_ms + SLOWER_FIRST_MS:
-        return ""
-    return (
-        f"it took {graded_ms:.4g} ms in the graded run but {median_ms:.4g} ms when it was timed: the program seems to "
-        "tell these runs apart"
+        return None
+    return Doubt(
+        f"it took {graded_ms:.4g} ms in the graded run but {median_ms:.4g} ms when it was timed",
+        "the program seems to tell these runs apart",
     )
 
 
@@ -139,63 +140,71 @@ def other_kernel(achieved: float, seen: float) -> str:
     )
 
 
-def doubts(trace: Trace | None, witness: Witness) -> tuple[str, ...]:
-    """The reasons why a run's times cannot be believed, as sentences; none if they can. `trace` is None if nothing was
-    received from the tracer. In each sentence, words that the program chose come after the first colon, where
-    `records.disclosure` cuts."""
+def doubts(trace: Trace | None, witness: Witness) -> tuple[Doubt, ...]:
+    """The reasons why a run's times cannot be believed; none if they can. `trace` is None if nothing was received from
+    the tracer."""
     if trace is None:
-        return ("It left no trace of the GPU: it made no CUDA call, or prevented the tracer from loading.",)
-    return tuple(sentence for sentence in _of_trace(trace, witness) if sentence)
+        return (Doubt("It left no trace of the GPU", "it made no CUDA call, or prevented the tracer from loading"),)
+    return (*_of_trace(trace, witness), *_of_times(trace, witness))
 
 
-def _of_trace(trace: Trace, witness: Witness) -> list[str]:
+def _of_trace(trace: Trace, witness: Witness) -> list[Doubt]:
     found = []
     odd = trace.malformed_lines + trace.unknown_lines
     if odd:
-        found.append(f"Its trace contains {odd:,} lines that the tracer does not write.")
+        found.append(Doubt(f"Its trace contains {odd:,} lines that the tracer does not write"))
     if trace.truncated:
-        found.append(f"Its trace was cut after {MAX_EVENTS:,} events, or at a line that cannot be true.")
+        found.append(Doubt(f"Its trace was cut after {MAX_EVENTS:,} events, or at a line that cannot be true"))
     if trace.starts > 1:
-        found.append(f"Its trace begins {trace.starts} times: it restarted itself, or started several CUDA processes.")
+        found.append(
+            Doubt(f"Its trace begins {trace.starts} times", "it restarted itself, or started several CUDA processes")
+        )
     elif trace.starts == 0:
-        found.append("Its trace has no beginning.")
+        found.append(Doubt("Its trace has no beginning"))
     if trace.ends != trace.starts:
-        found.append("Its trace has no end: a signal, abort or _exit ended the program before CUDA shut down.")
+        found.append(Doubt("Its trace has no end", "a signal, abort or _exit ended the program before CUDA shut down"))
     if trace.engine not in (None, witness.engine):
-        found.append(f"Its trace names an engine other than {witness.engine}: {line(trace.engine, 40)}.")
+        found.append(Doubt(f"Its trace names an engine other than {witness.engine}", line(trace.engine, 40)))
     if trace.dropped:
-        found.append(f"{trace.dropped:,} events are missing from its trace.")
+        found.append(Doubt(f"{trace.dropped:,} events are missing from its trace"))
     if trace.tracer_errors:
         first = trace.tracer_errors[0]
-        found.append(f"CUPTI refused the tracer: {line(first.call, 80)} returned {line(first.message, 160)}.")
+        found.append(Doubt("CUPTI refused the tracer", f"{line(first.call, 80)} returned {line(first.message, 160)}"))
     if not trace.kernels:
         instead = "its output is constants" if witness.replayed else "the program computed only on the processor"
-        found.append(f"No kernel ran on the GPU: {instead}.")
+        found.append(Doubt("No kernel ran on the GPU", instead))
     elif not witness.replayed and trace.computed_floats is False and witness.flops > TRIVIAL_FLOPS:
-        found.append("Its kernels have no floating-point arithmetic: the program computed on the processor.")
-    return found + _of_times(trace, witness)
+        found.append(Doubt("Its kernels have no floating-point arithmetic", "the program computed on the processor"))
+    return found
 
 
-def _of_times(trace: Trace, witness: Witness) -> list[str]:
+def _of_times(trace: Trace, witness: Witness) -> list[Doubt]:
     found = []
     wall_ns = witness.wall_s * 1e9
     if trace.gpu_ns > wall_ns:
-        found.append(f"Its trace has {trace.gpu_ns / 1e9:.3g} s of GPU time in {witness.wall_s:.3g} s of wall time.")
+        found.append(
+            Doubt(f"Its trace has {trace.gpu_ns / 1e9:.3g} s of GPU time in {witness.wall_s:.3g} s of wall time")
+        )
     if trace.clock_ns is not None and witness.during_ns and not _during_the_run(trace.clock_ns, witness):
-        found.append("By the tracer's clock, its trace begins before or after the run: another program wrote it.")
+        found.append(
+            Doubt("By the tracer's clock, its trace begins before or after the run", "another program wrote it")
+        )
     of_each = [events for events in (trace.kernels, trace.memsets, trace.memcpys) if events]
     if trace.clock_ns and of_each:
         first = min(min(event.start_ns for event in events) for events in of_each)
         last = max(max(event.end_ns for event in events) for events in of_each)
         if first < trace.clock_ns - _CLOCK_SLACK_NS:
-            found.append("Its trace has events from before the program began.")
+            found.append(Doubt("Its trace has events from before the program began"))
         if last > trace.clock_ns + wall_ns + _CLOCK_SLACK_NS:
-            found.append("Its trace has events from after the program ended.")
+            found.append(Doubt("Its trace has events from after the program ended"))
     for kernel in trace.kernels:
         x, y, z = kernel.block
         if not 0 < x * y * z <= _MAX_THREADS_PER_BLOCK or 0 in kernel.grid or kernel.end_ns == kernel.start_ns:
             found.append(
-                f"Its trace has a kernel that no GPU can run: {line(kernel.name, 100)}, {x}x{y}x{z} threads per block."
+                Doubt(
+                    "Its trace has a kernel that no GPU can run",
+                    f"{line(kernel.name, 100)}, {x}x{y}x{z} threads per block",
+                )
             )
             break
     return found
@@ -212,16 +221,16 @@ def computed_on_the_host(
     sequential_s: float,
     timed_runs: Sequence[TimedRunRecord] = (),
     startup_cpu_s: float | None = None,
-) -> str:
-    """Return a sentence if a program's processor time, in the graded run or in any timed run, is enough for the whole
-    computation, else ''.
+) -> Doubt | None:
+    """A doubt if a program's processor time, in the graded run or in any timed run, is enough for the whole
+    computation.
 
     `sequential_s` is the sequential program's time for the same work on one core of this machine. `trace` and `witness`
     belong to the graded run; `timed_runs` are runs of the same case, each with the same number of launches.
     `startup_cpu_s` is the processor time of a minimal CUDA program on this machine. A plan has no host code.
     """
     if witness.replayed:
-        return ""
+        return None
     startup_s = min(STARTUP_CPU_S, STARTUPS * startup_cpu_s) if startup_cpu_s else STARTUP_CPU_S
     launches = len(trace.kernels) + len(trace.memsets) + len(trace.memcpys)
     used = [(witness.cpu_s, trace.gpu_ns / 1e9, trace.copy_ns / 1e9)]
@@ -230,12 +239,12 @@ def computed_on_the_host(
         waiting_s = gpu_s + min(copying_s, COPYING_S_PER_BYTE * witness.file_bytes)
         spare = cpu_s - startup_s - _working_cpu_s(waiting_s, witness.file_bytes, launches)
         if spare >= sequential_s / VECTORISED:
-            return (
+            return Doubt(
                 f"It used {cpu_s:.3g} s of processor time, {spare:.3g} s more than start-up, files, copies and "
                 f"{len(trace.kernels):,} launches explain; the sequential program needs {sequential_s:.3g} s for the "
-                "whole computation."
+                "whole computation"
             )
-    return ""
+    return None
 
 
 def _working_cpu_s(waiting_s: float, file_bytes: int, launches: int) -> float:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from grader.course.assignment import Unit
 from grader.gpu.facts import GpuFacts
 from grader.operators import Operator, Shape
+from grader.records.disclosure import Doubt
 
 ARITHMETIC, MEMORY = "the floating-point operations", "the transfers from and to memory"
 """Names of terms, as they appear in records."""
@@ -99,15 +100,16 @@ class Floor:
         """The achieved TFLOP/s, with the operator's count of operations."""
         return self.flops / gpu_ms / 1e9
 
-    def refusal(self, gpu_ms: float) -> str:
-        """A sentence on why this time is refused; '' when it is accepted."""
+    def refusal(self, gpu_ms: float) -> Doubt | None:
+        """The reason why this time is refused; None when it is accepted."""
         if gpu_ms >= self.refuse_below_ms:
-            return ""
+            return None
         hard = max(self.terms, key=lambda term: term.hard_ms)
-        return (
+        return Doubt(
             f"{gpu_ms:.4g} ms of GPU time is less than the {self.refuse_below_ms:.4g} ms that {hard.name} need at "
-            f"least on this GPU ({hard.source}): the program skipped work, or did it where the tracer does not see "
-            "it. The time is refused: it earns no points and is not ranked until someone has reviewed it."
+            f"least on this GPU ({hard.source})",
+            "the program skipped work, or did it where the tracer does not see it. The time is refused: it earns no "
+            "points and is not ranked until someone has reviewed it",
         )
 
 

@@ -42,6 +42,7 @@ from grader.course.testcase import Case
 from grader.operators.base import Tensors
 from grader.operators.layout import Layout, Run, write_exactly
 from grader.operators.tolerance import Tolerance
+from grader.records.disclosure import Doubt
 from grader.sandbox.scratch import scratch_folder
 
 ORACLE_FLOPS = 3e8
@@ -83,9 +84,9 @@ class Answer:
     order: tuple[int, ...]
     drawn: _Draw
 
-    def problem(self, output: Path, tolerance: Tolerance) -> str:
-        """A phrase, without values, on what is wrong with the file `output`; '' if it is right. Raises GraderFault if
-        the testcase's expected output cannot be read."""
+    def problem(self, output: Path, tolerance: Tolerance) -> Doubt | None:
+        """What is wrong with the file `output`, without values; None if it is right. Raises GraderFault if the
+        testcase's expected output cannot be read."""
         operator, shape, expected = self.case.operator, self.case.shape, self.files.expected(self.case)
         try:
             file = expected.open("rb", buffering=0)
@@ -95,25 +96,25 @@ class Answer:
             given = Given(self.files.input(self.case), self.order, self.drawn.unit, self.drawn.tensors)
             right = _Rearranged(self, file.fileno())
             found = compare_output(operator, shape, right, output, tolerance, given, expected)
-        return _phrase(found)
+        return _doubt(found)
 
 
-def _phrase(found: Check) -> str:
-    if found.kind == "missing":
-        return "on a fresh input it left no output file"
-    if found.kind == "not_a_file":
-        return "on a fresh input its output is not a regular file"
-    if found.kind == "size":
-        return f"on a fresh input its output has {found.found_bytes:,} bytes, {found.expected_bytes:,} expected"
-    if found.kind == "changed":
-        return "on a fresh input its output changed after the program ended"
-    if found.kind == "precision":
-        return "on a fresh input its output is less precise than it may be"
-    return (
-        f"on a fresh input its output is wrong: {found.first.location if found.first else found.reason}"
-        if found.reason
-        else ""
-    )
+def _doubt(found: Check) -> Doubt | None:
+    match found.kind:
+        case "missing":
+            return Doubt("on a fresh input it left no output file")
+        case "not_a_file":
+            return Doubt("on a fresh input its output is not a regular file")
+        case "size":
+            sizes = f"{found.found_bytes:,} bytes, {found.expected_bytes:,} expected"
+            return Doubt(f"on a fresh input its output has {sizes}")
+        case "changed":
+            return Doubt("on a fresh input its output changed after the program ended")
+        case "precision":
+            return Doubt("on a fresh input its output is less precise than it may be")
+    if not found.reason:
+        return None
+    return Doubt("on a fresh input its output is wrong", str(found.first.location) if found.first else found.reason)
 
 
 class _Rearranged:

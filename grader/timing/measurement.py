@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Literal
@@ -27,6 +26,7 @@ from grader.gpu.state import GpuState, Reader, watching
 from grader.operators.tolerance import Tolerance
 from grader.programs.engine import Engine
 from grader.programs.run import Run, run_program
+from grader.records.disclosure import Doubt
 from grader.sandbox.scratch import scratch_folder
 from grader.timing.evidence import Outside, doubts, hidden_work, tells_runs_apart, witness_of
 from grader.timing.fresh_inputs import Answer, FreshInput
@@ -56,14 +56,14 @@ class TimedRun:
 
 @dataclass(frozen=True)
 class Timing:
-    """All runs of one testcase. `problem` says why its time cannot be used, '' if it can; `notes` are further remarks.
+    """All runs of one testcase. `problem` is why its time cannot be used, None if it can; `notes` are further remarks.
     `interval` is None if too few runs fitted into the budget."""
 
     runs: tuple[TimedRun, ...]
     median_ms: float | None
     interval: Interval | None
     stopped: str
-    problem: str = ""
+    problem: Doubt | None = None
     notes: tuple[str, ...] = ()
     run_wall_s: float = 0.0
     """Wall time of all runs made for this timing, including those of a refused series."""
@@ -78,17 +78,17 @@ class Timing:
         return tuple(run for run in self.runs if run.use == "counted")
 
 
-Once = Callable[[], TimedRun | str]
-"""Makes one run; returns a phrase that says why if the run cannot be timed."""
+Once = Callable[[], TimedRun | Doubt]
+"""Makes one run; returns the reason if the run cannot be timed."""
 
 
-def timed(run: Run, state: GpuState | None) -> TimedRun | str:
-    """Read the times of a run that has ended; a phrase if it cannot be timed."""
+def timed(run: Run, state: GpuState | None) -> TimedRun | Doubt:
+    """Read the times of a run that has ended, or the reason why it cannot be timed."""
     trace = run.trace
     if run.outcome.broke:
-        return f"on a fresh input it was {run.outcome.ending}"
+        return Doubt(f"on a fresh input it was {run.outcome.ending}")
     if trace is None or not trace.complete:
-        return "a timed run left no complete trace of the GPU"
+        return Doubt("a timed run left no complete trace of the GPU")
     return TimedRun(
         gpu_ms=trace.gpu_ns / 1e6,
         copy_ms=trace.copy_ns / 1e6,
@@ -123,7 +123,7 @@ def repeat(
         if verdict != "more":
             return replace(_timing(runs, verdict, notes), run_wall_s=wall_s)
         made = once()
-        if isinstance(made, str):
+        if isinstance(made, Doubt):
             return Timing(tuple(runs), None, None, "failed", made, tuple(notes), wall_s)
         wall_s += made.wall_s
         use: UseOfRun = "counted"
@@ -153,7 +153,7 @@ class _Comparison:
     def __init__(self, folder: Path, pool: ThreadPoolExecutor) -> None:
         self._kept = folder / "output"
         self._pool = pool
-        self._pending: Future[str] | None = None
+        self._pending: Future[Doubt | None] | None = None
 
     def begin(self, output: Path, answer: Answer, tolerance: Tolerance) -> None:
         """Move the file `output` out of its folder and compare it with `answer` in the background. Raises MachineFault
@@ -165,7 +165,7 @@ class _Comparison:
         except OSError as error:
             raise MachineFault(f"The output of a timed run could not be kept: {error.strerror}.") from error
 
-        def compare() -> str:
+        def compare() -> Doubt | None:
             try:
                 return answer.problem(self._kept, tolerance)
             finally:
@@ -174,10 +174,10 @@ class _Comparison:
 
         self._pending = self._pool.submit(compare)
 
-    def result(self) -> str:
-        """A phrase on what is wrong with the previous run's output; '' if it is right or there was no previous run."""
+    def result(self) -> Doubt | None:
+        """What is wrong with the previous run's output; None if it is right or there was no previous run."""
         pending, self._pending = self._pending, None
-        return pending.result() if pending is not None else ""
+        return pending.result() if pending is not None else None
 
 
 @contextlib.contextmanager
@@ -186,103 +186,97 @@ def _comparison() -> Iterator[_Comparison]:
         yield _Comparison(folder, pool)
 
 
-def measure_case(
-    engine: Engine,
-    program: Path,
-    case: Case,
-    rules: Assignment,
-    fresh: FreshInput,
-    *,
-    wall_s: float,
-    first: TimedRun | None = None,
-    read: Reader | None = None,
-    clock: OutsideClock | None = None,
-    since: object = None,
-    use: Callable[[], Use | None] | None = None,
-) -> Timing:
-    """Time `program` on inputs of `case` from `fresh`. `wall_s` limits each run; `first` is the graded run, which has
-    just ended, and `since` the mark of the outside clock before it. `use` reports the users of the GPU. Raises
-    MachineFault if the disk is full.
+@dataclass(frozen=True)
+class Timer:
+    """What times programs on a GPU: the engine, the rules, and the witnesses outside the program. `read` reads the
+    GPU's state, `clock` its counters, and `use` reports its users; each is None if the GPU cannot."""
 
-    If the outside clock saw work that no trace explains, the whole series is repeated once, because another program may
-    have used the GPU meanwhile. A program that hides work does so in the second series too. Between the runs no process
-    of a submission exists, so if the GPU is in use then, the work may be another user's.
-    """
-    measure = partial(_measure, engine, program, case, rules, fresh, wall_s=wall_s, read=read, clock=clock)
-    timing = measure(first=first, since=since)
-    if timing.outside is not None and (why := hidden_work(timing.outside)):
-        others = _others(use)
-        second = measure(first=None)
-        others = others or _others(use)
-        notes = (*second.notes, f"its runs were timed again because {why}")
-        if others and second.outside is not None and hidden_work(second.outside):
-            second = replace(second, median_ms=None, problem="", shared_with=others)
-        timing = replace(second, notes=notes, run_wall_s=timing.run_wall_s + second.run_wall_s)
-    if timing.problem or timing.median_ms is None or first is None:
-        return timing
-    return replace(timing, problem=tells_runs_apart(first.gpu_ms, timing.median_ms))
+    engine: Engine
+    rules: Assignment
+    read: Reader | None = None
+    clock: OutsideClock | None = None
+    use: Callable[[], Use | None] | None = None
 
+    def time(
+        self,
+        program: Path,
+        case: Case,
+        fresh: FreshInput,
+        *,
+        wall_s: float,
+        first: TimedRun | None = None,
+        since: object = None,
+    ) -> Timing:
+        """Time `program` on inputs of `case` from `fresh`. `wall_s` limits each run; `first` is the graded run, which
+        has just ended, and `since` the mark of the outside clock before it. Raises MachineFault if the disk is full.
 
-def _others(use: Callable[[], Use | None] | None) -> str:
-    found = use() if use is not None else None
-    return found.others if found is not None else ""
+        If the outside clock saw work that no trace explains, the whole series is repeated once, because another program
+        may have used the GPU meanwhile. A program that hides work does so in the second series too. Between the runs no
+        process of a submission exists, so if the GPU is in use then, the work may be another user's.
+        """
+        timing = self._series(program, case, fresh, wall_s, first, since)
+        if timing.outside is not None and (why := hidden_work(timing.outside)):
+            others = self._others()
+            second = self._series(program, case, fresh, wall_s, None, None)
+            others = others or self._others()
+            notes = (*second.notes, f"its runs were timed again because {why}")
+            if others and second.outside is not None and hidden_work(second.outside):
+                second = replace(second, median_ms=None, problem=None, shared_with=others)
+            timing = replace(second, notes=notes, run_wall_s=timing.run_wall_s + second.run_wall_s)
+        if timing.problem or timing.median_ms is None or first is None:
+            return timing
+        return replace(timing, problem=tells_runs_apart(first.gpu_ms, timing.median_ms))
 
+    def _others(self) -> str:
+        found = self.use() if self.use is not None else None
+        return found.others if found is not None else ""
 
-def _measure(
-    engine: Engine,
-    program: Path,
-    case: Case,
-    rules: Assignment,
-    fresh: FreshInput,
-    *,
-    wall_s: float,
-    first: TimedRun | None,
-    read: Reader | None,
-    clock: OutsideClock | None,
-    since: object = None,
-) -> Timing:
-    tolerance = limits(case, fresh.files, rules.tolerance)
-    made = [first] if first is not None else []
+    def _series(
+        self, program: Path, case: Case, fresh: FreshInput, wall_s: float, first: TimedRun | None, since: object
+    ) -> Timing:
+        """One series of runs, with the reading of the outside clock."""
+        tolerance, clock = limits(case, fresh.files, self.rules.tolerance), self.clock
+        made = [first] if first is not None else []
 
-    with _comparison() as comparison:
+        with _comparison() as comparison:
 
-        def once() -> TimedRun | str:
-            answer = fresh.renew()
-            with (
-                watching(read) as watch,
-                run_program(
-                    engine,
-                    program,
-                    fresh.path,
-                    output_bytes=case.output_bytes,
-                    wall_s=wall_s,
-                    limits=rules.limits,
-                ) as run,
-            ):
-                watch.stop()
-                if clock is not None:
-                    clock.worked(run.ended)
-                found = timed(run, watch.state)
-                if isinstance(found, str):
-                    return found
-                made.append(found)
-                if said := doubts(run.trace, witness_of(engine.name, case, run)):
-                    return f"a timed run was refused: {said[0]}"
-                wrong = comparison.result()
-                comparison.begin(run.output, answer, tolerance)
-                return wrong or found
+            def once() -> TimedRun | Doubt:
+                answer = fresh.renew()
+                with (
+                    watching(self.read) as watch,
+                    run_program(
+                        self.engine,
+                        program,
+                        fresh.path,
+                        output_bytes=case.output_bytes,
+                        wall_s=wall_s,
+                        limits=self.rules.limits,
+                    ) as run,
+                ):
+                    watch.stop()
+                    if clock is not None:
+                        clock.worked(run.ended)
+                    found = timed(run, watch.state)
+                    if isinstance(found, Doubt):
+                        return found
+                    made.append(found)
+                    if said := doubts(run.trace, witness_of(self.engine.name, case, run)):
+                        return Doubt("a timed run was refused", str(said[0]))
+                    wrong = comparison.result()
+                    comparison.begin(run.output, answer, tolerance)
+                    return wrong or found
 
-        begin = clock.mark() if clock is not None and since is None else since
-        timing = repeat(once, rules.timing, first=first)
-        if wrong := comparison.result():
-            timing = replace(timing, problem=timing.problem or wrong, median_ms=None)
-        busy = None if timing.problem or clock is None else clock.between(begin, clock.mark())
-    if busy is None:
-        return timing
-    outside = Outside(
-        busy,
-        explained_s=sum(run.gpu_ms for run in made) / 1e3,
-        runs=len(made),
-        launches=sum(run.launches for run in made),
-    )
-    return replace(timing, outside=outside, problem=hidden_work(outside))
+            begin = clock.mark() if clock is not None and since is None else since
+            timing = repeat(once, self.rules.timing, first=first)
+            if wrong := comparison.result():
+                timing = replace(timing, problem=timing.problem or wrong, median_ms=None)
+            busy = None if timing.problem or clock is None else clock.between(begin, clock.mark())
+        if busy is None:
+            return timing
+        outside = Outside(
+            busy,
+            explained_s=sum(run.gpu_ms for run in made) / 1e3,
+            runs=len(made),
+            launches=sum(run.launches for run in made),
+        )
+        return replace(timing, outside=outside, problem=hidden_work(outside))

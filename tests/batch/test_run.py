@@ -32,7 +32,7 @@ from grader.classes.batch.work import ReadTask
 from grader.classes.comparable import mixed
 from grader.classes.final_points import absent, gradebook
 from grader.course.assignment import Deadline
-from grader.grading.pipeline import open_grading
+from grader.grading.session import open_grading
 from grader.grading.setup import Setup
 from grader.records.conditions import conditions_of
 from grader.records.record import GraderRecord, Record

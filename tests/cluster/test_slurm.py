@@ -22,7 +22,7 @@ from grader.classes.cluster import single, slurm, task
 from grader.classes.cluster.cluster_engine import engine_of_jobs
 from grader.classes.cluster.job_files import Order, RunFiles
 from grader.classes.cluster.job_states import JobState
-from grader.grading.pipeline import Grading
+from grader.grading.session import Grading
 from grader.programs.submission import Submission
 from tests.support.records import made_record, made_test
 

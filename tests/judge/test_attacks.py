@@ -16,7 +16,7 @@ import pytest
 import uvicorn
 
 from grader.base.errors import GraderFault
-from grader.grading.pipeline import Grading
+from grader.grading.session import Grading
 from grader.grading.setup import Setup
 from grader.judge import budget, foreman, server
 from grader.judge.ledger import Ledger, Stage, Step

@@ -18,7 +18,7 @@ import uvicorn
 
 from grader.classes.batch.roster import Student
 from grader.course.assignment import Deadline
-from grader.grading.pipeline import open_grading
+from grader.grading.session import open_grading
 from grader.judge import guard, server
 from grader.judge.hub import Hub
 from grader.judge.problems import Problem

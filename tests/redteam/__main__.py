@@ -33,7 +33,8 @@ from grader.course.assignment import Assignment, Occupancy, RubricPart, SourceRu
 from grader.course.catalogue import TestcaseFiles, ensure
 from grader.course.testcase import Case, load_suite
 from grader.grading.bench import open_bench
-from grader.grading.pipeline import Grading, grade
+from grader.grading.pipeline import grade
+from grader.grading.session import Grading
 from grader.grading.setup import Setup
 from grader.programs.build import build
 from grader.programs.engine import Engine, plan_program, select_engine
@@ -221,8 +222,10 @@ def _run_on(rules: Assignment, attacks: Sequence[Attack], engine: Engine, folder
         for attack, submission in zip(attacks, submissions, strict=True):
             cases, limited = suite.select(attack.tests), tightened(rules, attack, engine)
             baselines = _baselines(rules) if engine.measures_time else None
-            measured = replace(bench, rules=limited) if bench is not None else None
-            grading = Grading(limited, suite, files, cases, engine, baselines, measured)
+            setup = Setup(limited, suite, files, cases, engine)
+            if bench is not None:
+                bench = replace(bench, setup=setup, timer=replace(bench.timer, rules=limited))
+            grading = Grading(**vars(setup), baseline=baselines, bench=bench)
             began = time.monotonic()
             result = _attempt(attack, submission, grading, arena)
             results.append(timed(replace(result, seconds=time.monotonic() - began)))

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from grader.base.errors import MachineFault
 from grader.base.verdict import Verdict
 from grader.classes.batch.work import Task
-from grader.grading.pipeline import Grading
+from grader.grading.session import Grading
 from grader.grading.setup import Setup
 from grader.judge.lanes import Lane
 from grader.judge.ledger import Stage, Upload

@@ -34,7 +34,8 @@ from grader.classes.batch.view import Tally, View, duration, first_line
 from grader.classes.batch.work import BuildTask, GradeTask, Reading, ReadTask
 from grader.classes.batch.worker_process import Died, Worker, first_done
 from grader.course.testcase import Case
-from grader.grading.pipeline import grade_built, open_grading
+from grader.grading.pipeline import grade
+from grader.grading.session import open_grading
 from grader.grading.setup import Setup
 from grader.programs import control
 from grader.programs.build import Build, failed_build
@@ -227,7 +228,7 @@ class _Coordinator:
 
     def _record_without_running(self, job: _Job, built: Build) -> None:
         assert job.submission is not None
-        record = grade_built(replace(self.grading, cases=job.cases), job.submission, built, Progress())
+        record = grade(replace(self.grading, cases=job.cases), job.submission, Progress(), built)
         self._keep(job, record, "", time.monotonic() - job.began)
 
     def _take_from_lane(self, lane: _Lane, answer: object) -> None:

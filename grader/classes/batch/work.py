@@ -9,7 +9,8 @@ from typing import Protocol
 
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.progress import Progress
-from grader.grading.pipeline import Grading, grade_built
+from grader.grading.pipeline import grade
+from grader.grading.session import Grading
 from grader.programs.build import Build, build_to_grade
 from grader.programs.source_rules import violations
 from grader.programs.submission import Submission, read_submission, unreadable
@@ -68,7 +69,7 @@ class GradeTask:
 
     def __call__(self, grading: Grading) -> Record:
         cases = tuple(case for case in grading.cases if case.name in self.tests)
-        return grade_built(replace(grading, cases=cases), self.submission, self.built, Progress())
+        return grade(replace(grading, cases=cases), self.submission, Progress(), self.built)
 
 
 class Task(Protocol):

@@ -22,7 +22,7 @@ from grader.base.errors import GraderFault, MachineFault
 from grader.base.remote import Lost, Remote
 from grader.base.unwinding import never_drop_a_signal
 from grader.classes.batch.work import Task
-from grader.grading.pipeline import Grading, open_grading
+from grader.grading.session import Grading, open_grading
 from grader.grading.setup import Setup
 
 _PATIENCE_S = 10.0

@@ -15,7 +15,7 @@ from grader.classes.cluster.job_files import RunFiles
 from grader.classes.cluster.job_states import cancel
 from grader.classes.cluster.slurm import SlurmRun, SlurmTask
 from grader.course.assignment import Cluster
-from grader.grading.pipeline import Grading
+from grader.grading.session import Grading
 from grader.programs.submission import Submission
 from grader.records.record import Record
 

@@ -50,7 +50,8 @@ from grader.classes.cluster.job_states import WAITING, JobState, cancel, states
 from grader.classes.cluster.task import grade_one
 from grader.course.assignment import Cluster
 from grader.course.testcase import Case
-from grader.grading.pipeline import Grading, grade_built, open_grading
+from grader.grading.pipeline import grade
+from grader.grading.session import Grading, open_grading
 from grader.grading.setup import Setup
 from grader.programs.build import failed_build
 from grader.programs.submission import Submission, unreadable
@@ -229,7 +230,7 @@ class SlurmRun:
     def finish_without_running(self, task: SlurmTask, whose: Fault, problem: str) -> None:
         """Finish a task that no job can grade, with a record that says why."""
         grading = replace(self.grading, cases=task.cases)
-        record = grade_built(grading, task.submission, failed_build(whose, problem), Progress())
+        record = grade(grading, task.submission, Progress(), failed_build(whose, problem))
         record = self.desk.keep(task.stored_as, record)
         self.desk.finish(task.student, record, "the submitting machine", 0.0)
 

@@ -13,7 +13,7 @@ from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.verdict import Verdict
 from grader.classes.batch.work import BuildTask, GradeTask
 from grader.classes.cluster.job_files import RunFiles
-from grader.grading.pipeline import open_grading
+from grader.grading.session import open_grading
 from grader.programs.engine import select_engine
 
 BEAT_S = 5.0

@@ -1,0 +1,57 @@
+"""Functions and classes stay small enough to be understood at their call: few parameters, few fields."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tests.test_packages import trees
+
+MOST_PARAMETERS, MOST_FIELDS = 8, 20
+RECORDS = {"grader.records.record.Record", "grader.records.record.TestRecord"}
+"""Their keys are promises to other tools."""
+TOO_MANY_PARAMETERS = {
+    "grader.checking.samples.draw_samples": 9,
+    "grader.commands.submissions.grade_paths": 9,
+    "grader.emulator.build.compile_program": 13,
+    "grader.plans.element_copies.copy_kernel": 20,
+    "grader.plans.launcher.__call__": 10,
+}
+TOO_MANY_FIELDS = {
+    "grader.course.assignment.Assignment": 22,
+    "grader.emulator.translate.layout.Layout": 21,
+    "grader.estimates.gpus.Gpu": 23,
+    "grader.judge.lanes.Lane": 21,
+    "grader.programs.trace.events.Trace": 24,
+}
+"""What is over the limits: each of these numbers may only fall, and no name may be added."""
+
+
+def defined() -> Iterator[tuple[str, ast.AST]]:
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield f"{module}.{node.name}", node
+
+
+def is_command(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether typer reads its options from its parameters."""
+    options = (annotation for each in function.args.args if (annotation := each.annotation) is not None)
+    return any(ast.unparse(each).startswith("Annotated[") or "Option" in ast.unparse(each) for each in options)
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    given = function.args
+    return len([*given.posonlyargs, *given.args, *given.kwonlyargs])
+
+
+def test_no_function_has_many_parameters_but_commands() -> None:
+    functions = [(n, each) for n, each in defined() if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+    many = {name: parameters(each) for name, each in functions if not is_command(each)}
+    assert {name: count for name, count in many.items() if count > MOST_PARAMETERS} == TOO_MANY_PARAMETERS
+
+
+def test_no_class_has_many_fields_but_the_records() -> None:
+    classes = [(name, each) for name, each in defined() if isinstance(each, ast.ClassDef) and name not in RECORDS]
+    fields = {name: sum(isinstance(line, ast.AnnAssign) for line in each.body) for name, each in classes}
+    assert {name: count for name, count in fields.items() if count > MOST_FIELDS} == TOO_MANY_FIELDS
