@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from grader.commands import classroom
+from grader.commands import choice, classroom
 from grader.commands.cli import main
 from grader.course.assignment import Deadline, load_assignment
 from grader.course.catalogue import TestcaseFiles
@@ -26,7 +26,7 @@ RIGHT = right_program()
 
 @pytest.fixture(autouse=True)
 def _in_plain_c(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(classroom, "select_engines", lambda name, target: (PlainC(),))
+    monkeypatch.setattr(choice, "select_engines", lambda name, target: (PlainC(),))
     monkeypatch.chdir(tmp_path)
 
 
@@ -75,7 +75,7 @@ def test_what_could_not_be_judged_is_listed_with_exit_code_1_until_the_same_comm
     run("grade", folder, "--tests", "s01")
     rules = load_assignment("hw4")
     stricter = rules.model_copy(update={"tolerance": 4e-3})
-    monkeypatch.setattr(classroom, "chosen_assignment", lambda *words: stricter)
+    monkeypatch.setattr(choice, "chosen_assignment", lambda *words: stricter)
     expected = next(files.folder.glob("s01.out"))
     right = expected.read_bytes()
     expected.write_bytes(b"spoilt!!" + right[8:])

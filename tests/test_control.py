@@ -12,6 +12,7 @@ from grader.base.progress import Progress
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.commands import submissions
+from grader.commands.choice import Choice
 from grader.commands.submissions import grade_paths
 from grader.findings import Finding
 from grader.grading.judgement import judge
@@ -67,9 +68,7 @@ def test_the_control_program_runs_on_this_machine() -> None:
 def test_without_triton_no_python_program_is_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_program, "triton_version", lambda: "")
     with pytest.raises(MachineFault, match="need Triton, which is not installed here"):
-        grade_paths(
-            [Path("reference/softmax/online.py")], assignment="softmax", tests="s01", engine="emulator", json=None
-        )
+        grade_paths([Path("reference/softmax/online.py")], Choice("softmax", "s01", "emulator"))
 
 
 def unlinked(name: str) -> str:
@@ -83,7 +82,7 @@ def test_what_the_emulator_lacks_and_what_nobody_defines_is_told_to_the_student(
         (tmp_path / name).mkdir()
         (tmp_path / name / "hw4.cu").write_text(text)
     paths = [tmp_path / name / "hw4.cu" for name in sources]
-    records = grade_paths(paths, assignment="hw4", tests="s01", engine="emulator", json=None)
+    records = grade_paths(paths, Choice("hw4", "s01", "emulator"))
     tests = [record.tests[0] for record in records]
     assert [(test.verdict, test.fault) for test in tests] == [(Verdict.COMPILE_ERROR, Fault.STUDENT)] * 3
     assert "cudaNotAFunction" in tests[0].reason and "is empty" in tests[1].reason and "nothing" in tests[2].reason
@@ -107,12 +106,12 @@ def test_what_ends_one_submission_ends_no_other(
         return grade(grading, submission, progress, built)
 
     monkeypatch.setattr(submissions, "grade", first_fails)
-    first, second = grade_paths(paths, assignment="hw4", tests="s01", engine="emulator", json=tmp_path / "all.json")
+    first, second = grade_paths(paths, Choice("hw4", "s01", "emulator"), json=tmp_path / "all.json")
     assert (first.tests[0].fault, second.tests[0].fault) == (fault, Fault.STUDENT)
     assert first.infrastructure_failed and str(error) in first.tests[0].reason
     assert len(read_records(tmp_path / "all.json")) == 2
     with pytest.raises(type(error)):
-        grade_paths(paths[:1], assignment="hw4", tests="s01", engine="emulator", json=None)
+        grade_paths(paths[:1], Choice("hw4", "s01", "emulator"))
 
 
 @pytest.mark.parametrize(("fails", "fault"), [(True, Fault.GRADER), (False, Fault.STUDENT)])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.progress import Progress
+from grader.commands.choice import Choice
 from grader.commands.inspection import profile_program
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
@@ -25,7 +26,7 @@ ENGINE = replace(EmulatorEngine(find_toolkit(), "sm_80"), count=True)
 def test_one_batch_of_many_is_counted_where_more_would_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "BUDGET_S", 0.0)
     source = ROOT / "reference/hw4/naive.cu"
-    study = profile_program(source, "s03", assignment="hw4", engine="emulator", launches=1)
+    study = profile_program(source, Choice("hw4", "s03", "emulator"), launches=1)
     assert study.notes[0].startswith(
         "Counted on 1 of 32 batches of the same size: the whole testcase has about 32 times"
     )

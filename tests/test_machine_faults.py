@@ -12,7 +12,8 @@ import pytest
 
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
-from grader.commands import submissions
+from grader.commands import choice, submissions
+from grader.commands.choice import Choice
 from grader.grading.judgement import judge
 from grader.programs.engine import probe
 from grader.programs.engine.cuda import CudaEngine, Gpu
@@ -81,10 +82,10 @@ class NothingStarts(PlainC):
 def test_nobody_fails_where_no_program_can_start(
     engine: PlainC, verdict: Verdict, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(submissions, "select_engine", lambda *_: engine)
+    monkeypatch.setattr(choice, "select_engines", lambda *_: (engine,))
     source = tmp_path / "hw4.cu"
     source.write_text("int main() { return 1; }")
-    [record] = submissions.grade_paths([source], assignment="hw4", tests="s01", engine="auto", json=None)
+    [record] = submissions.grade_paths([source], Choice("hw4", "s01", "auto"))
     [test] = record.tests
     assert (test.verdict, test.fault) == (verdict, fault)
     assert fault is Fault.STUDENT or "error 304" in test.reason

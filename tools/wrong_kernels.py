@@ -22,6 +22,7 @@ from tabulate import tabulate
 
 from grader.base.verdict import STUDENT_VERDICTS
 from grader.commands import submissions
+from grader.commands.choice import Choice
 from grader.course.assignment import load_assignment
 from grader.course.testcase import Case, Suite, load_suite
 from grader.operators import Operator
@@ -209,10 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="wrong-kernels-") as place:
         records = submissions.grade_paths(
             [hand_in(kernel, Path(place)) for kernel in kernels],
-            assignment=rules.name,
-            tests=options.tests,
-            engine=options.engine,
-            json=None,
+            Choice(rules.name, options.tests, options.engine),
         )
     findings = [judge(kernel, record, suite) for kernel, record in zip(kernels, records, strict=True)]
     page = render(findings, tests=options.tests, device=records[0].engine.device)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from grader.base.paths import shown
 from grader.classes.batch import view
+from grader.commands.choice import Choice
 from grader.commands.submissions import grade_paths
 from grader.course.assignment import chosen_assignment
 from grader.course.coherence import suite_of
@@ -29,7 +30,7 @@ def grade(root: Path, assignment: str | None, *, tests: str, engine: str) -> str
         suite = suite_of(rules)
 
         def graded(path: Path) -> Record:
-            (record,) = grade_paths([path], assignment=rules.name, tests=tests, engine=engine, json=None)
+            (record,) = grade_paths([path], Choice(rules.name, tests, engine))
             return record
 
         found = grade_there(root, rules, graded, lambda name: name in suite.cases and suite.cases[name].hidden)

@@ -21,12 +21,12 @@ from grader.classes.cluster.cluster_engine import engine_of_jobs
 from grader.classes.comparable import mixed
 from grader.classes.final_points import MODEL_PREFIX, Line, absent, gradebook
 from grader.commands import report_files
-from grader.commands.arch_option import emulating
-from grader.course.assignment import Assignment, chosen_assignment, load_assignment
+from grader.commands.choice import Choice
+from grader.course.assignment import Assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
 from grader.grading.setup import Setup
-from grader.programs.engine import Engine, select_engines
+from grader.programs.engine import Engine
 from grader.programs.oracle import ensure
 from grader.records.conditions import conditions_of
 from grader.records.record import Record, write_records
@@ -51,9 +51,9 @@ class ClassOptions:
         return Policy(Which.BEST if self.best else Which.LATEST, self.rerun)
 
 
-def wanted(paths: Sequence[Path], assignment: str | None, options: ClassOptions) -> bool:
+def wanted(paths: Sequence[Path], choice: Choice, options: ClassOptions) -> bool:
     """Whether `grade PATH...` grades a class. Raises UsageError if it does not and `options` are for a class."""
-    rules = chosen_assignment(assignment, paths[0])
+    rules = choice.rules(paths[0])
     if options.as_class or any(is_class(path, rules) for path in paths):
         return True
     if options.roster is not None or options.rerun is not None or options.cluster is not None:
@@ -88,12 +88,9 @@ def hand_ins(paths: Sequence[Path], rules: Assignment, options: ClassOptions) ->
 
 def grade(
     paths: Sequence[Path],
-    *,
-    assignment: str | None,
-    tests: str | None,
-    engine: str,
-    arch: str | None = None,
+    choice: Choice,
     options: ClassOptions,
+    *,
     json: Path | None = None,
     junit: Path | None = None,
 ) -> tuple[str, bool]:
@@ -101,7 +98,7 @@ def grade(
     whether everything could be judged."""
     if options.cluster not in (None, "slurm"):
         raise UsageError(f"There is no cluster {options.cluster!r}: --cluster takes slurm.")
-    rules, engine = emulating(arch, chosen_assignment(assignment, paths[0]), engine)
+    rules = choice.rules(paths[0])
     found, notes = hand_ins(paths, rules, options)
     roster = read_roster(options.roster) if options.roster else {}
     if missing := options.policy.unknown(found):
@@ -109,16 +106,13 @@ def grade(
             f"--rerun: no student here has the id {', '.join(sorted(missing))}; give ids as in the roster."
         )
     suite = suite_of(rules)
-    engines: Sequence[Engine]
-    if options.cluster is not None:
-        engines = (engine_of_jobs(engine),)
-    else:
-        engines = select_engines(engine, rules.build.emulator_target)
-    if options.cluster is None and len(engines) == 1 and not engines[0].measures_time:
+    on_cluster = options.cluster is not None
+    engines: Sequence[Engine] = (engine_of_jobs(choice.engine_name),) if on_cluster else choice.engines(rules)
+    if not on_cluster and len(engines) == 1 and not engines[0].measures_time:
         engines = tuple(engines) * (options.jobs or max(1, cores() // 2))
     elif options.jobs is not None:
         raise UsageError("--jobs is for the emulator: a GPU always runs one submission at a time.")
-    cases = suite.select(tests or ("all" if engines[0].measures_time else "public"))
+    cases = choice.cases(suite, engines[0])
     files = TestcaseFiles.beside(suite)
     path = options.store or default_store(rules.name)
     with open_store(path, create=True) as store, store.one_grader():
@@ -126,7 +120,7 @@ def grade(
             ensure(cases, suite, files, progress)
         setup = Setup(rules, suite, files, cases, engines[0])
         with view.shown() as seen:
-            if options.cluster is not None:
+            if on_cluster:
                 outcome = grade_on_slurm(setup, found, store, policy=options.policy, roster=roster, view=seen)
             else:
                 outcome = grade_class(setup, engines, found, store, policy=options.policy, roster=roster, view=seen)

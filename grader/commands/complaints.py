@@ -12,6 +12,7 @@ from grader.base.errors import UsageError
 from grader.base.names import student_id
 from grader.base.paths import shown
 from grader.classes.final_points import Line, days_words, share_words, standing
+from grader.commands.choice import Choice
 from grader.commands.stores import open_chosen
 from grader.commands.submissions import grade_paths
 from grader.records.record import Record, read_record
@@ -129,9 +130,7 @@ def rerun(words: str, store: Path | None, assignment: str | None, *, engine: str
 
     def grade_again(folder: Path, record: Record) -> Record:
         tests = ",".join(test.name for test in record.tests)
-        (again,) = grade_paths(
-            [folder], assignment=record.assignment, tests=tests, engine=engine or record.engine.name, json=None
-        )
+        (again,) = grade_paths([folder], Choice(record.assignment, tests, engine or record.engine.name))
         return again
 
     with open_chosen(store, assignment) as (opened, name):

@@ -12,7 +12,8 @@ from grader.base.names import handed_in_name
 from grader.base.paths import shown
 from grader.base.progress import Progress, shown_progress
 from grader.commands import classroom
-from grader.course.assignment import Assignment, chosen_assignment
+from grader.commands.choice import Choice
+from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
 from grader.course.testcase import Case, Suite
 from grader.estimates.counts import NoLaw
@@ -29,16 +30,14 @@ from grader.sandbox.room import Unreadable
 from grader.timing.baseline import baseline_of
 
 
-def estimate_program(
-    path: Path, tests: str | None, gpu: str, assignment: str | None, *, fixes: bool = True
-) -> list[Estimate]:
+def estimate_program(path: Path, choice: Choice, gpu: str = "h100", *, fixes: bool = True) -> list[Estimate]:
     """Predict the times of a submission on the chosen tests, by default a timed one of middling size. Raises
     UsageError if it does not compile, MachineFault without nvdisasm."""
     if gpu not in GPUS:
         raise UsageError(f"--gpu {gpu}: predicted times are for {', '.join(GPUS)}; choose one of them.")
-    rules = chosen_assignment(assignment, path)
+    rules = choice.rules(path)
     suite = suite_of(rules)
-    cases = suite.select(tests) if tests else [_usual_case(rules, suite)]
+    cases = suite.select(choice.tests) if choice.tests else [_usual_case(rules, suite)]
     submission = read_submission(path, rules, any_name=True)
     with shown_progress() as progress:
         return estimates(submission, rules, cases, GPUS[gpu], progress, fixes=fixes)
@@ -95,7 +94,7 @@ def gains(submission: Submission, rules: Assignment, case: Case) -> dict[str, di
 def hint(path: Path, assignment: str | None) -> str:
     """What `check` says of the speed to a student without a GPU; '' where nothing can be predicted."""
     with contextlib.suppress(GraderFault, MachineFault, UsageError):
-        (found,) = estimate_program(path, None, "h100", assignment)
+        (found,) = estimate_program(path, Choice(assignment))
         if found.time is not None:
             return f"{sentence(found)} {limit_sentence(found)} More: grader estimate {shown(path)}"
     return ""
@@ -111,7 +110,7 @@ time for all tests once; timed tests are repeated."""
 def class_plan(paths: Sequence[Path], assignment: str | None, gpu: str = "h100") -> str:
     """How long grading a class will take on a GPU, from the predicted time of one test of each submission; the times of
     the other tests are taken to be in proportion to their operations."""
-    rules = chosen_assignment(assignment, paths[0])
+    rules = Choice(assignment).rules(paths[0])
     found, _ = classroom.hand_ins(paths, rules, classroom.ClassOptions(as_class=True))
     suite = suite_of(rules)
     usual = _usual_case(rules, suite)
@@ -119,7 +118,7 @@ def class_plan(paths: Sequence[Path], assignment: str | None, gpu: str = "h100")
     lines, total_s, unknown = [], 0.0, 0
     for one in found:
         try:
-            (made,) = estimate_program(one.path, usual.name, gpu, rules.name, fixes=False)
+            (made,) = estimate_program(one.path, Choice(rules.name, usual.name), gpu, fixes=False)
             why = made.why
         except UsageError as error:
             made, why = None, str(error).partition("\n")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from grader.base.errors import UsageError
@@ -11,8 +12,8 @@ from grader.base.progress import shown_progress
 from grader.checking.check import Check, check_output, share_in_words
 from grader.checking.diagnose import diagnose
 from grader.checking.gradient import MOST_FLOPS, QUICK_FLOPS, STEP, flops, write_differences
+from grader.commands.choice import Choice
 from grader.commands.inspection import Subject, built, open_subject
-from grader.course.assignment import chosen_assignment
 from grader.course.catalogue import limits
 from grader.course.coherence import suite_of
 from grader.course.testcase import Case
@@ -20,14 +21,12 @@ from grader.programs.run import run_program
 from grader.sandbox.scratch import scratch_folder
 
 
-def check_gradients(
-    path: Path, tests: str, *, assignment: str | None, engine: str, arch: str | None = None
-) -> tuple[bool, str]:
-    """Run the submission on one of `tests`, and compare its gradients with central differences. Return whether they are
-    right, and the text for the student."""
-    rules = chosen_assignment(assignment, path)
-    case = chosen_case(rules.name, suite_of(rules).select(tests))
-    subject = open_subject(path, case.name, assignment, engine, arch)
+def check_gradients(path: Path, choice: Choice) -> tuple[bool, str]:
+    """Run the submission on one of the tests, and compare its gradients with central differences. Return whether they
+    are right, and the text for the student."""
+    rules = choice.rules(path)
+    case = chosen_case(rules.name, suite_of(rules).select(choice.tests or "public"))
+    subject = open_subject(path, replace(choice, tests=case.name))
     program = built(subject, subject.submission).program
     assert program is not None
     with (

@@ -10,8 +10,8 @@ from grader.base.errors import UsageError
 from grader.base.names import handed_in_name
 from grader.base.paths import shown
 from grader.base.progress import shown_progress
-from grader.commands.arch_option import emulating
-from grader.course.assignment import Assignment, chosen_assignment, load_assignment
+from grader.commands.choice import Choice
+from grader.course.assignment import Assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
 from grader.course.metrics import COUNTED, DRAM_BYTES, DURATION, FLOPS, READ_BYTES, STALLS, Metric, named_metrics
@@ -27,7 +27,7 @@ from grader.profiling.counters import counted_launches, instruction_mix
 from grader.profiling.kernel_profile import KernelProfile, ProfileStudy, Theory, kernel_profiles, plan
 from grader.profiling.ncu import Launch, NotProfiled, run_ncu
 from grader.programs.build import Build, build
-from grader.programs.engine import Engine, select_engine
+from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.oracle import ensure
@@ -64,14 +64,15 @@ class Subject:
     case: Case
 
 
-def open_subject(path: Path, test: str, assignment: str | None, engine: str, arch: str | None) -> Subject:
-    subject = _chosen(path, test, assignment, engine, arch)
+def open_subject(path: Path, choice: Choice) -> Subject:
+    """The submission at `path` and the one testcase that is chosen, by default the largest sample, with its files."""
+    subject = _chosen(path, choice)
     _make_files(subject)
     return subject
 
 
-def _chosen(path: Path, test: str | None, assignment: str | None, engine: str, arch: str | None) -> Subject:
-    rules, engine = emulating(arch, chosen_assignment(assignment, path), engine)
+def _chosen(path: Path, choice: Choice) -> Subject:
+    rules, test = choice.rules(path), choice.tests
     suite = suite_of(rules)
     cases = suite.select(test) if test else (max(suite.select("public"), key=lambda case: case.flops),)
     if len(cases) != 1:
@@ -80,7 +81,7 @@ def _chosen(path: Path, test: str | None, assignment: str | None, engine: str, a
         )
     submission = read_submission(path, rules, any_name=True)
     files = TestcaseFiles.beside(suite)
-    return Subject(rules, suite, files, select_engine(engine, rules.build.emulator_target), submission, cases[0])
+    return Subject(rules, suite, files, choice.engines(rules)[0], submission, cases[0])
 
 
 def _make_files(subject: Subject) -> None:
@@ -117,19 +118,10 @@ def _nothing_to_see(subject: Subject, why: str) -> UsageError:
 # ---- profile ----------------------------------------------------------------------------------------------------
 
 
-def profile_program(
-    path: Path,
-    test: str | None,
-    *,
-    assignment: str | None,
-    engine: str,
-    arch: str | None = None,
-    launches: int,
-    gains: Predicted | None = None,
-) -> ProfileStudy:
+def profile_program(path: Path, choice: Choice, *, launches: int, gains: Predicted | None = None) -> ProfileStudy:
     """Profile a submission on one testcase, by default on the largest sample. Raises UsageError if it does not compile
     or launches no kernel. `gains` predicts what mending each line would save, for the order of advice."""
-    subject = _chosen(path, test, assignment, engine, arch)
+    subject = _chosen(path, choice)
     if isinstance(subject.engine, EmulatorEngine):
         subject = replace(subject, engine=replace(subject.engine, count=True))
     else:
@@ -258,11 +250,9 @@ def sample_to_sanitize(record: Record) -> str:
     return case_to_look_at({cases[test.name]: test.verdict for test in record.tests if test.name in cases}).name
 
 
-def sanitize_program(
-    path: Path, checks: Sequence[Check], *, test: str, assignment: str | None, engine: str, arch: str | None
-) -> tuple[Report, ...]:
+def sanitize_program(path: Path, choice: Choice, checks: Sequence[Check]) -> tuple[Report, ...]:
     """Run the sanitizers on one testcase."""
-    subject = open_subject(path, test, assignment, engine, arch)
+    subject = open_subject(path, choice)
     if not isinstance(subject.engine, CudaEngine):
         return _emulators_findings(subject, checks)
     flags = with_lines(subject.submission.flags)

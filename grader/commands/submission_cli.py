@@ -64,28 +64,20 @@ def check(
     """Check a submission on the public testcases; exit 1 when one fails. Meant for students."""
     from grader import sanitizers
     from grader.commands import submissions
+    from grader.commands.choice import Choice
     from grader.report import terminal
 
     speak(lang)
+    choice = Choice(assignment, tests, engine, arch)
     if gradcheck:
         from grader.commands import gradients
 
-        right, text = gradients.check_gradients(
-            submission, tests or "public", assignment=assignment, engine=engine, arch=arch
-        )
+        right, text = gradients.check_gradients(submission, choice)
         say(text)
         raise typer.Exit(not right)
     checks = sanitizers.parse_checks(sanitize) if sanitize else ()
     records = submissions.grade_paths(
-        [submission],
-        assignment=assignment,
-        tests=tests,
-        engine=engine,
-        arch=arch,
-        json=json,
-        require_sandbox=require_sandbox,
-        show=show,
-        quick=True,
+        [submission], choice, json=json, require_sandbox=require_sandbox, show=show, quick=True
     )
     if sarif is not None:
         from grader.commands import report_files
@@ -97,9 +89,7 @@ def check(
         from grader.commands import inspection
 
         sample = inspection.sample_to_sanitize(records[0])
-        reports = inspection.sanitize_program(
-            submission, checks, test=sample, assignment=assignment, engine=engine, arch=arch
-        )
+        reports = inspection.sanitize_program(submission, Choice(assignment, sample, engine, arch), checks)
         say(f"\nOn {sample}:\n{sanitizers.render(reports)}")
         found = sum(report.errors for report in reports)
     elif terminal.lacks_a_cause(records[0]):
@@ -159,10 +149,12 @@ def grade(
     """
     from grader import sandbox
     from grader.commands import submissions
+    from grader.commands.choice import Choice
     from grader.report import explain as explanation
     from grader.report import terminal
 
     speak(lang)
+    choice = Choice(assignment, tests, engine, arch)
     if require_sandbox:
         sandbox.require()
     if estimate_only:
@@ -176,31 +168,13 @@ def grade(
         from grader.commands import classroom
 
         options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster)
-        if classroom.wanted(paths, assignment, options):
+        if classroom.wanted(paths, choice, options):
             if html is not None:
                 raise UsageError("--html is for single submissions; `grader site OUT` makes the pages of a class.")
-            summary, judged = classroom.grade(
-                paths,
-                assignment=assignment,
-                tests=tests,
-                engine=engine,
-                arch=arch,
-                options=options,
-                json=json,
-                junit=junit,
-            )
+            summary, judged = classroom.grade(paths, choice, options, json=json, junit=junit)
             say(summary)
             raise typer.Exit(not judged)
-    records = submissions.grade_paths(
-        paths,
-        assignment=assignment,
-        tests=tests,
-        engine=engine,
-        arch=arch,
-        json=json,
-        require_sandbox=require_sandbox,
-        show=show,
-    )
+    records = submissions.grade_paths(paths, choice, json=json, require_sandbox=require_sandbox, show=show)
     if store is not None:
         from grader.commands import classroom
 
@@ -235,19 +209,12 @@ def run(
     Everything after the program's name is passed to it, except the options of this command. After --, even these are.
     """
     from grader.commands import submissions
+    from grader.commands.choice import Choice
 
     given = {"--engine": engine, "--arch": arch, "--assignment": assignment, "--sanitize": sanitize}
     rest = _without_options(arguments or [], given)
-    raise typer.Exit(
-        submissions.run_program(
-            program,
-            rest,
-            engine=given["--engine"] or "auto",
-            arch=given["--arch"],
-            assignment=given["--assignment"],
-            sanitize=given["--sanitize"] or "",
-        )
-    )
+    choice = Choice(given["--assignment"], None, given["--engine"] or "auto", given["--arch"])
+    raise typer.Exit(submissions.run_program(program, rest, choice, sanitize=given["--sanitize"] or ""))
 
 
 def _paint() -> Callable[[str], str] | None:
@@ -293,17 +260,11 @@ def profile(
 ) -> None:
     """Show each kernel's metrics (from Nsight Compute or the emulator), its occupancy and what limits it."""
     from grader.commands import estimating, inspection
+    from grader.commands.choice import Choice
     from grader.report import profile as profile_report
 
-    study = inspection.profile_program(
-        submission,
-        test,
-        assignment=assignment,
-        engine=engine,
-        arch=arch,
-        launches=launches,
-        gains=estimating.gains,
-    )
+    choice = Choice(assignment, test, engine, arch)
+    study = inspection.profile_program(submission, choice, launches=launches, gains=estimating.gains)
     say(profile_report.render(study))
     if csv is not None:
         csv.write_text(profile_report.as_csv(study), encoding="utf-8")
@@ -322,9 +283,10 @@ def estimate(
 ) -> None:
     """Predict the time on a GPU, without a GPU: what limits it, and what a fix would gain. Never a grade."""
     from grader.commands import estimating
+    from grader.commands.choice import Choice
     from grader.report import estimate as estimate_report
 
-    found = estimating.estimate_program(submission, test, gpu, assignment)
+    found = estimating.estimate_program(submission, Choice(assignment, test), gpu)
     say(estimate_report.render(found))
     if json is not None:
         json.write_text(estimate_report.as_json(found), encoding="utf-8")

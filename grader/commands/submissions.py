@@ -15,17 +15,14 @@ from grader.base.names import say, student_id
 from grader.base.paths import shown
 from grader.base.progress import Progress, shown_progress
 from grader.base.verdict import Fault
-from grader.commands.arch_option import emulating
-from grader.course.assignment import Assignment, chosen_assignment
-from grader.course.catalogue import TestcaseFiles
-from grader.course.coherence import suite_of
+from grader.commands.choice import Choice
+from grader.course.assignment import Assignment
 from grader.findings import Finding, kind_of, without_echoes
 from grader.grading.pipeline import grade
 from grader.grading.session import Grading, open_grading
-from grader.grading.setup import Setup
 from grader.programs import run as running
 from grader.programs.build import build, failed_build
-from grader.programs.engine import Engine, select_engine
+from grader.programs.engine import Engine
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.oracle import ensure
 from grader.programs.submission import Submission, read_submission, unreadable
@@ -37,12 +34,9 @@ from grader.sanitizers import Check, parse_checks, said_of
 
 def grade_paths(
     paths: Sequence[Path],
+    choice: Choice,
     *,
-    assignment: str | None,
-    tests: str | None,
-    engine: str,
-    arch: str | None = None,
-    json: Path | None,
+    json: Path | None = None,
     require_sandbox: bool = False,
     show: int = 0,
     quick: bool = False,
@@ -52,19 +46,15 @@ def grade_paths(
     first `show` rows and columns of every output tensor. `quick`: see `Setup`."""
     if require_sandbox:
         sandbox.require()
-    rules, engine = emulating(arch, chosen_assignment(assignment, paths[0]), engine)
-    suite = suite_of(rules)
+    rules = choice.rules(paths[0])
     folders = Counter(path.parent for path in paths)
     submissions = [_read(path, rules, shared=folders[path.parent] > 1, alone=len(paths) == 1) for path in paths]
-    chosen = select_engine(engine, rules.build.emulator_target)
-    cases = suite.select(tests or ("all" if chosen.measures_time else "public"))
-    files = TestcaseFiles.beside(suite)
+    setup = choice.setup(paths[0], show=show, quick=quick)
     records: list[Record] = []
-    setup = Setup(rules, suite, files, cases, chosen, show, quick)
     entered = read_records(json) if json is not None and json.is_file() and json.stat().st_size else ()
     with shown_progress() as progress, open_grading(setup) as grading:
         began = time.monotonic()
-        ensure(cases, suite, files, progress)
+        ensure(setup.cases, setup.suite, setup.files, progress)
         grading = replace(grading, prepared_s=time.monotonic() - began)
         for submission, problem in submissions:
             if problem:
@@ -124,17 +114,15 @@ def explain_records(path: Path, other: Path | None) -> str:
 def run_program(
     program: Path,
     arguments: Sequence[str],
+    choice: Choice,
     *,
-    engine: str,
-    arch: str | None,
-    assignment: str | None,
     sanitize: str = "",
 ) -> int:
     """Build any CUDA program and run it with its own output and exit code. `sanitize` lists the faults to look for, as
     --sanitize does; findings go to standard error."""
-    rules, engine = emulating(arch, chosen_assignment(assignment, program), engine)
+    rules = choice.rules(program)
     submission = read_submission(program, rules, any_name=True)
-    chosen = select_engine(engine, rules.build.emulator_target)
+    chosen = choice.engines(rules)[0]
     if sanitize:
         chosen = _looking_for(parse_checks(sanitize), chosen)
     if submission.is_python:

@@ -20,6 +20,7 @@ from grader.base.paths import course_root
 from grader.base.progress import shown_progress
 from grader.base.verdict import Verdict
 from grader.checking.check import check_output
+from grader.commands.choice import Choice
 from grader.commands.submissions import grade_paths
 from grader.course.assignment import Assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles, limits, verify
@@ -239,4 +240,4 @@ def _sources(rules: Assignment, folder: Path) -> Sequence[Path]:
 
 def _graded(path: Path, rules: Assignment, engine: str, tests: str) -> Record:
     quick = tests == "public"
-    return grade_paths([path], assignment=rules.name, tests=tests, engine=engine, json=None, quick=quick)[0]
+    return grade_paths([path], Choice(rules.name, tests, engine), quick=quick)[0]

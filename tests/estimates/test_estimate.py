@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from grader.base.errors import MachineFault, UsageError
 from grader.commands import estimating
+from grader.commands.choice import Choice
 from grader.commands.cli import app
 from grader.estimates import machine_code
 from grader.estimates.estimate import Interval
@@ -51,7 +52,7 @@ def test_without_nvdisasm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatc
 
 def test_an_unknown_gpu_is_refused_with_those_that_are_known() -> None:
     with pytest.raises(UsageError, match="h100, h200, a100"):
-        estimating.estimate_program(TILED, "t05", "gtx480", "hw4")
+        estimating.estimate_program(TILED, Choice("hw4", "t05"), "gtx480")
 
 
 def test_what_is_not_predictable_is_said_and_not_guessed() -> None:

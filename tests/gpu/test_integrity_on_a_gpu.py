@@ -9,6 +9,7 @@ import pytest
 
 from grader.base.verdict import Verdict
 from grader.commands import submissions
+from grader.commands.choice import Choice
 from grader.programs.engine.cuda import CudaEngine
 from tests.honest.__main__ import complaints, hand_in, variants
 from tests.redteam.__main__ import read_attacks, run_all
@@ -32,14 +33,14 @@ def test_attacks_on_the_gpu_and_on_its_trace_are_stopped(
 @pytest.mark.parametrize("variant", variants(), ids=lambda path: path.stem)
 def test_an_honest_variant_passes_and_is_timed(variant: Path, tmp_path: Path, gpu: CudaEngine) -> None:
     folder = hand_in(variant, tmp_path)
-    [record] = submissions.grade_paths([folder], assignment="hw4", tests="s01,s02,t01", engine="cuda", json=None)
+    [record] = submissions.grade_paths([folder], Choice("hw4", "s01,s02,t01", "cuda"))
     assert complaints(record) == []
     assert all(test.gpu_ms is not None for test in record.tests)
 
 
 def test_an_overflow_shows_on_the_testcases_that_are_large_enough(gpu: CudaEngine) -> None:
     wrong = ROOT / "reference/hw4/wrong/int_overflow.cu"
-    [record] = submissions.grade_paths([wrong], assignment="hw4", tests="t28,t29", engine="cuda", json=None)
+    [record] = submissions.grade_paths([wrong], Choice("hw4", "t28,t29", "cuda"))
     verdicts = {test.name: test.verdict for test in record.tests}
     assert verdicts == {"t28": Verdict.PASSED, "t29": Verdict.WRONG_ANSWER}
 

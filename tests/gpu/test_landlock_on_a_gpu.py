@@ -8,6 +8,7 @@ import pytest
 
 from grader import sandbox
 from grader.commands import submissions
+from grader.commands.choice import Choice
 from grader.course.assignment import Limits
 from grader.profiling.ncu import NotProfiled, run_ncu
 from grader.programs.engine.cuda import CudaEngine
@@ -47,7 +48,7 @@ def kernel(gpu: CudaEngine, tmp_path: Path) -> Path:
 def test_cuda_starts_and_a_submission_passes_and_is_timed(gpu: CudaEngine) -> None:
     assert gpu.problem() == ""
     solution = ROOT / "reference/hw4/tiled.cu"
-    [record] = submissions.grade_paths([solution], assignment="hw4", tests="s01,s02", engine="cuda", json=None)
+    [record] = submissions.grade_paths([solution], Choice("hw4", "s01,s02", "cuda"))
     assert complaints(record) == []
     assert record.machine.confinement.startswith("Landlock")
     assert all(test.gpu_ms is not None for test in record.tests)

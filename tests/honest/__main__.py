@@ -16,6 +16,7 @@ from pathlib import Path
 from grader.base.errors import UsageError
 from grader.base.verdict import Verdict
 from grader.commands import submissions
+from grader.commands.choice import Choice
 from grader.programs.engine import plan_program
 from grader.records.record import Record
 from tests.support.course import ROOT
@@ -91,10 +92,7 @@ def main() -> int:
             for path in chosen:
                 [record] = submissions.grade_paths(
                     [hand_in(path, Path(place))],
-                    assignment=assignment,
-                    tests=options.tests or SAMPLES[assignment],
-                    engine=options.engine,
-                    json=None,
+                    Choice(assignment, options.tests or SAMPLES[assignment], options.engine),
                     quick=True,
                 )
                 found = complaints(record)

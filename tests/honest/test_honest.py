@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.commands import submissions
+from grader.commands.choice import Choice
 from tests.honest.__main__ import SAMPLES, complaints, hand_in, variants
 
 QUICK = ["managed_memory", "several_files"]
@@ -26,8 +27,6 @@ def test_every_honest_variant_has_the_headers_that_it_includes(tmp_path: Path) -
 def test_an_honest_variant_passes_without_a_flag(name: str, tmp_path: Path) -> None:
     variant = next(path for path in variants() if path.stem == name)
     folder = hand_in(variant, tmp_path)
-    [record] = submissions.grade_paths(
-        [folder], assignment="hw4", tests="s01,s02", engine="emulator", json=None, quick=True
-    )
+    [record] = submissions.grade_paths([folder], Choice("hw4", "s01,s02", "emulator"), quick=True)
     assert record.closer_look is not None
     assert complaints(record) == []

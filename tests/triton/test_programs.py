@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.commands import submissions
+from grader.commands.choice import Choice
 from tests.support.command_line import grader, grader_process
 from tests.support.course import ROOT
 
@@ -82,7 +83,7 @@ def test_the_wrappers_of_tutorials_are_graded_with_a_solve_of_two_lines(tmp_path
     for name, assignment in (("softmax", "softmax"), ("attention", "half")):
         shutil.copy(CONFORMANCE[0].with_name(f"{name}.py"), tmp_path / f"{assignment}.py")
         path, tests = tmp_path / f"{assignment}.py", {"softmax": "s02,s06", "half": "s01"}[assignment]
-        [record] = submissions.grade_paths([path], assignment=assignment, tests=tests, engine="emulator", json=None)
+        [record] = submissions.grade_paths([path], Choice(assignment, tests, "emulator"))
         assert {test.verdict for test in record.tests} == {"passed"}, [test.reason for test in record.tests]
 
 
