@@ -83,7 +83,7 @@ def _lines(name: str, wrong: Bools) -> str:
 
 def where_nan(check: Check, operator: Operator, errors: TensorErrors) -> str:
     share = "All of the wrong values are" if check.nan == check.wrong else f"{check.nan:,} of the wrong values are"
-    units = int((errors.nan_by_unit > 0).sum())
+    units = max(1, int((errors.nan_by_unit > 0).sum()))  # the NaNs may be in another tensor
     what = operator.unit if units == 1 else operator.units_name
     return (
         f"{share} NaN, in {units:,} {what}: look for 0/0 or inf − inf where a row's exponentials all underflow or "

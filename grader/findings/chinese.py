@@ -134,6 +134,21 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "transposed": ("{array} 讀取時列與行互換[，每 {tile} 列的 tile 皆如此]", "請檢查它如何存放、如何讀取。"),
     "inputs_exchanged": ("結果符合 {first} 和 {second} 互換：輸入的順序是 {order}", ""),
     "input_unused": ("`{array}` 對輸出沒有影響", ""),
+    **{
+        f"smallest_input{how}": (
+            f"{said}只有 {{given}}，{{zeros}} 其餘全為 0 時，{{first}} 是 {{got}}，應為 {{expected}}",
+            "[{tensor} 的前 {before} 個值沒有問題。]",
+        )
+        for how, said in (
+            ("", ""),
+            (".infinite", "檢查：對大數取 exp（是否先減去最大值？）、0/0 或 inf − inf。"),
+            (".missing", "{right_at} 缺少 {element}。"),
+            (".moved", "{element} 算進了 {got_at}，但應屬於 {right_at}。"),
+            (".extra", "{element} 算進了 {got_at}，但不應屬於那裡。"),
+            (".scaled", "{element} 在 {right_at} 中算了 {factor} 次。"),
+        )
+    },
+    "smallest_input.zeros": ("{zeros} 全為 0 時，{first} 是 {got}，應為 {expected}", ""),
     "output_zero": ("錯誤的值全部是 0", ""),
     "output_nan": ("錯誤的值是 NaN", "請找 0/0 或 inf − inf。"),
     "output_constant": ("錯誤的值全部是 {value}：是被填入的，不是計算出來的", ""),

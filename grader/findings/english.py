@@ -201,6 +201,21 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "inputs_exchanged": ("It matches {first} and {second} exchanged: the input has {order}, in this order", ""),
     "input_unused": ("`{array}` has no effect on the output", ""),
+    **{
+        f"smallest_input{how}": (
+            f"{said}With only {{given}}, and all else in {{zeros}} 0, {{first}} is {{got}}, expected {{expected}}",
+            "[The first {before} values of {tensor} do no harm.]",
+        )
+        for how, said in (
+            ("", ""),
+            (".infinite", "Look for exp of a large number (is the maximum subtracted first?), 0/0 or inf − inf. "),
+            (".missing", "{element} is missing in {right_at}. "),
+            (".moved", "{element} counts in {got_at}, but belongs in {right_at}. "),
+            (".extra", "{element} counts in {got_at}, where it does not belong. "),
+            (".scaled", "{element} counts {factor} times in {right_at}. "),
+        )
+    },
+    "smallest_input.zeros": ("With nothing but zeros in {zeros}, {first} is {got}, expected {expected}", ""),
     "output_zero": ("Every wrong value is exactly 0", ""),
     "output_nan": ("The wrong values are NaN", "Look for 0/0 or inf − inf."),
     "output_constant": ("Every wrong value is {value}: it was filled, not computed", ""),

@@ -115,7 +115,7 @@ KINDS: dict[str, Kind] = {
         *_kinds("probe", "error", "step", "rows_not_normalised mask_wrong rows_moved columns_moved", leads=False),
         *_kinds("probe", "error", "step", "transposed inputs_exchanged input_unused", leads=False),
         *_kinds("probe", "error", "step", "values_of_other_keys columns_unused elements_misplaced", leads=False),
-        *_kinds("probe", "error", "step", "other_unit_read row_sum_not_subtracted", leads=False),
+        *_kinds("probe", "error", "step", "other_unit_read row_sum_not_subtracted smallest_input", leads=False),
         *_kinds("output", "error", "pattern", "output_zero output_nan output_constant output_scaled", leads=False),
     )
 }

@@ -5,28 +5,35 @@ It needs no build with checks, and works on every engine. It takes place after t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from grader.base.hints import hint
 from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import Verdict
-from grader.checking.probes.reading import examine, read_probe, write_probe
-from grader.course.assignment import Assignment
+from grader.checking.probes.reading import examine, outputs_of, read_probe, write_probe
+from grader.checking.probes.smallest import FEWEST_VALUES, MOST_VALUES, smallest_input
+from grader.course.catalogue import limits
 from grader.course.testcase import Case
+from grader.cpp.reading import read_source
+from grader.cpp.solve import lines_of
 from grader.findings import CLAIMED, KINDS, Finding, claimed, kind_of, rank, sentence
 from grader.grading.hidden_testcases import shows_diagnosis
 from grader.grading.session import Grading
 from grader.grading.tested import Tested
+from grader.operators import Operator
+from grader.operators.base import Tensors
 from grader.operators.probes import Probe
 from grader.programs.build import Build
-from grader.programs.engine import Engine
 from grader.programs.run import run_program
 from grader.programs.submission import Submission
 from grader.sandbox.scratch import scratch_folder
 
-PROBE_LIMIT_S, WALL_PER_CPU_S = 10.0, 8
-"""The limit of one run. On the emulator it is processor time, so that a loaded machine sees what an idle one sees; the
-wall limit is then a net."""
+PROBE_LIMIT_S, EXPERIMENTS_S, WALL_PER_CPU_S = 10.0, 15.0, 8
+"""The limits of one run, and of the search for the smallest input. On the emulator that of a run is processor time, so
+that a loaded machine sees what an idle one sees; the wall limits are then nets."""
 
 
 def by_probes(
@@ -46,7 +53,9 @@ def by_probes(
     if any(kind_of(each).order < KINDS["scale_wrong"].order and each.certainty >= CLAIMED for each in known):
         return tested
     with watch.stage("probes"):
-        found = hint((), _probed, grading.engine, grading.assignment, built, min(wrong, key=lambda case: case.flops))
+        said = " ".join(by_case[case].judgement.cause for case in wrong)
+        is_known = claimed([known]) is not None or any(a.sentence in said for a in wrong[0].operator.alternates())
+        found = hint((), _probed, grading, submission, built, wrong, is_known)
     first = claimed([rank([known, found])])
     if first is None or kind_of(first).check not in ("probe", "watch"):
         return tested
@@ -66,24 +75,76 @@ def _placed(finding: Finding, known: Sequence[Finding]) -> Finding:
     return finding
 
 
-def _probed(engine: Engine, assignment: Assignment, built: Build, case: Case) -> tuple[Finding, ...]:
-    """What the probes for `case` show, the likeliest first."""
-    operator, program = case.operator, built.program
+def _probed(
+    grading: Grading, submission: Submission, built: Build, wrong: Sequence[Case], is_known: bool
+) -> tuple[Finding, ...]:
+    """What experiments show, the likeliest first; without probes, and unless the cause is known, the
+    smallest input."""
+    case = min(wrong, key=lambda each: each.flops)
+    if probes := case.operator.probes(case.shape):
+        return examine(probes, lambda probe: _shown(grading, built, case.operator, probe))
+    return () if is_known else _by_the_smallest_input(grading, submission, built, wrong)
 
-    def show(probe: Probe) -> list[Finding]:
-        if program is None or operator.problem(probe.shape):
-            return []
-        with scratch_folder("probe") as folder:
-            write_probe(operator, probe, folder / "input")
-            with run_program(
-                engine,
-                program,
-                folder / "input",
-                output_bytes=operator.output_bytes(probe.shape),
-                wall_s=PROBE_LIMIT_S * (1 if engine.measures_time else WALL_PER_CPU_S),
-                cpu_s=None if engine.measures_time else PROBE_LIMIT_S,
-                limits=assignment.limits,
-            ) as run:
-                return read_probe(operator, probe, run.output)
 
-    return examine(operator.probes(case.shape), show)
+def _shown(grading: Grading, built: Build, operator: Operator, probe: Probe) -> list[Finding]:
+    if built.program is None or operator.problem(probe.shape):
+        return []
+    with _output_of(grading, built.program, operator, probe) as output:
+        return read_probe(operator, probe, output)
+
+
+@contextlib.contextmanager
+def _output_of(grading: Grading, program: Path, operator: Operator, probe: Probe) -> Iterator[Path]:
+    engine = grading.engine
+    with scratch_folder("probe") as folder:
+        write_probe(operator, probe, folder / "input")
+        with run_program(
+            engine,
+            program,
+            folder / "input",
+            output_bytes=operator.output_bytes(probe.shape),
+            wall_s=PROBE_LIMIT_S * (1 if engine.measures_time else WALL_PER_CPU_S),
+            cpu_s=None if engine.measures_time else PROBE_LIMIT_S,
+            limits=grading.assignment.limits,
+        ) as run:
+            yield run.output
+
+
+def _by_the_smallest_input(
+    grading: Grading, submission: Submission, built: Build, wrong: Sequence[Case]
+) -> tuple[Finding, ...]:
+    operator, program = wrong[0].operator, built.program
+    fit = [c for c in wrong if operator.units(c.shape) == 1 and operator.unit_input_values(c.shape) <= MOST_VALUES]
+    if not fit or program is None or operator.has_check:
+        return ()
+    large = [case for case in fit if operator.unit_input_values(case.shape) >= FEWEST_VALUES]
+    case = min(large, key=lambda each: each.flops) if large else max(fit, key=lambda each: each.flops)
+    ends = time.monotonic() + EXPERIMENTS_S * (1 if grading.engine.measures_time else WALL_PER_CPU_S)
+
+    def run(tensors: Tensors) -> Tensors | None:
+        if time.monotonic() > ends:
+            return None
+        probe = Probe(case.shape, [tensors], ())
+        with _output_of(grading, program, operator, probe) as output:
+            outputs, _ = outputs_of(operator, probe, output)
+        return [tensor[0] for tensor in outputs] or None
+
+    with grading.files.input(case).open("rb") as file:
+        tensors = operator.read_unit(file, case.shape, 0)
+    found = smallest_input(
+        operator, case.shape, limits(case, grading.files, grading.assignment.tolerance), tensors, run
+    )
+    return (_with_line(found, operator, case, submission),) if found is not None else ()
+
+
+def _with_line(finding: Finding, operator: Operator, case: Case, submission: Submission) -> Finding:
+    """With the line of `solve`'s kernels that reads the value, or that writes the result to a wrong place."""
+    inputs = [tensor.name for tensor in operator.inputs(case.shape)]
+    names = inputs + [tensor.name for tensor in operator.outputs(case.shape)]
+    tensor, how = finding.words.get("tensor"), finding.words.get("how")
+    writes = tensor not in names or how in ("moved", "extra", "value")
+    wanted = finding.array if writes else tensor
+    if wanted not in names:
+        return finding
+    lines = lines_of(read_source(submission.files), names.index(wanted), writes=writes)
+    return finding.model_copy(update={"file": lines[0].file, "line": lines[0].line}) if lines else finding

@@ -37,7 +37,7 @@ def write_probe(operator: Operator, probe: Probe, path: Path) -> None:
 
 def read_probe(operator: Operator, probe: Probe, output: Path) -> list[Finding]:
     """What the output of a run on this probe shows; empty if it is right, cut short, or says nothing."""
-    outputs, roundoff = _outputs(operator, probe, output)
+    outputs, roundoff = outputs_of(operator, probe, output)
     if not outputs:
         return []
     found: list[Finding] = []
@@ -59,7 +59,8 @@ def read_probe(operator: Operator, probe: Probe, output: Path) -> list[Finding]:
     return found
 
 
-def _outputs(operator: Operator, probe: Probe, output: Path) -> tuple[Outputs, float]:
+def outputs_of(operator: Operator, probe: Probe, output: Path) -> tuple[Outputs, float]:
+    """(the values of each output tensor in each unit, their roundoff); empty if there is no whole output."""
     try:
         descriptor = open_output(output)
     except OSError:

@@ -1,4 +1,5 @@
 // The sum is kept in a byte, which overflows.
+// expect: wrong_answer on most: is missing in G
 
 __global__ void grey(const unsigned char* p, unsigned char* g, int height, int width) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;

@@ -1,4 +1,5 @@
 // A thread adds one number only: with more numbers than threads, the rest is missing.
+// expect: wrong_answer on most: is missing in S
 
 __global__ void sum_of_block(const float* x, float* s, int n) {
     __shared__ float part[256];

@@ -1,5 +1,5 @@
 // The last n mod 256 numbers are left out.
-// expect: wrong_answer on most: no cause is named
+// expect: wrong_answer on most: is missing in S
 
 __global__ void sum_of_block(const float* x, float* s, int n) {
     __shared__ float part[256];

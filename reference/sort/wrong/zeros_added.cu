@@ -1,4 +1,5 @@
 // The places that make the length a power of two hold 0: negative numbers come before them, and others are lost.
+// expect: wrong_answer on most: is missing in Y
 
 #include <climits>
 

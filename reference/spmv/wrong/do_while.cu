@@ -1,4 +1,5 @@
 // The loop over the entries looks at its end only afterwards: an empty row gets the next row's first entry.
+// expect: wrong_answer on most: where it does not belong
 
 __global__ void multiply(const int* p, const int* j, const float* v, const float* x, float* y, int rows) {
     const int row = blockIdx.x * blockDim.x + threadIdx.x;

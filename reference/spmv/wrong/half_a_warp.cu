@@ -1,4 +1,5 @@
 // A warp for each row adds up its lanes with steps from 8 on: only half of them are in the sum.
+// expect: wrong_answer on most: is missing in Y
 
 __global__ void multiply(const int* p, const int* j, const float* v, const float* x, float* y, int rows) {
     const int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;

@@ -1,0 +1,195 @@
+"""Finds the smallest input on which a wrong program errs, by experiments: all that can be 0 is 0.
+
+A wrong output of a whole testcase shows that something is wrong; one input value that goes astray shows what. From an
+input at which the program errs, as much as possible is set to 0, in halves (delta debugging: Zeller and Hildebrandt,
+Simplifying and isolating failure-inducing input, 2002). It works for every operator, and no mistake has to be foreseen.
+A table of places, such as the rows of a sparse matrix, stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.checking.probes.weights import SURE, made
+from grader.findings import Finding
+from grader.operators import Operator, Shape, Tensor
+from grader.operators.tolerance import Tolerance, errors_of, limit_of
+
+Array = NDArray[Any]
+Run = Callable[[Sequence[Array]], Sequence[Array] | None]
+"""The program's output tensors for these input tensors; None if it wrote none."""
+
+MOST_RUNS = 80
+FEWEST_VALUES = 100
+"""A smaller input shows less: which values count is seen where some do."""
+MOST_VALUES = 1 << 20
+_MOST_NAMED = 3
+
+
+class _NoMoreRuns(Exception):
+    """The experiments take too long."""
+
+
+@dataclass
+class _Search:
+    """`kept`: the smallest input so far at which the program errs, and `outputs`, what it wrote there."""
+
+    operator: Operator
+    shape: Shape
+    tolerance: Tolerance
+    run: Run
+    kept: list[Array]
+    outputs: Sequence[Array] = ()
+    runs: int = 0
+
+    def errs(self, tensors: list[Array]) -> bool:
+        """Whether the program errs on these tensors, which are then kept."""
+        if self.runs == MOST_RUNS:
+            raise _NoMoreRuns
+        self.runs += 1
+        outputs = self.run(tensors)
+        if outputs is None or not any(wrong.any() for wrong in self.wrong(tensors, outputs)):
+            return False
+        self.kept, self.outputs = tensors, outputs
+        return True
+
+    def right(self, tensors: Sequence[Array]) -> list[Array]:
+        with np.errstate(all="ignore"):
+            found = self.operator.oracle(self.shape, tensors)
+        outputs = self.operator.outputs(self.shape)
+        return [values.astype(tensor.type.computed) for values, tensor in zip(found, outputs, strict=True)]
+
+    def wrong(self, tensors: Sequence[Array], outputs: Sequence[Array]) -> list[NDArray[np.bool_]]:
+        return [self.apart(number, got, right) for number, (got, right) in enumerate(
+            zip(outputs, self.right(tensors), strict=True))]  # fmt: skip
+
+    def apart(self, number: int, got: Array, right: Array) -> NDArray[np.bool_]:
+        """Which values of output tensor `number` differ."""
+        limit = limit_of(self.tolerance, self.operator.outputs(self.shape)[number].name)
+        return np.asarray(~(errors_of(got, right) <= limit.allowed(right)))
+
+    def shrink(self, number: int) -> None:
+        """Set as much of tensor `number` to 0 as possible."""
+        size = self.kept[number].size
+        if self.errs(self._only(number, 0, 0)) or size == 1:
+            return
+        fine, low, high = self.kept[number], 0, size
+        while high - low > 1:  # values before `low` do no harm, those before `high` do
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.errs(self._only(number, 0, middle, fine)) else (middle, high)
+        if self.errs(self._only(number, high - 1, high, fine)):
+            return
+        low, end = 0, high - 1
+        while end - low > 1:  # harm is done from `low` on, and none from `end` on
+            middle = (low + end) // 2
+            low, end = (middle, end) if self.errs(self._only(number, middle, high, fine)) else (low, middle)
+        two = self._only(number, low, low + 1, fine)
+        two[number] = two[number] + self._only(number, high - 1, high, fine)[number]
+        self.errs(two)
+
+    def _only(self, number: int, first: int, end: int, of: Array | None = None) -> list[Array]:
+        values = np.zeros_like(self.kept[number])
+        values.ravel()[first:end] = (self.kept[number] if of is None else of).ravel()[first:end]
+        return [values if each == number else tensor for each, tensor in enumerate(self.kept)]
+
+
+def smallest_input(
+    operator: Operator, shape: Shape, tolerance: Tolerance, tensors: Sequence[Array], run: Run
+) -> Finding | None:
+    """What the smallest input shows; None if the program does not err again, or nothing can be left out. `tensors` are
+    those of an input on which it errs, of an operator with one unit."""
+    search = _Search(operator, shape, tolerance, run, [np.ascontiguousarray(tensor) for tensor in tensors])
+    chosen = _numbers(operator, shape, tensors)
+    if not chosen or not search.errs(search.kept):
+        return None
+    try:
+        for number in sorted(chosen, key=lambda each: -tensors[each].size):
+            search.shrink(number)
+    except _NoMoreRuns:
+        pass
+    return _described(search, chosen)
+
+
+def _numbers(operator: Operator, shape: Shape, tensors: Sequence[Array]) -> list[int]:
+    """The tensors that are numbers to compute with. Integers in ascending order are a table of places, and other
+    integers next to one are places, too."""
+    whole = [number for number, tensor in enumerate(operator.inputs(shape)) if tensor.type.is_integer]
+    places = any(tensors[n].size > 2 and (np.diff(tensors[n].ravel().astype(np.int64)) >= 0).all() for n in whole)
+    return [number for number in range(len(tensors)) if number not in whole or not places]
+
+
+def _described(search: _Search, chosen: Sequence[int]) -> Finding | None:
+    operator, shape, kept = search.operator, search.shape, search.kept
+    inputs, outputs = operator.inputs(shape), operator.outputs(shape)
+    left = {number: np.flatnonzero(kept[number]) for number in chosen}
+    if any(len(places) > _MOST_NAMED for places in left.values()):
+        return None
+    number, wrong = next((n, w) for n, w in enumerate(search.wrong(kept, search.outputs)) if w.any())
+    got, right, tensor = search.outputs[number], search.right(kept)[number], outputs[number]
+    at = int(wrong.argmax())
+    pairs = [(each, place) for each in left for place in left[each].tolist()]
+    facts: dict[str, Any] = {
+        "zeros": " and ".join(inputs[each].name for each in chosen),
+        "given": ", ".join(f"{_place(inputs[n], p)} = {_number(kept[n].flat[p])}" for n, p in pairs),
+        "first": _place(tensor, at), "got": _number(got.flat[at]), "expected": _number(right.flat[at]),
+        "how": "value", "array": tensor.name, "tensor": "",
+    }  # fmt: skip
+    if (alone := next((each for each in chosen if len(left[each]) == 1), None)) is not None:
+        place = int(left[alone][0])
+        facts |= {"element": _place(inputs[alone], place), "tensor": inputs[alone].name}
+        without = [np.zeros_like(values) if each == alone else values for each, values in enumerate(kept)]
+        none = search.right(without)[number]
+        facts |= _effect(tensor, none, got, right, search.apart(number, got, none), search.apart(number, right, none))
+        if place and kept[alone].size > 1:
+            facts["before"] = place
+    elif not facts["given"]:
+        facts["how"] = "zeros"
+    return made("smallest_input", SURE, **facts)
+
+
+def _effect(
+    tensor: Tensor, none: Array, got: Array, right: Array, changed: NDArray[np.bool_], should: NDArray[np.bool_]
+) -> dict[str, Any]:
+    """Where a value changes the output, and where it should."""
+    lost, gained = should & ~changed, changed & ~should
+    if not np.isfinite(got).all():
+        return {"how": "infinite"}
+    if not (should | changed).any():
+        return {}
+    if lost.any() and not gained.any():
+        return {"how": "missing", "right_at": _places(tensor, lost)}
+    if lost.any():
+        return {"how": "moved", "right_at": _places(tensor, should), "got_at": _places(tensor, changed)}
+    if gained.any():
+        return {"how": "extra", "got_at": _places(tensor, gained)}
+    ratios = (got.astype(np.float64) - none)[should] / (right.astype(np.float64) - none)[should]
+    if np.ptp(ratios) < 1e-3 * abs(ratios[0]):
+        return {"how": "scaled", "right_at": _places(tensor, should), "factor": float(ratios[0])}
+    return {}
+
+
+def _place(tensor: Tensor, number: int) -> str:
+    if tensor.size == 1:
+        return tensor.name
+    row, column = divmod(number, tensor.columns)
+    return f"{tensor.name}[{number}]" if tensor.is_vector else f"{tensor.name}[{row}, {column}]"
+
+
+def _places(tensor: Tensor, chosen: NDArray[np.bool_]) -> str:
+    numbers = np.flatnonzero(chosen)
+    first, last = int(numbers[0]), int(numbers[-1])
+    if len(numbers) == 1:
+        return _place(tensor, first)
+    if len(numbers) == last - first + 1:
+        return f"{_place(tensor, first)} to {_place(tensor, last)}"
+    others = len(numbers) - 1
+    return f"{_place(tensor, first)} and {others} other{'s' if others > 1 else ''}"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)

@@ -1,0 +1,90 @@
+"""The smallest input on which a wrong program errs, found by experiments with programs written in numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from grader.checking.probes.smallest import smallest_input
+from grader.cpp.reading import read_source
+from grader.cpp.solve import lines_of
+from grader.findings import sentence
+from grader.operators import load_operator
+
+Array = NDArray[Any]
+RANDOM = np.random.default_rng(1)
+FLOATS = RANDOM.uniform(0.5, 1, 1000).astype(np.float32).reshape(-1, 1)
+INTEGERS = RANDOM.integers(-100, 100, 1000).astype(np.int32).reshape(-1, 1)
+INTEGERS[0] = 7
+P = np.array([0, 2, 2, 5], np.int32).reshape(-1, 1)
+J = np.array([1, 3, 0, 1, 2], np.int32).reshape(-1, 1)
+
+
+def scan_of_blocks(x: Array) -> Array:
+    return np.concatenate([np.cumsum(x[first : first + 256]) for first in range(0, len(x), 256)]).reshape(-1, 1)
+
+
+def spmv(p: Array, j: Array, v: Array, x: Array, late: int) -> Array:
+    ends = np.maximum(p[1:, 0], p[:-1, 0] + late)
+    rows = [(v[a:b, 0] * x[j[a:b, 0], 0]).sum() for a, b in zip(p[:-1, 0], ends, strict=True)]
+    return np.array(rows, np.float32).reshape(-1, 1)
+
+
+@pytest.mark.parametrize(
+    ("operator", "shape", "tensors", "program", "said"),
+    [
+        ("reduction", (1000,), [FLOATS], lambda x: x[:992].sum().reshape(1, 1),
+         "X[992] is missing in S. With only X[992] = 0.681666, and all else in X 0, S is 0, expected 0.681666. "
+         "The first 992 values of X do no harm."),
+        ("scan", (1000,), [INTEGERS], scan_of_blocks,
+         "X[0] is missing in Y[256] to Y[999]. With only X[0] = 7, and all else in X 0, Y[256] is 0, expected 7."),
+        ("scan", (1000,), [INTEGERS], lambda x: np.cumsum(x).reshape(-1, 1) - x,
+         "X[0] is missing in Y[0]. With only X[0] = 7, and all else in X 0, Y[0] is 0, expected 7."),
+        ("transpose", (20, 50), [FLOATS.reshape(20, 50)], lambda a: a.reshape(50, 20),
+         "A[0, 1] counts in T[0, 1], but belongs in T[1, 0]."),
+        ("saxpy", (1000, 3.0), [FLOATS, FLOATS[::-1].copy()], lambda x, y: 3 * (x + y),
+         "Y[0] counts 3 times in Z[0]. With only Y[0] = "),
+        ("saxpy", (1000, 3.0), [FLOATS, FLOATS], lambda x, y: 3 * x + y + 1,
+         "With nothing but zeros in X and Y, Z[0] is 1, expected 0."),
+        ("spmv", (3, 4, 5), [P, J, FLOATS[:5], FLOATS[5:9]], lambda p, j, v, x: spmv(p, j, v, x, 1),
+         "V[2] counts in Y[1], where it does not belong. With only V[2] = "),
+    ],
+)  # fmt: skip
+def test_it_says_which_value_goes_where(
+    operator: str, shape: tuple[int | float, ...], tensors: list[Array], program: Callable[..., Array], said: str
+) -> None:
+    def run(given: Sequence[Array]) -> list[Array]:
+        return [program(*given).astype(tensors[0].dtype if operator != "spmv" else np.float32)]
+
+    found = smallest_input(load_operator(operator), shape, 1e-4, tensors, run)
+    assert found is not None and sentence(found).startswith(said)
+
+
+def test_a_right_program_and_one_without_output_say_nothing() -> None:
+    operator = load_operator("reduction")
+    assert smallest_input(operator, (1000,), 1e-2, [FLOATS], lambda given: [given[0].sum().reshape(1, 1)]) is None
+    assert smallest_input(operator, (1000,), 1e-2, [FLOATS], lambda given: None) is None
+
+
+SOURCE = b"""\
+__global__ void add(const float* x, float* sum, int n) {
+    const int i = threadIdx.x;
+    float mine = x[i];
+    mine *= 2;
+    sum[i] = mine;
+}
+extern "C" void solve(const float* X, float* Y, int n) {
+    add<<<1, n>>>(X, Y, n);
+}
+"""
+
+
+def test_lines_that_read_and_write_an_array_of_solve() -> None:
+    source = read_source([("a.cu", SOURCE)])
+    assert [item.line for item in lines_of(source, 0, writes=False)] == [3]
+    assert [item.line for item in lines_of(source, 1, writes=True)] == [5]
+    assert lines_of(source, 9, writes=True) == []
