@@ -10,7 +10,7 @@ import os
 import pytest
 
 from grader.commands import verify_assignment
-from grader.commands.verify_assignment import Finding, refused_outputs, unseen_shapes
+from grader.commands.verify_assignment import Finding, models, refused_outputs, unseen_shapes
 from grader.course.assignment import load_assignment
 from grader.course.coherence import suite_of
 from tests.support.assignments import NAMES
@@ -53,3 +53,15 @@ def test_the_command_shows_what_was_refused_and_ends_with_1(monkeypatch: pytest.
 def test_every_assignment_stands(name: str) -> None:
     said = grader("assignments", "verify", name, "--engine", "emulator")
     assert said.code == 0, said.out
+
+
+def test_programs_of_a_language_that_this_machine_cannot_run_are_untried_and_not_refused() -> None:
+    finding = Finding("the model solution online.py", untried="Triton is not installed here")
+    rules = load_assignment("softmax")
+    assert finding.line(rules) == "untried  the model solution online.py: Triton is not installed here"
+    assert not finding.refuses(rules)
+
+
+def test_the_model_solutions_of_a_backward_pass_may_lie_next_to_the_forward_programs() -> None:
+    assert {"backward_mma.cu", "naive.cu"} <= {path.name for path in models(load_assignment("half_backward"))}
+    assert not any(path.name.startswith("backward") for path in models(load_assignment("half")))

@@ -8,6 +8,7 @@ that no public one has. Where that cannot be helped, `exceptions` in assignment.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +17,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.base.paths import course_root
+from grader.base.paths import course_root, shown
 from grader.base.progress import shown_progress
 from grader.base.verdict import Verdict
 from grader.checking.check import check_output
 from grader.commands.choice import Choice
 from grader.commands.submissions import grade_paths
-from grader.course.assignment import Assignment, load_assignment
+from grader.course.assignment import Assignment, assignment_names, load_assignment
 from grader.course.catalogue import TestcaseFiles, limits, verify
 from grader.course.coherence import suite_of
 from grader.course.testcase import Case, Suite
 from grader.operators import Operator, Shape
 from grader.operators.base import Tensors
+from grader.programs.engine import select_engine
+from grader.programs.engine.plan_program import NEEDS_TRITON
 from grader.programs.oracle import ensure
 from grader.records.record import Record
 from grader.sandbox.scratch import scratch_folder
@@ -41,13 +44,17 @@ Values = NDArray[Any]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was tried. `problem` is '' if the assignment stood the test; `key` names an exception."""
+    """One thing that was tried. `problem` is '' if the assignment stood the test; `key` names an exception. `untried`:
+    why this machine cannot try it."""
 
     what: str
     problem: str = ""
     key: str = ""
+    untried: str = ""
 
     def line(self, rules: Assignment) -> str:
+        if self.untried:
+            return f"untried  {self.what}: {self.untried}"
         if not self.problem:
             return f"ok       {self.what}"
         if (why := rules.exceptions.get(self.key)) is not None:
@@ -61,6 +68,7 @@ class Finding:
 def verify_assignment(name: str, engine: str) -> tuple[str, bool]:
     """The report on an assignment, and whether it may be given out. Raises UsageError for files that contradict each
     other."""
+    began = time.monotonic()
     rules = load_assignment(name)
     suite = suite_of(rules)
     found = [
@@ -70,8 +78,12 @@ def verify_assignment(name: str, engine: str) -> tuple[str, bool]:
         *_programs(rules, suite, engine),
     ]
     refused = sum(finding.refuses(rules) for finding in found)
-    verdict = f"{name}: {refused} of {len(found)} refused" if refused else f"{name}: all {len(found)} stand"
-    return "\n".join((*(finding.line(rules) for finding in found), verdict)), not refused
+    tried = sum(not finding.untried for finding in found)
+    verdict = f"{refused} of {tried} refused" if refused else f"all {tried} stand"
+    if tried < len(found):
+        verdict += f", {len(found) - tried} untried"
+    seconds = f"{time.monotonic() - began:.0f} s on the {select_engine(engine, rules.build.emulator_target).name}"
+    return "\n".join((*(finding.line(rules) for finding in found), f"{name}: {verdict} ({seconds})")), not refused
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------
@@ -197,25 +209,33 @@ def _try_fake(case: Case, files: TestcaseFiles, fake: Fake, rules: Assignment) -
 
 
 def _programs(rules: Assignment, suite: Suite, engine: str) -> Iterator[Finding]:
-    for path in _sources(rules, rules.reference_folder):
-        record = _graded(path, rules, engine, "public")
-        look = record.closer_look.cause if record.closer_look is not None else ""
-        reasons = [test.reason for test in record.tests if test.verdict is not Verdict.PASSED]
-        yield Finding(f"the model solution {path.name}", next(iter((*reasons, look)), ""))
-        if record.engine.name == "cuda":
-            yield _whole(path, rules, engine)
+    good, bad = models(rules), _sources(rules, rules.reference_folder / "wrong")
     template = course_root() / "student_template" / rules.name
-    for main in rules.submission.mains:
-        record = _graded(template / main, rules, engine, "public")
-        passed = [test.name for test in record.tests if test.verdict is Verdict.PASSED]
-        problem = "it does not compile" if not record.build.ok else f"{passed[0]} passes" if passed else ""
-        yield Finding(f"the template {main}", problem)
-    for path in _sources(rules, rules.reference_folder / "wrong"):
+    starts = [template / main for main in rules.submission.mains]
+    for number, path in enumerate((*good, *starts, *bad), start=1):
+        with shown_progress() as progress:
+            progress.line(f"program {number} of {len(good) + len(starts) + len(bad)}: {shown(path)}")
         record = _graded(path, rules, engine, "public")
-        problem = "" if _is_refused(record) else "it passes all public testcases"
-        if record.engine.name == "cuda" and not _is_refused(_graded(path, rules, engine, "all")):
-            problem = " and ".join(filter(None, (problem, "it passes all graded testcases")))
-        yield Finding(f"the wrong solution {path.name}", problem, path.name)
+        passed = [test.name for test in record.tests if test.verdict is Verdict.PASSED]
+        kind = "model solution" if path in good else "template" if path in starts else "wrong solution"
+        what = f"the {kind} {path.name}"
+        if NEEDS_TRITON in " ".join((record.build.log, *(test.reason for test in record.tests))):
+            yield Finding(what, untried=NEEDS_TRITON)
+        elif path in good:
+            look = record.closer_look.cause if record.closer_look is not None else ""
+            reasons = [test.reason for test in record.tests if test.verdict is not Verdict.PASSED]
+            yield Finding(what, next(iter((*reasons, look)), ""))
+            if record.engine.name == "cuda":
+                yield _whole(path, rules, engine)
+        elif path in starts:
+            yield Finding(
+                what, "it does not compile" if not record.build.ok else f"{passed[0]} passes" if passed else ""
+            )
+        else:
+            problem = "" if _is_refused(record) else "it passes all public testcases"
+            if record.engine.name == "cuda" and not _is_refused(_graded(path, rules, engine, "all")):
+                problem = " and ".join(filter(None, (problem, "it passes all graded testcases")))
+            yield Finding(what, problem, path.name)
 
 
 def _is_refused(record: Record) -> bool:
@@ -231,6 +251,16 @@ def _whole(path: Path, rules: Assignment, engine: str) -> Finding:
     runs = [run.gpu_ms for test in record.tests if test.timing is not None for run in test.timing.runs]
     spent = sum(runs) + sum(test.gpu_ms or 0.0 for test in record.tests)
     return Finding(f"{path.name} on all graded testcases: {spent / 1e3:.2g} s of GPU time", ", ".join(failed))
+
+
+def models(rules: Assignment) -> Sequence[Path]:
+    """The model solutions of an assignment. Those of `half_backward` may lie next to the programs of `half` that they
+    include, as half/backward_*.cu: a submission brings only its own folder."""
+    name, names = rules.name, assignment_names()
+    other, _, rest = name.rpartition("_")
+    own = [p for p in _sources(rules, rules.reference_folder) if f"{name}_{p.stem.partition('_')[0]}" not in names]
+    theirs = _sources(rules, course_root() / "reference" / other) if other in names else ()
+    return (*own, *(path for path in theirs if path.stem.startswith(f"{rest}_")))
 
 
 def _sources(rules: Assignment, folder: Path) -> Sequence[Path]:

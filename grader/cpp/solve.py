@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from grader.cpp.source import Function, Item, Source
+from grader.cpp.source import Function, Item, Launch, Source
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -17,7 +17,7 @@ def lines_of(source: Source, parameter: int, *, writes: bool) -> list[Item]:
     if solve is None:
         return []
     found: list[Item] = []
-    for kernel, name in _kernels(source, solve.parameters[parameter][1]):
+    for _, kernel, name in _kernels(source, solve.parameters[parameter][1]):
         written = [a for a in source.assignments if a.name == name and kernel.holds(a.file, a.line)]
         used = [u for u in source.uses if u.name == name and kernel.holds(u.file, u.line)]
         named = [
@@ -33,11 +33,23 @@ def lines_of(source: Source, parameter: int, *, writes: bool) -> list[Item]:
     return sorted(found, key=lambda item: (item.file, item.line))
 
 
-def _kernels(source: Source, array: str) -> Iterator[tuple[Function, str]]:
-    """The kernels that get the array, and their names for it."""
+def written_in(source: Source, array: str) -> tuple[Launch, int] | None:
+    """The launch of the kernel that writes `array`, a variable of `solve`, and the line that does; None unless there is
+    one such kernel."""
+    found = {
+        (kernel.file, kernel.line): (launch, line.line)
+        for launch, kernel, name in _kernels(source, array)
+        for line in source.assignments
+        if line.name == name and kernel.holds(line.file, line.line)
+    }
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _kernels(source: Source, array: str) -> Iterator[tuple[Launch, Function, str]]:
+    """The launches that get the array, their kernels, and the kernels' names for it."""
     for launch in source.launches:
         kernel = next((f for f in source.functions if f.name == launch.name and f.space == "global"), None)
         pairs = zip(launch.arguments, kernel.parameters, strict=False) if kernel is not None else ()
         for argument, (_, name) in pairs:
             if kernel is not None and array in _WORD.findall(argument):
-                yield kernel, name
+                yield launch, kernel, name

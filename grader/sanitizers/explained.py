@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from grader.checking.slips import slips
 from grader.cpp.reading import read_source
+from grader.cpp.solve import written_in
 from grader.cpp.source import Assignment, Source, Use, Variable
 from grader.findings import Finding, Place, SourceLine
 from grader.programs.function_contract import ARGUMENT, MAIN
@@ -58,6 +59,9 @@ def _argument(finding: Finding, source: Source, files: Files) -> Finding:
     if finding.place is not None and finding.place.file == MAIN:
         words = {key: word for key, word in finding.words.items() if key != "function"} | {"how": "argument"}
         finding = finding.model_copy(update={"file": None, "line": None, "words": words})
+        if finding.kind == "never_written" and (found := written_in(source, finding.array or "")) is not None:
+            launch, line = found
+            finding = _with(finding.model_copy(update={"file": launch.file, "line": launch.line}), {"at": line})
     return finding
 
 
