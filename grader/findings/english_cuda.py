@@ -181,8 +181,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "result.",
     ),
     "never_written.argument": (
-        "{count} of the {bytes} bytes of `{array}` were never written, beginning at byte {offset}[; line {at} writes the "
-        "others]",
+        "{count} of the {bytes} bytes of `{array}` were never written, beginning at byte {offset}[; line {at} writes "
+        "the others]",
         "Check that the kernel writes every element, for the last block too, and that it runs for all of them.",
     ),
     # Races.
