@@ -7,12 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_DROPPED_WITH_VALUE = {"-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code", "--gpu-code", "-o", "--output-file",
-                       "-ccbin", "--compiler-bindir", "-cudart", "--cudart", "-t", "--threads"}  # fmt: skip
-_DROPPED = {"-c", "--compile", "-dc", "--device-c", "-G", "--device-debug", "-lineinfo", "--generate-line-info", "-ptx", "-cubin", "-fatbin",
-            "--keep", "-v", "--verbose"}  # fmt: skip
-_WITH_VALUE = {"-Xcompiler", "--compiler-options", "-Xptxas", "--ptxas-options", "-Xlinker", "--linker-options", "-D", "-U", "-I", "-L", "-l", "-isystem",
-               "-include", "-maxrregcount", "--maxrregcount", "-std", "--std", "-x", "-Xnvlink", "-Xcudafe", "-diag-suppress", "--diag-suppress"}  # fmt: skip
+from grader.emulator.nvcc_options import SET_BY_THE_GRADER, TAKES_VALUE
+
+_DROPPED = SET_BY_THE_GRADER | {"-G", "--device-debug", "-lineinfo", "--generate-line-info"}
 _LIBRARIES = {"m", "pthread", "rt", "dl", "stdc++", "gomp"}
 
 
@@ -48,22 +45,18 @@ class NvccFlags:
         while i < len(words):
             word = words[i]
             name, equals, value = word.partition("=")
-            takes = not equals and (name in _WITH_VALUE or name in _DROPPED_WITH_VALUE)
+            takes = not equals and name in TAKES_VALUE
             if takes and i + 1 < len(words):
                 i += 1
                 value = words[i]
             i += 1
-            if (
-                name in _DROPPED_WITH_VALUE
-                or name in _DROPPED
-                or re.match(r"-arch|-gencode|-code|--gpu|--generate-code", word)
-            ):
+            if name in ("-x", "--x"):
+                cpp_is_cuda = cpp_is_cuda or value == "cu"
+                continue
+            if name in _DROPPED:
                 continue
             if name in ("-rdc", "--relocatable-device-code"):
                 relocatable = value == "true"
-                continue
-            if name in ("-x", "--x"):
-                cpp_is_cuda = cpp_is_cuda or value == "cu"
                 continue
             if name in ("-std", "--std"):
                 keep.append(f"{name}={value}")

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from grader.emulator.nvcc_options import TAKES_VALUE
+
 SOURCES = frozenset({".cu", ".cpp", ".cc", ".cxx", ".c"})
 _LAUNCHERS = {"ccache", "sccache", "distcc", "env", "nice", "time"}
 """Programs that run the compiler named in their arguments."""
@@ -19,8 +21,8 @@ _COMPILER = re.compile(r"(?:[\w.]+-)*(?:nvcc|ar|g\+\+|gcc|c\+\+|cc|clang\+\+|cla
 _NO_LINK = {
     "-c", "--compile", "-dc", "--device-c", "-dlink", "--device-link", "-E", "-M", "-MM", "-ptx", "-cubin", "-lib",
 }  # fmt: skip
-_VALUE_APART = {"-o", "--output-file", "-MF", "-MT", "-MQ", "-L", "-x", "-Xlinker", "-include", "-arch", "-march"}
-"""Options whose next word is not an input file."""
+_VALUE_APART = TAKES_VALUE | {"-MQ", "-march"}
+"""Options of nvcc and gcc whose next word is not an input file."""
 _HOST_ONLY = re.compile(r"-(std=|c$|M|L|Wl,|g|pipe|static|shared|rdynamic|o.|Ofast$)")
 """gcc's options that do not affect the program or that we do not pass to nvcc."""
 
@@ -102,10 +104,10 @@ def _call(compiler: str, words: list[str]) -> Call:
 def _in_nvccs_spelling(words: Iterable[str]) -> Iterator[str]:
     rest = iter(words)
     for word in rest:
-        if word in _VALUE_APART:
-            next(rest, "")
-        elif word in ("-I", "-isystem", "-D", "-U"):
+        if word in ("-I", "-isystem", "-D", "-U"):
             yield from (word, next(rest, ""))
+        elif word in _VALUE_APART:
+            next(rest, "")
         elif not word.startswith("-") or re.match(r"-[IDUl]", word):
             yield word
         elif not _HOST_ONLY.match(word):

@@ -20,27 +20,11 @@ from pydantic import Field
 from grader.base.names import printable_name
 from grader.base.process import Runner
 from grader.base.sizes import Name, Sentence
+from grader.emulator.nvcc_options import SET_BY_THE_GRADER, TAKES_VALUE
 from grader.programs.cmakelists import read_cmakelists
 from grader.programs.compiler_calls import SOURCES, calls, program_calls
 from grader.sandbox.room import Unreadable, confined
 
-_SEPARATE_VALUE = {
-    "-arch", "--gpu-architecture", "-code", "--gpu-code", "-gencode", "--generate-code", "-o", "--output-file",
-    "-ccbin", "--compiler-bindir", "-D", "--define-macro", "-U", "--undefine-macro", "-I", "--include-path",
-    "-isystem", "--system-include", "-L", "--library-path", "-l", "--library", "-O", "--optimize", "-std", "--std",
-    "-maxrregcount", "--maxrregcount", "-Xptxas", "--ptxas-options", "-Xcompiler", "--compiler-options", "-Xlinker",
-    "--linker-options", "-x", "--x", "-m", "--machine", "-t", "--threads", "-MF", "-MT", "-include", "--pre-include",
-    "-diag-suppress", "--diag-suppress", "-default-stream", "--default-stream", "-rdc", "--relocatable-device-code",
-    "-Xcudafe", "-Xnvlink", "-Xarchive", "-cudart", "--cudart",
-    "-ftz", "--ftz", "-prec-div", "--prec-div", "-prec-sqrt", "--prec-sqrt", "-fmad", "--fmad",
-}  # fmt: skip
-"""nvcc options whose value may be the next word (nvcc --help)."""
-
-_OURS = re.compile(
-    r"-(arch|-gpu-architecture|code|-gpu-code|gencode|-generate-code|o|-output-file|ccbin|-compiler-bindir"
-    r"|x|-x|m|-machine|t|-threads|c|-compile|dc|-device-c|dlink|-device-link|link|-link|MD|MMD|MP|M|MM|MF|MT"
-    r"|m32|m64|Xcudafe|Xnvlink|Xarchive|cudart|-cudart|run|-run|v|-verbose|keep|-keep|lib|-lib|shared|-shared|ptx|-ptx|cubin|-cubin)\b(=|$)"
-)
 _KEPT = re.compile(
     r"(-D|-U|--define-macro=|--undefine-macro=)[A-Za-z_][^,]*(,[A-Za-z_][^,]*)*|-O[0-3]?|--optimize=\d|-{1,2}std=[\w+]+"
     r"|-{1,2}use_fast_math|-{1,2}(ftz|prec-div|prec-sqrt|fmad)=(true|false)|-{1,2}maxrregcount=\d+"
@@ -156,7 +140,7 @@ def _joined(words: Iterable[str]) -> list[str]:
     joined: list[str] = []
     rest = iter(words)
     for word in rest:
-        if word in _SEPARATE_VALUE and word != "-O":
+        if word in TAKES_VALUE:
             value = next(rest, "")
             attached = word in {"-D", "-U", "-I", "-L", "-l"}
             joined.append(word + value if attached else f"{word}={value}")
@@ -179,7 +163,8 @@ def _judged(flag: str, folders: tuple[Path, Path]) -> list[tuple[str | None, str
     if flag != "-lineinfo" and re.match(r"-l\w|--library=", flag):
         library = flag[2:] if flag.startswith("-l") and not flag.startswith("--") else value
         return [(None, None if library in _SYSTEM_LIBRARIES else f"-l{library} is left out: libraries are not linked")]
-    if flag.startswith(("-L", "--library-path=", "-Xlinker", "--linker-options")) or _OURS.match(flag):
+    unused = ("-L", "--library-path=", "-Xlinker", "--linker-options", "-Xcudafe", "-Xnvlink", "-Xarchive")
+    if flag.startswith(unused) or name in SET_BY_THE_GRADER:
         return [(None, None)]
     if flag in {"-G", "--device-debug"}:
         return [(None, f"{flag} is left out: kernels are built with optimization")]
