@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.operators.base import Alternate, WholeOperator, size_of, vector
+from grader.operators.base import WholeOperator, size_of, vector
 from grader.operators.number_types import I32
 
 
@@ -22,30 +22,6 @@ class Scan(WholeOperator):
 
     def oracle(self, shape, tensors, rows=slice(None)):
         return (tensors[0].cumsum(axis=0, dtype=np.int64)[rows],)
-
-    def alternates(self):
-        return (
-            Alternate(
-                "exclusive",
-                "It matches the exclusive sums, without the element itself: y_i ends with x_i.",
-                lambda shape, tensors, rows: (tensors[0].cumsum(axis=0, dtype=np.int64) - tensors[0])[rows],
-            ),
-            *(
-                Alternate(
-                    f"blocks_of_{block}",
-                    f"It matches sums that begin again every {block} elements: the sums of the blocks before are missing.",
-                    lambda shape, tensors, rows, b=block: _blocks(tensors[0], b)[rows],
-                    lambda shape, b=block: shape[0] <= b,
-                )
-                for block in (256, 512, 1024, 2048, 4096)
-            ),
-        )
-
-
-def _blocks(x, block):
-    whole = x.cumsum(axis=0, dtype=np.int64)
-    begins = np.arange(len(x)) // block * block
-    return whole - (whole - x)[begins]
 
 
 OPERATOR = Scan()

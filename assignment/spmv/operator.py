@@ -5,16 +5,8 @@ Row i has the entries from P[i] to P[i + 1] − 1, each V[k] in column J[k]; a p
 
 import numpy as np
 
-from grader.operators.base import Alternate, WholeOperator, size_of, vector
+from grader.operators.base import WholeOperator, size_of, vector
 from grader.operators.number_types import I32
-
-
-def _product(shape, tensors, x=None, ends=0):
-    p, j, v, own = (tensor.ravel() for tensor in tensors)
-    products = v.astype(np.float64) * (own[j] if x is None else x)
-    before = np.concatenate([[0.0], np.cumsum(products)])
-    last = np.maximum(p[1:] - ends, p[:-1])
-    return (before[last] - before[p[:-1]]).reshape(-1, 1)
 
 
 class Spmv(WholeOperator):
@@ -34,21 +26,9 @@ class Spmv(WholeOperator):
         return 2 * shape[2]
 
     def oracle(self, shape, tensors, rows=slice(None)):
-        return (_product(shape, tensors)[rows],)
-
-    def alternates(self):
-        return (
-            Alternate(
-                "last_entry_missing",
-                "It matches sums without the last entry of each row: row i ends before P[i + 1].",
-                lambda shape, tensors, rows: _product(shape, tensors, ends=1)[rows],
-            ),
-            Alternate(
-                "x_by_place",
-                "It matches V[k] X[k]: the column of entry k is J[k].",
-                lambda shape, t, rows: _product(shape, t, t[3].ravel()[np.arange(shape[2]) % shape[1]])[rows],
-            ),
-        )
+        p, j, v, x = (tensor.ravel() for tensor in tensors)
+        before = np.concatenate([[0.0], np.cumsum(v.astype(np.float64) * x[j])])
+        return ((before[p[1:]] - before[p[:-1]]).reshape(-1, 1)[rows],)
 
 
 OPERATOR = Spmv()

@@ -1,6 +1,6 @@
 """The transpose of a matrix: header rows, columns; input A (rows, columns), output T (columns, rows)."""
 
-from grader.operators.base import Alternate, Tensor, WholeOperator, size_of
+from grader.operators.base import Tensor, WholeOperator, size_of
 
 
 class Transpose(WholeOperator):
@@ -21,16 +21,6 @@ class Transpose(WholeOperator):
 
     def oracle(self, shape, tensors, rows=slice(None)):
         return (tensors[0].T[rows],)
-
-    def alternates(self):
-        return (
-            Alternate(
-                "copy",
-                "It equals A, number after number: row i and column j have not changed places.",
-                lambda shape, tensors, rows: tensors[0].reshape(shape[1], shape[0])[rows],
-                lambda shape: 1 in shape,
-            ),
-        )
 
 
 OPERATOR = Transpose()

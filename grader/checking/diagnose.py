@@ -145,7 +145,7 @@ def _cause(
         )
         return Diagnosis(cause=cause)
     samples = draw_samples(operator, shape, number, errors, input, expected, got, SAMPLED_ROWS)
-    if _begins_with_the_input(operator, shape, input, got):
+    if _begins_with_the_input(operator, shape, input, got, expected):
         return Diagnosis(cause=by_alternates(operator, shape, number, samples) or _INPUT_WRITTEN)
     if not samples:
         return Diagnosis()
@@ -207,15 +207,17 @@ def _only_first_lane_right(errors: TensorErrors) -> bool:
     return len(wrong) % WARP == 0 and bool((wrong.reshape(-1, WARP) == (np.arange(WARP) > 0)).all())
 
 
-def _begins_with_the_input(operator: Operator, shape: Shape, input: Path, got: Path) -> bool:
-    """True if the output begins with the values that follow the input's header: the program wrote its input buffer."""
+def _begins_with_the_input(operator: Operator, shape: Shape, input: Path, got: Path, expected: Path) -> bool:
+    """True if the output begins with the values that follow the input's header, and should not: the program wrote its
+    input buffer."""
     kinds = [layouts[0].type for layouts in (operator.input_layouts(shape), operator.output_layouts(shape))]
-    ours, theirs = (np.empty(COMPARED_VALUES, kind.storage) for kind in kinds)
+    ours, theirs, right = (np.empty(COMPARED_VALUES, kind.storage) for kind in (*kinds, kinds[1]))
     output = open_output(got)
     try:
         if kinds[0] != kinds[1] or not stat.S_ISREG(os.fstat(output).st_mode) or not read_exactly(output, theirs, 0):
             return False
-        with input.open("rb") as source:
-            return read_exactly(source.fileno(), ours, operator.header_bytes) and bool(np.array_equal(ours, theirs))
+        with input.open("rb") as source, expected.open("rb") as kept:
+            begins = read_exactly(source.fileno(), ours, operator.header_bytes) and bool(np.array_equal(ours, theirs))
+            return begins and not (read_exactly(kept.fileno(), right, 0) and bool(np.array_equal(ours, right)))
     finally:
         os.close(output)

@@ -49,6 +49,8 @@ def by_probes(
     ]
     if not wrong or submission.is_python:  # a Python program is built for the shape of one testcase
         return tested
+    unreached = [c for c in wrong if any(f.kind == "launch_not_reached" for f in by_case[c].judgement.findings)]
+    wrong = [case for case in wrong if case not in unreached] or wrong  # others did launch something
     known = rank([by_case[case].judgement.findings for case in wrong])
     if any(kind_of(each).order < KINDS["scale_wrong"].order and each.certainty >= CLAIMED for each in known):
         return tested

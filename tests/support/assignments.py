@@ -10,6 +10,7 @@ from tests.support.course import ROOT
 
 NAMES = assignment_names()
 SAYS = re.compile(r"^(?://|#) expect: wrong_answer on most: (.+)$", re.MULTILINE)
+"""Alternatives are separated by " | ": the emulator sees more than a GPU."""
 NO_CAUSE = "no cause is named"
 """The words of a wrong solution whose mistake the grader does not recognise: it must say nothing rather than guess."""
 

@@ -145,7 +145,7 @@ def _described(search: _Search, chosen: Sequence[int]) -> Finding | None:
         without = [np.zeros_like(values) if each == alone else values for each, values in enumerate(kept)]
         none = search.right(without)[number]
         facts |= _effect(tensor, none, got, right, search.apart(number, got, none), search.apart(number, right, none))
-        if place and kept[alone].size > 1:
+        if place > 1:
             facts["before"] = place
     elif not facts["given"]:
         facts["how"] = "zeros"

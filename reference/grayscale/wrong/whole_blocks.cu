@@ -1,5 +1,5 @@
 // The grid is rounded down: pixels at the right and lower edges are never written.
-// expect: wrong_answer on most: never written
+// expect: wrong_answer on most: never written | is missing in
 
 __global__ void grey(const unsigned char* p, unsigned char* g, int height, int width) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;

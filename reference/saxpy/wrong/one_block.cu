@@ -1,5 +1,5 @@
 // One block only: numbers from 256 on are never written.
-// expect: wrong_answer on most: never written
+// expect: wrong_answer on most: never written | is missing in
 
 __global__ void saxpy(const float* x, const float* y, float* z, int n, float a) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,5 +1,5 @@
 // The sums of the blocks before are never added.
-// expect: wrong_answer on most: the sums of the blocks before are missing
+// expect: wrong_answer on most: is missing in Y
 
 __global__ void scan_block(const int* x, int* y, int* sums, int n) {
     __shared__ int part[256];

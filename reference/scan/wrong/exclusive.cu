@@ -1,5 +1,5 @@
 // The sums are exclusive: x_i is missing in y_i.
-// expect: wrong_answer on most: without the element itself
+// expect: wrong_answer on most: is missing in Y
 
 __global__ void scan_block(const int* x, int* y, int* sums, int n) {
     __shared__ int part[256];

@@ -1,5 +1,5 @@
 // The last block, if it is not full, is left out.
-// expect: wrong_answer on most: never written
+// expect: wrong_answer on most: never written | is missing in
 
 __global__ void scan_block(const int* x, int* y, int* sums, int n) {
     __shared__ int part[256];

@@ -1,5 +1,5 @@
 // The last entry of each row is left out.
-// expect: wrong_answer on most: without the last entry
+// expect: wrong_answer on most: is missing in Y
 
 __global__ void multiply(const int* p, const int* j, const float* v, const float* x, float* y, int rows) {
     const int row = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,5 +1,5 @@
 // Entry k is multiplied by X[k], not by X at its column.
-// expect: wrong_answer on most: the column of entry k
+// expect: wrong_answer on most: where it does not belong
 
 __global__ void multiply(const int* p, const int* j, const float* v, const float* x, float* y, int rows, int columns) {
     const int row = blockIdx.x * blockDim.x + threadIdx.x;

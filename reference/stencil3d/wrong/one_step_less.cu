@@ -1,5 +1,5 @@
 // The loop does one step less.
-// expect: wrong_answer on most: one step less
+// expect: wrong_answer on most: without reaching its launch | is missing in V
 
 __global__ void step(const float* u, float* v, int nx, int ny, int nz) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;

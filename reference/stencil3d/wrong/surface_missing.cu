@@ -1,5 +1,4 @@
 // Cells on the surface of the box are never written.
-// expect: wrong_answer on most: is missing in V
 
 __global__ void step(const float* u, float* v, int nx, int ny, int nz) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;

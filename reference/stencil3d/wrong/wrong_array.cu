@@ -1,4 +1,5 @@
 // An even number of steps ends in the other array, and V keeps the step before.
+// expect: wrong_answer on most: is missing in V
 
 __global__ void step(const float* u, float* v, int nx, int ny, int nz) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;

@@ -1,5 +1,5 @@
 // The grid has its two dimensions exchanged: right for square matrices only.
-// expect: wrong_answer on most: never written
+// expect: wrong_answer on most: never written | is missing in
 
 __global__ void transpose(const float* a, float* t, int rows, int columns) {
     const int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;

@@ -1,5 +1,5 @@
 // The grid is rounded down: tiles at the right and lower edges are missing.
-// expect: wrong_answer on most: never written
+// expect: wrong_answer on most: never written | is missing in
 
 constexpr int TILE = 32, STEP = 8;
 
