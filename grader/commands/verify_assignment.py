@@ -254,8 +254,8 @@ def _whole(path: Path, rules: Assignment, engine: str) -> Finding:
 
 
 def models(rules: Assignment) -> Sequence[Path]:
-    """The model solutions of an assignment. Those of `half_backward` may lie next to the programs of `half` that they
-    include, as half/backward_*.cu: a submission brings only its own folder."""
+    """The model solutions of an assignment. Those of `A_B` may lie next to the programs of the assignment `A` that they
+    include, as A/B_*.cu: a submission brings only its own folder."""
     name, names = rules.name, assignment_names()
     other, _, rest = name.rpartition("_")
     own = [p for p in _sources(rules, rules.reference_folder) if f"{name}_{p.stem.partition('_')[0]}" not in names]
