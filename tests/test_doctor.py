@@ -8,7 +8,7 @@ import pytest
 
 from grader.base.errors import MachineFault, UsageError
 from grader.commands import doctor
-from grader.commands.doctor import Finding, examine, render
+from grader.commands.doctor import Answer, examine, render
 from grader.sandbox import Job, Limits, Outcome, bubblewrap, promises, run
 from grader.sandbox.promises import Promise, try_promises
 
@@ -21,16 +21,16 @@ def without_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "find_toolkit", none_here)
 
 
-def by_name(findings: list[Finding]) -> dict[str, Finding]:
+def by_name(findings: list[Answer]) -> dict[str, Answer]:
     return {finding.what.strip(): finding for finding in findings}
 
 
 def test_what_fails_is_marked_with_what_to_do_and_what_is_needed_is_told_from_what_is_not() -> None:
     text = render(
         [
-            Finding("nvcc", False, "not found", "make setup", needed=True),
-            Finding("a GPU", False, "none", "fine without"),
-            Finding("g++", True, "/usr/bin/g++", "never shown", needed=True),
+            Answer("nvcc", False, "not found", "make setup", needed=True),
+            Answer("a GPU", False, "none", "fine without"),
+            Answer("g++", True, "/usr/bin/g++", "never shown", needed=True),
         ]
     )
     assert text.splitlines() == [

@@ -16,7 +16,7 @@ from grader.gpu import nvml
 from grader.gpu import state as gpu_state
 from grader.gpu.facts import gpu_facts, known_limits
 from grader.gpu.idle import Use, use_reader
-from grader.gpu.state import Sample, nvml_reader
+from grader.gpu.state import Instant, nvml_reader
 from grader.programs.engine import cuda, select_engines
 
 UUID = "GPU-0f0e0d0c-0b0a-0908-0706-050403020100"
@@ -148,7 +148,7 @@ def test_clocks_temperature_power_and_reasons_are_read(monkeypatch: pytest.Monke
     _answered_by(monkeypatch, driver)
     with nvml_reader(UUID) as read:
         assert read is not None
-        assert read() == Sample(1980, 3201, 36, 207.4, 0)
+        assert read() == Instant(1980, 3201, 36, 207.4, 0)
     assert driver.open == 0
 
 

@@ -12,10 +12,10 @@ import pytest
 from grader.base.errors import MachineFault
 from grader.gpu import lock as gpu_lock
 from grader.gpu.lock import gpu_to_ourselves
-from grader.gpu.state import Sample, summarise, watching
+from grader.gpu.state import Instant, summarise, watching
 
-IDLE = Sample(345, 3201, 29, 78.0, 0x1)
-BUSY = Sample(1980, 3201, 36, 207.0, 0x0)
+IDLE = Instant(345, 3201, 29, 78.0, 0x1)
+BUSY = Instant(1980, 3201, 36, 207.0, 0x0)
 
 
 def test_clocks_are_those_of_the_time_in_which_the_gpu_worked() -> None:
@@ -26,7 +26,7 @@ def test_clocks_are_those_of_the_time_in_which_the_gpu_worked() -> None:
 
 
 def test_one_sample_at_the_power_cap_makes_the_run_a_throttled_one() -> None:
-    state = summarise([BUSY, Sample(1755, 3201, 61, 700.0, 0x4), BUSY])
+    state = summarise([BUSY, Instant(1755, 3201, 61, 700.0, 0x4), BUSY])
     assert state is not None
     assert state.throttled
     assert state.slowed == ("power cap",)
@@ -34,7 +34,7 @@ def test_one_sample_at_the_power_cap_makes_the_run_a_throttled_one() -> None:
 
 @pytest.mark.parametrize("reason", [0x1, 0x2, 0x10, 0x100])
 def test_idling_and_chosen_clocks_are_no_throttling(reason: int) -> None:
-    state = summarise([Sample(1500, 3201, 40, 100.0, reason)])
+    state = summarise([Instant(1500, 3201, 40, 100.0, reason)])
     assert state is not None
     assert not state.throttled
 

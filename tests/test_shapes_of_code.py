@@ -1,9 +1,12 @@
-"""Functions and classes stay small enough to be understood at their call: few parameters, few fields."""
+"""Functions and classes stay small enough to be understood at their call, and names mean one thing."""
 
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 from tests.test_packages import trees
 
@@ -24,6 +27,14 @@ TOO_MANY_FIELDS = {
     "grader.programs.trace.events.Trace": 24,
 }
 """What is over the limits: each of these numbers may only fall, and no name may be added."""
+
+NAMED_TWICE = {
+    "Access", "Answer", "Block", "Branch", "Call", "Code", "Constant", "Ended", "Found", "Function", "Gpu", "Graph",
+    "Group", "Interval", "Kernel", "Kind", "Label", "Launch", "Layout", "Limits", "Line", "Names", "Occupancy",
+    "Outcome", "Pair", "Piece", "Place", "Problem", "Recording", "Refused", "Report", "Row", "Shape", "Step",
+    "Student", "Tensor", "Traffic", "Use", "Variable", "Violation", "Way", "Weights",
+}  # fmt: skip
+"""Names that several classes have, in packages of which none imports the other's. No name may be added."""
 
 
 def defined() -> Iterator[tuple[str, ast.AST]]:
@@ -54,3 +65,13 @@ def test_no_class_has_many_fields_but_the_records() -> None:
     classes = [(name, each) for name, each in defined() if isinstance(each, ast.ClassDef) and name not in RECORDS]
     fields = {name: sum(isinstance(line, ast.AnnAssign) for line in each.body) for name, each in classes}
     assert {name: count for name, count in fields.items() if count > MOST_FIELDS} == TOO_MANY_FIELDS
+
+
+def test_a_word_of_the_glossary_is_the_name_of_one_class() -> None:
+    names = Counter(each.name for _, each in defined() if isinstance(each, ast.ClassDef))
+    twice = {name for name, count in names.items() if count > 1 and not name.startswith("_")}
+    text = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\w ,()-]+) \| [^|]+ \|$", text.partition("## Words")[2], re.MULTILINE)
+    words = {word.strip().title().replace(" ", "") for row in rows for word in re.sub(r"\(.*\)", "", row).split(",")}
+    assert len(words) > 40 and not twice & words
+    assert twice == NAMED_TWICE

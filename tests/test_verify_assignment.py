@@ -10,7 +10,7 @@ import os
 import pytest
 
 from grader.commands import verify_assignment
-from grader.commands.verify_assignment import Finding, models, refused_outputs, unseen_shapes
+from grader.commands.verify_assignment import Tried, models, refused_outputs, unseen_shapes
 from grader.course.assignment import load_assignment
 from grader.course.coherence import suite_of
 from tests.support.assignments import NAMES
@@ -42,7 +42,7 @@ def test_a_tolerance_that_lets_half_precision_pass_is_refused_unless_the_rules_s
 
 
 def test_the_command_shows_what_was_refused_and_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify_assignment, "_programs", lambda rules, suite, engine: [Finding("a model", "it fails")])
+    monkeypatch.setattr(verify_assignment, "_programs", lambda rules, suite, engine: [Tried("a model", "it fails")])
     said = grader("assignments", "verify", "saxpy")
     assert said.code == 1
     assert "REFUSED  a model: it fails" in said.out and "saxpy: 1 of " in said.out
@@ -56,7 +56,7 @@ def test_every_assignment_stands(name: str) -> None:
 
 
 def test_programs_of_a_language_that_this_machine_cannot_run_are_untried_and_not_refused() -> None:
-    finding = Finding("the model solution online.py", untried="Triton is not installed here")
+    finding = Tried("the model solution online.py", untried="Triton is not installed here")
     rules = load_assignment("softmax")
     assert finding.line(rules) == "untried  the model solution online.py: Triton is not installed here"
     assert not finding.refuses(rules)

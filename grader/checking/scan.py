@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from grader.base.errors import GraderFault
 from grader.base.workers import cores
 from grader.operators import Location, Operator, Shape
-from grader.operators.layout import Run, read_exactly
+from grader.operators.layout import Stretch, read_exactly
 from grader.operators.tolerance import Limit, Tolerance, errors_of, limit_of
 
 CHUNK_VALUES = 1 << 17
@@ -76,8 +76,8 @@ class Chunk:
     """Some whole rows of tensor number `number`, by their places in the output file and in the expected file."""
 
     number: int
-    got: Run
-    expected: Run
+    got: Stretch
+    expected: Stretch
 
 
 @dataclass(frozen=True)
@@ -110,14 +110,14 @@ class FileValues:
     def read(self, chunk: Chunk, got: NDArray[Any]) -> NDArray[Any]:
         return self.read_run(chunk.expected, got.dtype)
 
-    def read_run(self, run: Run, storage: np.dtype[Any]) -> NDArray[Any]:
+    def read_run(self, run: Stretch, storage: np.dtype[Any]) -> NDArray[Any]:
         values = read_run(self.descriptor, run, storage)
         if values is None:
             raise GraderFault("The expected output was changed: it ended early while it was being read.")
         return values
 
 
-def read_run(descriptor: int, run: Run, storage: np.dtype[Any]) -> NDArray[Any] | None:
+def read_run(descriptor: int, run: Stretch, storage: np.dtype[Any]) -> NDArray[Any] | None:
     """The stored values of a run, (repeats, length); None if the file ends early."""
     spread = np.empty(run.stride * (run.repeats - 1) + run.value_bytes * run.length, np.uint8)
     if not read_exactly(descriptor, spread, run.first):
@@ -288,7 +288,7 @@ class Scan:
             np.add.at(kept.nan_by_unit, units, nan.reshape(-1, columns).sum(axis=1))
 
 
-def _cut(got: Run, expected: Run, columns: int) -> Iterator[tuple[Run, Run]]:
+def _cut(got: Stretch, expected: Stretch, columns: int) -> Iterator[tuple[Stretch, Stretch]]:
     """Divide two runs of the same values into chunks of whole rows, (got, expected)."""
     pair = got, expected
     if got.length >= CHUNK_VALUES or got.repeats == 1:
@@ -304,9 +304,9 @@ def _cut(got: Run, expected: Run, columns: int) -> Iterator[tuple[Run, Run]]:
         yield _part(pair, repeat, min(together, got.repeats - repeat), 0, got.length)
 
 
-def _part(pair: tuple[Run, Run], repeat: int, repeats: int, first: int, count: int) -> tuple[Run, Run]:
+def _part(pair: tuple[Stretch, Stretch], repeat: int, repeats: int, first: int, count: int) -> tuple[Stretch, Stretch]:
     got, expected = (
-        Run(run.first + repeat * run.stride + first * run.value_bytes, count, run.stride, repeats, run.value_bytes)
+        Stretch(run.first + repeat * run.stride + first * run.value_bytes, count, run.stride, repeats, run.value_bytes)
         for run in pair
     )
     return got, expected

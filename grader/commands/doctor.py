@@ -42,7 +42,7 @@ _PROBE_SAYS = "1056 cudaSuccess"  # 2 blocks, each of which sums 1 + thread over
 
 
 @dataclass(frozen=True)
-class Finding:
+class Answer:
     """The result of one check of the machine. If it is `needed`, nothing can be graded without it. `remedy` says what
     to do if it is not `ok`."""
 
@@ -53,12 +53,12 @@ class Finding:
     needed: bool = False
 
 
-def examine() -> list[Finding]:
+def examine() -> list[Answer]:
     """Examine the whole machine."""
     return list(_findings())
 
 
-def render(findings: list[Finding]) -> str:
+def render(findings: list[Answer]) -> str:
     """A line per finding, and a remedy for each one that is not ok."""
     width = max(len(finding.what) for finding in findings)
     lines = []
@@ -70,60 +70,60 @@ def render(findings: list[Finding]) -> str:
     return "\n".join(lines)
 
 
-def _findings() -> Iterator[Finding]:
+def _findings() -> Iterator[Answer]:
     """All findings, those about compilers and engines first."""
     try:
         toolkit = find_toolkit()
     except MachineFault as fault:
-        yield Finding("nvcc", False, "not found", str(fault), needed=True)
+        yield Answer("nvcc", False, "not found", str(fault), needed=True)
     else:
-        yield Finding("nvcc", True, f"{toolkit.nvcc} {toolkit.version}", needed=True)
+        yield Answer("nvcc", True, f"{toolkit.nvcc} {toolkit.version}", needed=True)
         yield from _gpu(toolkit)
         yield _emulator(toolkit)
         yield _triton(toolkit)
-    yield Finding("grader", True, str(identity()))
+    yield Answer("grader", True, str(identity()))
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer", needed=True)
+    yield Answer("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer", needed=True)
     course, course_files = _course()
     yield course_files
     gxx = shutil.which("g++")
-    yield Finding("C++ compiler", gxx is not None, gxx or "no g++ on PATH", "apt install g++", needed=True)
+    yield Answer("C++ compiler", gxx is not None, gxx or "no g++ on PATH", "apt install g++", needed=True)
     make = shutil.which("make")
-    yield Finding("make", make is not None, make or "not on PATH", "apt install make (reads students' Makefiles)")
+    yield Answer("make", make is not None, make or "not on PATH", "apt install make (reads students' Makefiles)")
     yield from _confinement(course)
     yield _space(cache_folder(), "room for builds")
     yield _space(Path(tempfile.gettempdir()), "room for runs")
 
 
-def _confinement(course: Path | None) -> Iterator[Finding]:
+def _confinement(course: Path | None) -> Iterator[Answer]:
     """One finding for the confinement, and one for each promise that does not hold."""
     promises = list(try_promises(course))
     held = sum(promise.held is True for promise in promises)
     found = f"{sandbox.confinement()}; {held} of {len(promises)} promises were tried and hold (docs/integrity.md)"
-    yield Finding("confinement", bubblewrap.problem() is None, found, "apt install bubblewrap")
+    yield Answer("confinement", bubblewrap.problem() is None, found, "apt install bubblewrap")
     for promise in promises:
         if not promise.held:
             found = f"{'not tried' if promise.held is None else 'BROKEN'} ({promise.how})"
             remedy = "install bubblewrap, or grade only work that you trust on this machine"
-            yield Finding(f"  {promise.what}", promise.held is None, found, remedy)
+            yield Answer(f"  {promise.what}", promise.held is None, found, remedy)
 
 
-def _course() -> tuple[Path | None, Finding]:
+def _course() -> tuple[Path | None, Answer]:
     try:
         course = course_root()
     except UsageError as error:
-        return None, Finding("course files", False, "not found", str(error), needed=True)
-    return course, Finding("course files", True, str(course), needed=True)
+        return None, Answer("course files", False, "not found", str(error), needed=True)
+    return course, Answer("course files", True, str(course), needed=True)
 
 
-def _space(folder: Path, what: str) -> Finding:
+def _space(folder: Path, what: str) -> Answer:
     place = next(parent for parent in (folder, *folder.parents) if parent.exists())
     free = shutil.disk_usage(place).free
     found = f"{free / 1e9:.1f} GB free in {place}"
-    return Finding(what, free >= _LEAST_FREE_BYTES, found, "free at least 2 GB there")
+    return Answer(what, free >= _LEAST_FREE_BYTES, found, "free at least 2 GB there")
 
 
-def _emulator(toolkit: Toolkit) -> Finding:
+def _emulator(toolkit: Toolkit) -> Answer:
     remedy = (
         "see the message; `make setup` installs what it needs; if g++ is too new for nvcc, install an older one and "
         "set NVCC_CCBIN, for example to g++-14"
@@ -132,40 +132,40 @@ def _emulator(toolkit: Toolkit) -> Finding:
     return replace(found, needed=find_gpu() is None)
 
 
-def _gpu(toolkit: Toolkit) -> Iterator[Finding]:
+def _gpu(toolkit: Toolkit) -> Iterator[Answer]:
     gpu = find_gpu()
     if gpu is None:
         remedy = "checks work without one, on the emulator; times and occupancy need an NVIDIA GPU and its driver"
-        yield Finding("GPU", False, f"no NVIDIA GPU: {no_gpu_reason()}", remedy)
+        yield Answer("GPU", False, f"no NVIDIA GPU: {no_gpu_reason()}", remedy)
         return
-    yield Finding("GPU", True, f"{gpu.name}, driver {gpu.driver}, {gpu.memory_bytes / 2**30:.0f} GiB")
+    yield Answer("GPU", True, f"{gpu.name}, driver {gpu.driver}, {gpu.memory_bytes / 2**30:.0f} GiB")
     engine = CudaEngine(toolkit, gpu)
     yield _check("CUDA programs", lambda: _run_probe(engine), "check the driver with nvidia-smi")
     cupti = toolkit.cupti()
     remedy = "without it no GPU times are measured: install the toolkit's CUPTI or pip install nvidia-cuda-cupti"
-    yield Finding("CUPTI", cupti is not None, str(cupti.library) if cupti else "not found", remedy)
+    yield Answer("CUPTI", cupti is not None, str(cupti.library) if cupti else "not found", remedy)
     if cupti is not None:
         yield _check("GPU tracer", lambda: str(engine.tracer), "see the message; report it as a bug")
     remedy = "pip install 'cuda-homework-grader[gpu]'; without it, numpy makes expected outputs more slowly"
     without = gpu_oracle.unavailable()
-    yield Finding("pycuda", not without, without or "installed", remedy)
+    yield Answer("pycuda", not without, without or "installed", remedy)
     for name, what in (("ncu", "occupancy and metrics"), ("compute-sanitizer", "memory checks on the GPU")):
         tool = toolkit.tool(name)
         if tool is not None and (why := sandbox.tool_problem()):
-            yield Finding(name, False, why.partition(": ")[0], why.partition(": ")[2])
+            yield Answer(name, False, why.partition(": ")[0], why.partition(": ")[2])
         else:
-            yield Finding(name, tool is not None, str(tool or "not found"), f"{what} need it: install the CUDA toolkit")
+            yield Answer(name, tool is not None, str(tool or "not found"), f"{what} need it: install the CUDA toolkit")
 
 
 _TRITON_S = 60.0
 
 
-def _triton(toolkit: Toolkit) -> Finding:
+def _triton(toolkit: Toolkit) -> Answer:
     found = plan_program.triton_version()
     problem = "" if found else "not installed"
     if found:
         problem = plan_program.control_problem(EmulatorEngine(toolkit, "sm_80").recording(), _TRITON_S)
-    return Finding("Triton", not problem, problem or found, f"for Python submissions: {plan_program.INSTALL}")
+    return Answer("Triton", not problem, problem or found, f"for Python submissions: {plan_program.INSTALL}")
 
 
 def _run_probe(engine: CudaEngine | EmulatorEngine) -> str:
@@ -183,8 +183,8 @@ def _run_probe(engine: CudaEngine | EmulatorEngine) -> str:
         return f"{engine.device}: compiled and ran a kernel in {time.monotonic() - began:.1f} s"
 
 
-def _check(what: str, attempt: Callable[[], str], remedy: str) -> Finding:
+def _check(what: str, attempt: Callable[[], str], remedy: str) -> Answer:
     try:
-        return Finding(what, True, attempt())
+        return Answer(what, True, attempt())
     except (GraderFault, MachineFault, UsageError) as error:
-        return Finding(what, False, str(error), remedy)
+        return Answer(what, False, str(error), remedy)

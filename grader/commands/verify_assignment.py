@@ -43,7 +43,7 @@ Values = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Finding:
+class Tried:
     """One thing that was tried. `problem` is '' if the assignment stood the test; `key` names an exception. `untried`:
     why this machine cannot try it."""
 
@@ -101,24 +101,24 @@ def _ready(suite: Suite) -> TestcaseFiles:
     return files
 
 
-def _files(rules: Assignment, suite: Suite) -> Iterator[Finding]:
+def _files(rules: Assignment, suite: Suite) -> Iterator[Tried]:
     files = _ready(suite)
     for case in _public(suite):
         found = verify(case, files, suite.seed(case), full=True)
-        yield Finding(f"{case.name} agrees with the oracle", "; ".join(found.problems))
+        yield Tried(f"{case.name} agrees with the oracle", "; ".join(found.problems))
     smallest = min(_public(suite), key=lambda case: case.flops)
-    yield Finding(f"the sequential program takes {baseline_of(rules, smallest).seconds:.2g} s for {smallest.name}")
+    yield Tried(f"the sequential program takes {baseline_of(rules, smallest).seconds:.2g} s for {smallest.name}")
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 
 
-def unseen_shapes(suite: Suite) -> Iterator[Finding]:
+def unseen_shapes(suite: Suite) -> Iterator[Tried]:
     """The kinds of shapes that the graded testcases have, and whether a public one has them, too."""
     public = [_kinds(suite.operator, case.shape) for case in _public(suite)]
     for kind in sorted({kind for case in suite.graded for kind in _kinds(suite.operator, case.shape)}):
         some = any(kind in kinds for kinds in public)
-        yield Finding(f"shapes with {kind}", "" if some else "graded testcases have them, no public one has", kind)
+        yield Tried(f"shapes with {kind}", "" if some else "graded testcases have them, no public one has", kind)
 
 
 def _kinds(operator: Operator, shape: Shape) -> set[str]:
@@ -169,7 +169,7 @@ FAKES: dict[str, Fake] = {
 }
 
 
-def refused_outputs(rules: Assignment, suite: Suite) -> Iterator[Finding]:
+def refused_outputs(rules: Assignment, suite: Suite) -> Iterator[Tried]:
     """What became of outputs that nobody computed."""
     files, operator = _ready(suite), suite.operator
     kinds = {tensor.type.name for case in _public(suite) for tensor in operator.outputs(case.shape)}
@@ -178,7 +178,7 @@ def refused_outputs(rules: Assignment, suite: Suite) -> Iterator[Finding]:
             continue  # the rules allow it
         outcomes = [_try_fake(case, files, fake, rules) for case in _public(suite)]
         fooled = "passes" in outcomes and "fails" not in outcomes
-        yield Finding(f"an output that is {name}", "it passes all public testcases" if fooled else "", name)
+        yield Tried(f"an output that is {name}", "it passes all public testcases" if fooled else "", name)
 
 
 def _try_fake(case: Case, files: TestcaseFiles, fake: Fake, rules: Assignment) -> Literal["passes", "fails", "right"]:
@@ -208,7 +208,7 @@ def _try_fake(case: Case, files: TestcaseFiles, fake: Fake, rules: Assignment) -
 # ---- programs -------------------------------------------------------------------------------------------------------
 
 
-def _programs(rules: Assignment, suite: Suite, engine: str) -> Iterator[Finding]:
+def _programs(rules: Assignment, suite: Suite, engine: str) -> Iterator[Tried]:
     good, bad = models(rules), _sources(rules, rules.reference_folder / "wrong")
     template = course_root() / "student_template" / rules.name
     starts = [template / main for main in rules.submission.mains]
@@ -220,22 +220,20 @@ def _programs(rules: Assignment, suite: Suite, engine: str) -> Iterator[Finding]
         kind = "model solution" if path in good else "template" if path in starts else "wrong solution"
         what = f"the {kind} {path.name}"
         if NEEDS_TRITON in " ".join((record.build.log, *(test.reason for test in record.tests))):
-            yield Finding(what, untried=NEEDS_TRITON)
+            yield Tried(what, untried=NEEDS_TRITON)
         elif path in good:
             look = record.closer_look.cause if record.closer_look is not None else ""
             reasons = [test.reason for test in record.tests if test.verdict is not Verdict.PASSED]
-            yield Finding(what, next(iter((*reasons, look)), ""))
+            yield Tried(what, next(iter((*reasons, look)), ""))
             if record.engine.name == "cuda":
                 yield _whole(path, rules, engine)
         elif path in starts:
-            yield Finding(
-                what, "it does not compile" if not record.build.ok else f"{passed[0]} passes" if passed else ""
-            )
+            yield Tried(what, "it does not compile" if not record.build.ok else f"{passed[0]} passes" if passed else "")
         else:
             problem = "" if _is_refused(record) else "it passes all public testcases"
             if record.engine.name == "cuda" and not _is_refused(_graded(path, rules, engine, "all")):
                 problem = " and ".join(filter(None, (problem, "it passes all graded testcases")))
-            yield Finding(what, problem, path.name)
+            yield Tried(what, problem, path.name)
 
 
 def _is_refused(record: Record) -> bool:
@@ -244,13 +242,13 @@ def _is_refused(record: Record) -> bool:
     return any(test.verdict is not Verdict.PASSED for test in record.tests) or bool(look is not None and look.cause)
 
 
-def _whole(path: Path, rules: Assignment, engine: str) -> Finding:
+def _whole(path: Path, rules: Assignment, engine: str) -> Tried:
     """What a whole grading of a model solution costs on a GPU."""
     record = _graded(path, rules, engine, "all")
     failed = [test.name for test in record.tests if test.verdict is not Verdict.PASSED or test.timing_refused]
     runs = [run.gpu_ms for test in record.tests if test.timing is not None for run in test.timing.runs]
     spent = sum(runs) + sum(test.gpu_ms or 0.0 for test in record.tests)
-    return Finding(f"{path.name} on all graded testcases: {spent / 1e3:.2g} s of GPU time", ", ".join(failed))
+    return Tried(f"{path.name} on all graded testcases: {spent / 1e3:.2g} s of GPU time", ", ".join(failed))
 
 
 def models(rules: Assignment) -> Sequence[Path]:

@@ -12,7 +12,7 @@ from tree_sitter import Node
 from grader.cpp.source import (
     MAX_ITEMS,
     MAX_TEXT,
-    Assignment,
+    Assigned,
     Branch,
     Call,
     Function,
@@ -96,7 +96,7 @@ class _File:
                 self._assignment(node)
             case "update_expression":
                 target = node.child_by_field_name("argument")
-                self._add("assignments", Assignment, node, **_target(target), operator="+=", value="1")
+                self._add("assignments", Assigned, node, **_target(target), operator="+=", value="1")
             case "subscript_expression" if node.parent is None or node.parent.type != "subscript_expression":
                 self._use(node)
             case "return_statement":
@@ -196,7 +196,7 @@ class _File:
         target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
         operator = text_of(node.child_by_field_name("operator")) or "="
         self._add(
-            "assignments", Assignment, node, **_target(target), operator=_short(operator), value=_short(text_of(value))
+            "assignments", Assigned, node, **_target(target), operator=_short(operator), value=_short(text_of(value))
         )
 
     def _use(self, node: Node) -> None:

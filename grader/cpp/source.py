@@ -86,7 +86,7 @@ class Variable(Item):
     shared: bool = False
 
 
-class Assignment(Item):
+class Assigned(Item):
     """`target operator value`, with the first name and the text of the target: `acc`, `acc[x]`, `+=`, `p * v`."""
 
     name: Text
@@ -121,7 +121,7 @@ class Source(BaseModel):
     calls: Annotated[tuple[Call, ...], Field(max_length=MAX_ITEMS)] = ()
     launches: Annotated[tuple[Launch, ...], Field(max_length=MAX_ITEMS)] = ()
     variables: Annotated[tuple[Variable, ...], Field(max_length=MAX_ITEMS)] = ()
-    assignments: Annotated[tuple[Assignment, ...], Field(max_length=MAX_ITEMS)] = ()
+    assignments: Annotated[tuple[Assigned, ...], Field(max_length=MAX_ITEMS)] = ()
     quotients: Annotated[tuple[Quotient, ...], Field(max_length=MAX_ITEMS)] = ()
     uses: Annotated[tuple[Use, ...], Field(max_length=MAX_ITEMS)] = ()
     returns: Annotated[tuple[Item, ...], Field(max_length=MAX_ITEMS)] = ()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from grader.emulator.isa import host_compiler_folders, instruction_set
     from grader.emulator.kernel_library import compile_kernel
     from grader.emulator.native import runtime_library
-    from grader.emulator.translated import Finding
+    from grader.emulator.translated import MissingFeature
 
 DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
 """The checks that every build includes."""
@@ -51,7 +51,7 @@ __all__ = [
     "WATCHING",
     "CompileFailed",
     "EmulatedProgram",
-    "Finding",
+    "MissingFeature",
     "Unsupported",
     "compile_kernel",
     "compile_program",
@@ -66,7 +66,7 @@ _PLACES = {
     "host_compiler_folders": "isa",
     "instruction_set": "isa",
     "runtime_library": "native",
-    "Finding": "translated",
+    "MissingFeature": "translated",
 }
 
 

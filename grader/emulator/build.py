@@ -38,7 +38,7 @@ from grader.emulator.nvcc import (
     toolkit_of,
 )
 from grader.emulator.nvcc_flags import NvccFlags
-from grader.emulator.translated import Finding, ObjectNames, Translated
+from grader.emulator.translated import MissingFeature, ObjectNames, Translated
 from grader.emulator.translation import MAX_PTX_BYTES, missing_functions, read_object, translate
 from grader.sandbox import quarantine, room
 from grader.sandbox.room import Exceeded, Unreadable
@@ -50,7 +50,7 @@ PTX_MARK = "GRADER PTX:"
 class Unsupported(Exception):
     """The program uses features that the emulator lacks; `findings` say which, where, and what to use instead."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    def __init__(self, findings: Sequence[MissingFeature]) -> None:
         super().__init__("; ".join(str(f) for f in findings))
         self.findings = tuple(findings)
 
@@ -194,7 +194,7 @@ def _translated(units: Sequence[Unit], number: int, *, watch: bool, count: bool,
             except quarantine.Refused as refused:
                 advice = "make the initial values of its __device__ variables, or its templates, smaller"
                 what = f"the PTX of {unit.source}, which {refused}"
-                raise Unsupported([Finding(what, unit.source, None, advice)]) from refused
+                raise Unsupported([MissingFeature(what, unit.source, None, advice)]) from refused
         try:
             return translate(
                 opened,
@@ -207,10 +207,10 @@ def _translated(units: Sequence[Unit], number: int, *, watch: bool, count: bool,
             )
         except Exceeded as exceeded:
             what, advice = f"the PTX of {names}, whose translation {exceeded},", "make its kernels or templates smaller"
-            raise Unsupported([Finding(what, units[0].source, None, advice)]) from exceeded
+            raise Unsupported([MissingFeature(what, units[0].source, None, advice)]) from exceeded
         except Unreadable as error:
             what, advice = f"the PTX that nvcc generated from {names} ({error})", ON_A_GPU
-            raise Unsupported([Finding(what, units[0].source, None, advice)]) from error
+            raise Unsupported([MissingFeature(what, units[0].source, None, advice)]) from error
 
 
 # ---- gcc --------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from grader.emulator.build import CompileFailed, Unsupported, tables_text
 from grader.emulator.isa import host_compiler, instruction_set
 from grader.emulator.native import compile_c, template_objects
 from grader.emulator.nvcc import read_registers
-from grader.emulator.translated import Finding
+from grader.emulator.translated import MissingFeature
 from grader.emulator.translation import MAX_PTX_BYTES, translate
 from grader.sandbox.room import Unreadable
 
@@ -39,7 +39,7 @@ def compile_kernel(
     refuses the kernel, Unsupported if the emulator does."""
     if len(ptx) > MAX_PTX_BYTES:
         what = f"a kernel with more than {MAX_PTX_BYTES >> 20} MB of PTX"
-        raise Unsupported([Finding(what, None, None, "use smaller blocks")])
+        raise Unsupported([MissingFeature(what, None, None, "use smaller blocks")])
     source = written / "kernel.ptx"
     source.write_text(ptx, encoding="utf-8")
     done = run([ptxas, "-v", f"-arch={target}", str(source), "-o", os.devnull], work)
@@ -58,7 +58,8 @@ def compile_kernel(
                 assembly_lines=False,
             )
         except Unreadable as error:
-            raise Unsupported([Finding(f"this kernel's PTX ({error})", None, None, "run it on a GPU")]) from error
+            missing = MissingFeature(f"this kernel's PTX ({error})", None, None, "run it on a GPU")
+            raise Unsupported([missing]) from error
     if translation.findings:
         raise Unsupported(translation.findings)
     objects, compilations = template_objects(translation.templates, translation.header, run, written)

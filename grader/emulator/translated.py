@@ -24,7 +24,7 @@ FileName = Annotated[str, Field(max_length=4096)]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MissingFeature:
     """A feature that the emulator lacks: its name, where the student's code uses it, and advice."""
 
     what: Sentence
@@ -65,7 +65,7 @@ class Translated:
     tables: CText
     kernels: Annotated[tuple[Name, ...], Field(max_length=MAX_KERNELS)]
     templates: Annotated[tuple[Template, ...], Field(max_length=MAX_TEMPLATES)]
-    findings: Annotated[tuple[Finding, ...], Field(max_length=MAX_FINDINGS)]
+    findings: Annotated[tuple[MissingFeature, ...], Field(max_length=MAX_FINDINGS)]
 
 
 @dataclass(frozen=True)

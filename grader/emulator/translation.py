@@ -17,7 +17,7 @@ from grader.emulator.translated import (
     MAX_FINDINGS,
     MAX_OBJECT_NAMES,
     CFile,
-    Finding,
+    MissingFeature,
     ObjectNames,
     Translated,
 )
@@ -65,7 +65,7 @@ def translate(
     module = modules[0] if len(modules) == 1 else link_modules(modules)
     made, findings = translate_module(module, prefix=prefix, lanes=lanes, watch=watch, record=record, count=count)
     found = [
-        Finding(shortened(each.what), each.file and shortened(each.file), each.line, each.advice)
+        MissingFeature(shortened(each.what), each.file and shortened(each.file), each.line, each.advice)
         for each in findings[:MAX_FINDINGS]
     ]
     files = () if findings else tuple(_files(made.header + made.common, made.parts, prefix))
@@ -119,7 +119,7 @@ _UNDEFINED = re.compile(r"undefined reference to [`'](?:__)?((?:cuda|cu)[A-Z]\w{
 
 
 @confined(cpu_s=10)
-def missing_functions(log: str) -> Annotated[list[Finding], Field(max_length=MAX_FINDINGS)]:
+def missing_functions(log: str) -> Annotated[list[MissingFeature], Field(max_length=MAX_FINDINGS)]:
     """What the emulator lacks, judged by the functions of CUDA that the linker did not find."""
     lacking = map(lacking_function, sorted(set(_UNDEFINED.findall(log)))[:MAX_FINDINGS])
-    return [Finding(found.what, None, None, found.advice) for found in lacking]
+    return [MissingFeature(found.what, None, None, found.advice) for found in lacking]

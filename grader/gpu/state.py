@@ -31,7 +31,7 @@ sync boost (0x10) and display clocks (0x100), are not slowdowns."""
 
 
 @dataclass(frozen=True)
-class Sample:
+class Instant:
     """One reading. Clocks in MHz, temperature in °C, power in W; `reasons` is NVML's bit mask."""
 
     sm_mhz: int
@@ -57,7 +57,7 @@ class GpuState:
         return bool(self.slowed)
 
 
-def summarise(samples: Sequence[Sample]) -> GpuState | None:
+def summarise(samples: Sequence[Instant]) -> GpuState | None:
     """Summarise the samples of one run; None if there are none. The clocks come from the samples in which the GPU was
     busy, or else from all. A reason counts if a single sample has it."""
     if not samples:
@@ -79,7 +79,7 @@ class Watch:
     """Collects samples until it is stopped; then `state` summarises them."""
 
     def __init__(self) -> None:
-        self.samples: list[Sample] = []
+        self.samples: list[Instant] = []
         self.ended = threading.Event()
 
     def stop(self) -> None:
@@ -91,7 +91,7 @@ class Watch:
         return summarise(self.samples)
 
 
-Reader = Callable[[], Sample | None]
+Reader = Callable[[], Instant | None]
 
 
 @contextlib.contextmanager
@@ -128,9 +128,9 @@ def nvml_reader(uuid: str) -> Iterator[Reader | None]:
         yield None if handle is None else lambda: _sample(handle)
 
 
-def _sample(handle: Any) -> Sample | None:
+def _sample(handle: Any) -> Instant | None:
     try:
-        return Sample(
+        return Instant(
             sm_mhz=int(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),
             memory_mhz=int(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM)),
             temperature_c=int(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from grader.judge.foreman import Live
 from grader.judge.lanes import Lane
 from grader.judge.ledger import Ledger, Stage, Step, Upload
 from grader.judge.office import Judge
@@ -131,11 +130,6 @@ def status_of(judge: Judge, ledger: Ledger, upload: Upload) -> Status:
         practice=result.practice if result else None,
         url=f"/submissions/{upload.id}",
     )
-
-
-def running_of(live: Live) -> Running:
-    """The progress of a running submission."""
-    return Running(stage=live.stage, elapsed_s=round(live.elapsed_s, 1), total=live.total, tests=live.tests)
 
 
 def lane_of(lane: Lane) -> LaneStatus:

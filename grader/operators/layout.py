@@ -58,7 +58,7 @@ def vector(name: str, size: int, type: NumberType = F32_TYPE) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Run:
+class Stretch:
     """A part of a file that belongs to one tensor: `repeats` groups of `length` adjacent values. The groups begin
     `stride` bytes apart, the first one at byte `first`."""
 
@@ -97,11 +97,11 @@ class Layout:
         """The bytes at which rows begin."""
         return np.asarray(self.first + _dot(self.units, units) + _dot(self.rows, rows))
 
-    def runs(self) -> Iterator[Run]:
+    def runs(self) -> Iterator[Stretch]:
         """All values of all units, in as few runs as possible."""
         yield from _runs(self.first, self._by_stride, self.tensor.columns, self.type.bytes)
 
-    def unit_runs(self, unit: int) -> Iterator[Run]:
+    def unit_runs(self, unit: int) -> Iterator[Stretch]:
         """All values of one unit, row by row."""
         yield from _runs(self.offset(unit), self.rows, self.tensor.columns, self.type.bytes)
 
@@ -220,7 +220,7 @@ def _number(
     return number
 
 
-def _runs(first: int, dims: Dims, columns: int, value_bytes: int) -> Iterator[Run]:
+def _runs(first: int, dims: Dims, columns: int, value_bytes: int) -> Iterator[Stretch]:
     left, length = [d for d in dims if d[0] > 1], columns
     while left and left[-1][1] == length * value_bytes:
         length *= left.pop()[0]
@@ -228,7 +228,7 @@ def _runs(first: int, dims: Dims, columns: int, value_bytes: int) -> Iterator[Ru
     while left and left[-1][1] == repeats * stride:
         repeats *= left.pop()[0]
     for place in itertools.product(*(range(0, count * step, step) for count, step in left)):
-        yield Run(first + sum(place), length, stride, repeats, value_bytes)
+        yield Stretch(first + sum(place), length, stride, repeats, value_bytes)
 
 
 # ---- files ------------------------------------------------------------------------------------------------------

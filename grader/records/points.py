@@ -8,11 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from grader.base.errors import UsageError
 from grader.base.verdict import Fault
-from grader.records.record import PartRecord, Record, Scores, TestRecord
-
-MANUAL = "entered by an assistant"
-"""The beginning of `how` in a rubric part that a person fills in; see `grader.records.score`."""
-
+from grader.records.record import MANUAL, PartRecord, Record, Scores, TestRecord
 
 _CENT = Decimal("0.01")
 
@@ -29,19 +25,14 @@ def total_of(parts: Sequence[PartRecord], tests: Sequence[TestRecord], *, practi
     """A record's total. None for practice, if an automatic part is not measured, or if a fault of the grader or the
     machine left a test without a verdict."""
     judged = all(test.fault not in (Fault.GRADER, Fault.MACHINE) for test in tests)
-    complete = all(part.points is not None for part in parts if not is_manual(part))
+    complete = all(part.points is not None for part in parts if not part.is_manual)
     return sum_of(part.points for part in parts) if judged and complete and not practice else None
-
-
-def is_manual(part: PartRecord) -> bool:
-    """Whether a person fills in this part of the rubric."""
-    return part.kind == "manual" or (not part.kind and part.how.startswith(MANUAL))
 
 
 def enter(record: Record, given: Mapping[str, float], note: str = "") -> Record:
     """The record with the points `given` in its manual parts, and a total if nothing else is missing. Raises UsageError
     for a part that is not manual and for points out of range."""
-    manual = {part.part: part for part in record.parts if is_manual(part)}
+    manual = {part.part: part for part in record.parts if part.is_manual}
     for name, points in given.items():
         if name not in manual:
             raise UsageError(
@@ -62,10 +53,8 @@ def keep(old: Sequence[Record], new: Record) -> Record:
     """The new record with the manual points of an older record of the same submission and assignment."""
     for record in old:
         if (record.submission.id, record.assignment) == (new.submission.id, new.assignment):
-            entered = {part.part: part for part in record.parts if is_manual(part) and part.points is not None}
-            parts = tuple(
-                entered[part.part] if is_manual(part) and part.part in entered else part for part in new.parts
-            )
+            entered = {part.part: part for part in record.parts if part.is_manual and part.points is not None}
+            parts = tuple(entered[part.part] if part.is_manual and part.part in entered else part for part in new.parts)
             return _with_parts(new, parts)
     return new
 

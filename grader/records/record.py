@@ -20,6 +20,8 @@ from grader.base.verdict import Fault, Verdict
 from grader.findings import Finding
 from grader.sandbox.room import Exceeded, Unreadable, confined
 
+MANUAL = "entered by an assistant"
+"""The beginning of `how` in a rubric part that a person fills in."""
 MAX_FINDINGS = 20
 """The most findings kept of one test."""
 Findings = Annotated[tuple[Finding, ...], AtMost(MAX_FINDINGS)]
@@ -277,13 +279,25 @@ class TestRecord(_Value):
 
 class PartRecord(_Value):
     """One line of the rubric. `points` is null if it was not measured. `how` shows where the points come from, or why
-    there are none. `kind` is the rubric's word, '' in older records."""
+    there are none. `kind` is the rubric's word, '' in older records unless a person fills the part in."""
 
     part: Name
     kind: Name = ""
     points: float | None
     max: float
     how: Sentence
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_a_kind(cls, content: Any) -> Any:
+        """Older records say only in `how` which parts a person fills in."""
+        older = isinstance(content, dict) and not content.get("kind")
+        return content | {"kind": "manual"} if older and str(content.get("how")).startswith(MANUAL) else content
+
+    @property
+    def is_manual(self) -> bool:
+        """Whether a person fills in this part of the rubric."""
+        return self.kind == "manual"
 
 
 class KernelRecord(_Value):

@@ -20,8 +20,7 @@ from grader.course.assignment import (
     SpeedOfLight,
     TimedPart,
 )
-from grader.records.points import MANUAL
-from grader.records.record import PartRecord, TestRecord
+from grader.records.record import MANUAL, PartRecord, TestRecord
 
 _EXACT = ",.6g"
 """The format of a measured number in a formula, with enough digits to recompute the points."""

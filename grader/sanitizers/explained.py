@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from grader.checking.slips import slips
 from grader.cpp.reading import read_source
 from grader.cpp.solve import written_in
-from grader.cpp.source import Assignment, Source, Use, Variable
+from grader.cpp.source import Assigned, Source, Use, Variable
 from grader.findings import Finding, Place, SourceLine
 from grader.programs.function_contract import ARGUMENT, MAIN
 from grader.sanitizers.gap import find_gap
@@ -260,14 +260,14 @@ def _origin_of_index(finding: Finding, source: Source) -> Finding:
     return _with(finding, facts, **words) if found else finding
 
 
-def _settings(source: Source, name: str) -> list[Variable | Assignment]:
+def _settings(source: Source, name: str) -> list[Variable | Assigned]:
     return [
         *(each for each in source.variables if each.name == name),
         *(each for each in source.assignments if each.name == name),
     ]
 
 
-def _places(item: Variable | Assignment) -> bool:
+def _places(item: Variable | Assigned) -> bool:
     """Whether what sets a variable decides where a thread works: it depends on the block, or moves a pointer."""
     moves = item.pointers > 0 if isinstance(item, Variable) else item.operator == "+="
     return moves or "blockIdx" in item.value

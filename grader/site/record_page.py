@@ -19,14 +19,14 @@ from grader.classes.similarity import Findings
 from grader.course.assignment import title_of
 from grader.profiling.roofline import roofline_of
 from grader.records import measured_times as timing
-from grader.records.points import MANUAL, sum_of
+from grader.records.points import sum_of
 from grader.records.record import PartRecord, Record, TestRecord
 from grader.report.leaderboard import number
 from grader.report.terminal import nearest_to_the_limit
 from grader.sandbox.room import Unreadable, confined
 from grader.site import charts, pictures
 from grader.site.annotate import SourceFile, annotated, breakable, code, linked, messages_of, warnings_of
-from grader.site.next_steps import Step, next_steps
+from grader.site.next_steps import NextStep, next_steps
 
 MAX_PAGE_BYTES = 128 << 20
 Page = Annotated[str, Field(max_length=MAX_PAGE_BYTES)]
@@ -35,7 +35,7 @@ Page = Annotated[str, Field(max_length=MAX_PAGE_BYTES)]
 
 @dataclass(frozen=True)
 class Report:
-    """The values that the template of one record needs. `verdict` is a kind (see `Step`) and the text."""
+    """The values that the template of one record needs. `verdict` is a kind (see `NextStep`) and the text."""
 
     record: Record
     title: str
@@ -44,7 +44,7 @@ class Report:
     points: float
     most: float
     standing: str
-    steps: list[Step]
+    steps: list[NextStep]
     warnings: list[tuple[str, str]]
     times_picture: Markup
     speedup_chart: Markup
@@ -131,7 +131,7 @@ def _standing(record: Record, parts: Mapping[str, float | None], line: Line | No
 
 def missing_words(part: PartRecord) -> str:
     """The reason why a part has no points."""
-    return "not entered" if part.how == MANUAL else "not measured"
+    return "not entered" if part.is_manual else "not measured"
 
 
 def _speedup_chart(tests: Sequence[TestRecord]) -> Markup:

@@ -40,7 +40,7 @@ from grader.course.distributions import Constant, Normal, Uniform
 from grader.course.seeds import Seed, draw_tensors, draw_unit
 from grader.course.testcase import Case
 from grader.operators.base import Tensors
-from grader.operators.layout import Layout, Run, write_exactly
+from grader.operators.layout import Layout, Stretch, write_exactly
 from grader.operators.tolerance import Tolerance
 from grader.records.disclosure import Doubt
 from grader.sandbox.scratch import scratch_folder
@@ -150,7 +150,7 @@ class _Rearranged:
         by_place = np.argsort(offsets, kind="stable")
         for part in np.split(by_place, np.flatnonzero(np.diff(offsets[by_place]) > _GAP_BYTES) + 1):
             first, end = int(offsets[part[0]]), int(offsets[part[-1]]) + row.itemsize
-            run = Run(first, (end - first) // size, end - first, 1, size)
+            run = Stretch(first, (end - first) // size, end - first, 1, size)
             from_each = np.ndarray(
                 (run.length - columns + 1,), row, self._values.read_run(run, storage), strides=(size,)
             )

@@ -40,7 +40,7 @@ from grader.emulator.translate.layout import Layout
 from grader.emulator.translate.refusal import Refused
 from grader.emulator.translate.tables import Sites, Tables
 from grader.emulator.translate.template import Templates
-from grader.emulator.translated import Finding, Template
+from grader.emulator.translated import MissingFeature, Template
 
 # gcc compiles at most this many PTX instructions of a module's inner loops, in whole blocks; the rest is threaded code.
 # gcc takes about 0.5 ms per instruction. The inner loops of a tiled attention kernel have 450 instructions, and
@@ -75,7 +75,7 @@ def translate_module(
     watch: bool = False,
     record: bool = False,
     count: bool = False,
-) -> tuple[Translation, list[Finding]]:
+) -> tuple[Translation, list[MissingFeature]]:
     """Translate all functions of `module`. `prefix` keeps the C names of several modules apart; `lanes` is W of
     vectors.h. `watch` is for --sanitize race,init, `record` for watching.py. With `count` the program has the counters of counters.h. If there are
     findings, the translation must not be used."""
@@ -99,10 +99,10 @@ class _ModuleWriter:
         self.facts = Facts(module, prefix)
         self.sites = Sites()
         self.templates = Templates()
-        self.findings: list[Finding] = []
+        self.findings: list[MissingFeature] = []
         self._callee_facts = Callees.of(module.functions.values())
 
-    def run(self) -> tuple[Translation, list[Finding]]:
+    def run(self) -> tuple[Translation, list[MissingFeature]]:
         parts: list[str] = []
         defined = sorted((f for f in self.module.functions.values() if f.defined), key=lambda f: len(f.body))
         budget = COMPILED_INSTRUCTIONS
@@ -124,7 +124,7 @@ class _ModuleWriter:
         )
         return translation, self._sorted_findings()
 
-    def _sorted_findings(self) -> list[Finding]:
+    def _sorted_findings(self) -> list[MissingFeature]:
         """The findings, sorted by line. Dynamic parallelism is reported once, because it affects how the whole program
         is built."""
         found = sorted(self.findings, key=lambda f: (f.file or "", f.line or 0))
@@ -133,7 +133,7 @@ class _ModuleWriter:
 
     def _find(self, refused: Refused) -> None:
         file = self.module.files.get(refused.loc.file) if refused.loc.line else None
-        finding = Finding(refused.what, file, refused.loc.line or None, refused.advice)
+        finding = MissingFeature(refused.what, file, refused.loc.line or None, refused.advice)
         if finding not in self.findings:
             self.findings.append(finding)
 

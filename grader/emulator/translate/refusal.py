@@ -7,7 +7,7 @@ from grader.emulator.ptx.model import Loc
 
 
 class Refused(Exception):
-    """The refusal of one instruction. `translate_module` turns it into a `Finding`."""
+    """The refusal of one instruction. `translate_module` turns it into a `MissingFeature`."""
 
     def __init__(self, what: str, loc: Loc, advice: str = ON_A_GPU) -> None:
         super().__init__(what)

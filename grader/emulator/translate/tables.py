@@ -10,7 +10,7 @@ from grader.emulator.ptx.model import Loc
 from grader.emulator.translate.counting import Counting, may_compute_floats
 from grader.emulator.translate.facts import Facts, parameter_places
 from grader.emulator.translate.watching import Watching
-from grader.emulator.translated import Finding, Template
+from grader.emulator.translated import MissingFeature, Template
 
 
 @dataclass
@@ -41,7 +41,9 @@ class Sites:
 class Tables:
     """The tables of one module. Initial values that they cannot express are added to `findings`."""
 
-    def __init__(self, facts: Facts, sites: Sites, templates: Sequence[Template], findings: list[Finding]) -> None:
+    def __init__(
+        self, facts: Facts, sites: Sites, templates: Sequence[Template], findings: list[MissingFeature]
+    ) -> None:
         self.facts, self.sites, self.templates, self.findings = facts, sites, templates, findings
         files = sorted(facts.module.files.items())
         self._files = [path for _, path in files]
@@ -135,7 +137,7 @@ class Tables:
                 address = self.facts.addresses.get(item.symbol)
                 if address is None:
                     what = f"the initial value of {v.name} (address of {item.symbol})"
-                    self.findings.append(Finding(what, None, None, "set it at run time"))
+                    self.findings.append(MissingFeature(what, None, None, "set it at run time"))
                 else:
                     moves.append(f"{{{item.offset}, &{address}, {item.value}}}")
         return image, moves

@@ -53,10 +53,6 @@ class Problem:
     def output_type(self) -> NumberType:
         return self.type if self.type in (F16, BF16) else F16
 
-    @property
-    def is_masked(self) -> bool:
-        return self.causal or self.window >= 0
-
 
 def problem_of(shape: Shape) -> Problem:
     b, hq, hkv, nq, nk, d, kind, causal, window, layout = (int(number) for number in shape[:10])
