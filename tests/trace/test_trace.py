@@ -118,10 +118,10 @@ def test_kernels_that_overlap_on_two_streams_count_once(read: Read) -> None:
     assert trace.idle_ns == 40
 
 
-def test_memsets_are_gpu_time_and_copies_are_not(read: Read) -> None:
-    trace = read(START, memset(0, 10), kernel(5, 20), memcpy(15, 50), END)
+def test_memsets_and_copies_within_the_device_are_gpu_time_and_other_copies_are_not(read: Read) -> None:
+    trace = read(START, memset(0, 10), kernel(5, 20), memcpy(15, 50), memcpy(50, 70, "DtoD"), END)
 
-    assert trace.gpu_ns == 20
+    assert trace.gpu_ns == 40
     assert trace.copy_ns == 35
     assert trace.idle_ns == 0
 

@@ -54,6 +54,7 @@ def one(values):
 def solve():
     one[(1,)](torch.empty(1, device="cuda"))
 """
+_HIDDEN = "something fails for shapes of hidden testcases only, which must not be shown"
 _MEMORY_BYTES = 8 << 30
 _MAX_QUOTED = 200
 _MAX_TRIED = 1000
@@ -120,20 +121,24 @@ def record(
     failures = [stopped if failure is None else failure for failure in found]
     told = [failure for shape, failure in zip(shapes, failures, strict=True) if failure and not shape.hidden]
     if all(failures) and shapes:
-        return Recorded(Compiled(Fault.STUDENT, told[0] if told else failures[0].partition("\n")[0]))
-    try:
-        constants = read_constants(out, scripts, budget)
-        kernels = compile_kernels(out, scripts, budget, lambda binary: recording.loadable(binary, work, budget.left_s))
-    except Refused as refused:
-        return Recorded(Compiled(Fault.STUDENT, str(refused), lacking=refused.lacking))
-    except OverBudget as over:
-        return Recorded(Compiled(Fault.STUDENT, _unfit(main, str(over))))
+        return Recorded(Compiled(Fault.STUDENT, told[0] if told else _unfit(main, _HIDDEN)))
+    shown = [script for script, shape in zip(scripts, shapes, strict=True) if not shape.hidden]
+    constants, kernels = dict[str, bytes](), dict[str, bytes]()
+    for those, hidden in ((shown, False), (scripts, True)):
+        try:
+            read_constants(out, those, budget, constants)
+            compile_kernels(out, those, budget, lambda binary: recording.loadable(binary, work, budget.left_s), kernels)
+        except Refused as refused:
+            problem = _unfit(main, _HIDDEN) if hidden else str(refused)
+            return Recorded(Compiled(Fault.STUDENT, problem, lacking=refused.lacking))
+        except OverBudget as over:
+            return Recorded(Compiled(Fault.STUDENT, _unfit(main, str(over))))
     chosen = {
         shape.header: script if not failure else failing(failure.partition("\n")[0])
         for shape, script, failure in zip(shapes, scripts, failures, strict=True)
     }
     header_bytes = len(shapes[0].header) if shapes else 0
-    configurations = tuple(dict.fromkeys(each for script in scripts for each in script.configurations))
+    configurations = tuple(dict.fromkeys(each for script in shown for each in script.configurations))
     log = "\n".join((*told[:1], *map(_tuned, configurations)))
     return Recorded(Compiled(None, log), package(chosen, header_bytes, constants, kernels), configurations)
 

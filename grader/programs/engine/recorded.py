@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from grader.sandbox import quarantine
 from grader.sandbox.room import Unreadable
 
 _MAX_BYTES = 192 << 20
+_OTHER_BYTES = "a blob of its plan has other bytes than the plan says"
 
 
 class OverBudget(Exception):
@@ -71,16 +72,20 @@ def read_script(out: Path, number: int, arguments: Arguments, budget: Budget) ->
     return script, ""
 
 
-def read_constants(out: Path, scripts: Sequence[Script], budget: Budget) -> dict[str, bytes]:
-    """The constants that the scripts name. Raises OverBudget, and Refused for a blob that is not what its plan says."""
-    named = {each.name: each.bytes for script in scripts for each in script.constants}
-    return {name: _blob(out, name, size, budget) for name, size in named.items()}
+def read_constants(out: Path, scripts: Iterable[Script], budget: Budget, found: dict[str, bytes]) -> None:
+    """Add to `found` the constants that the scripts name. Raises OverBudget, and Refused for a blob that is not what
+    one of its plans says."""
+    for each in dict.fromkeys(each for script in scripts for each in script.constants):
+        if each.name not in found:
+            found[each.name] = _blob(out, each.name, each.bytes, budget)
+        elif len(found[each.name]) != each.bytes:
+            raise Refused(_OTHER_BYTES)
 
 
 def compile_kernels(
-    out: Path, scripts: Sequence[Script], budget: Budget, loadable: Callable[[bytes], bytes]
-) -> Mapping[str, bytes]:
-    """What the replayer loads for each kernel that the scripts name. Raises as `read_constants`."""
+    out: Path, scripts: Iterable[Script], budget: Budget, loadable: Callable[[bytes], bytes], found: dict[str, bytes]
+) -> None:
+    """Add to `found` what the replayer loads for each kernel that the scripts name. Raises as `read_constants`."""
 
     def made(name: str) -> bytes:
         budget.left_s()
@@ -88,9 +93,9 @@ def compile_kernels(
         budget.take(len(content))
         return content
 
-    names = dict.fromkeys(name for script in scripts for name in script.kernels)
+    names = [each for each in dict.fromkeys(name for script in scripts for name in script.kernels) if each not in found]
     with ThreadPoolExecutor(cores()) as pool:
-        return dict(zip(names, _all(pool, made, names), strict=True))
+        found.update(zip(names, _all(pool, made, names), strict=True))
 
 
 def _all(pool: ThreadPoolExecutor, made: Callable[[str], bytes], names: Iterable[str]) -> list[bytes]:
@@ -110,6 +115,6 @@ def _blob(out: Path, name: str, size: int | None, budget: Budget) -> bytes:
     except quarantine.Refused as refused:
         raise Refused(f"a blob of its plan {refused}") from None
     if hashlib.sha256(content).hexdigest() != name or size not in (None, len(content)):
-        raise Refused("a blob of its plan has other bytes than the plan says")
+        raise Refused(_OTHER_BYTES)
     budget.take(len(content))
     return content

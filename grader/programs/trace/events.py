@@ -231,13 +231,13 @@ class Trace:
 
     @cached_property
     def gpu_ns(self) -> int:
-        """The time during which a kernel or memset was running. Kernels of different streams can overlap, so the sum of
-        their times would count some time twice."""
+        """The time during which the device worked in its own memory: in a kernel, a memset, or a copy that can do a
+        kernel's work. Kernels of different streams can overlap, so the sum of their times would count some twice."""
         return union_ns(self._compute_intervals())
 
     @cached_property
     def copy_ns(self) -> int:
-        """The time during which a copy was running, alone or with other work."""
+        """The time during which a copy to or from the host was running, alone or with other work."""
         return union_ns(self._copy_intervals())
 
     @cached_property
@@ -263,7 +263,8 @@ class Trace:
 
     def _compute_intervals(self) -> list[Interval]:
         kernels = [(kernel.start_ns, kernel.end_ns) for kernel in self.kernels]
-        return kernels + [(memset.start_ns, memset.end_ns) for memset in self.memsets]
+        memsets = [(memset.start_ns, memset.end_ns) for memset in self.memsets]
+        return kernels + memsets + [(copy.start_ns, copy.end_ns) for copy in self.memcpys if copy.direction == "DtoD"]
 
     def _copy_intervals(self) -> list[Interval]:
-        return [(copy.start_ns, copy.end_ns) for copy in self.memcpys]
+        return [(copy.start_ns, copy.end_ns) for copy in self.memcpys if copy.direction != "DtoD"]
