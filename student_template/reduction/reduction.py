@@ -1,0 +1,29 @@
+"""The sum of n numbers, in Triton.
+
+    grader check reduction.py          runs the public testcases
+
+The grader calls `solve` once for each shape and notes which kernels it launches; then it launches them itself. In
+`solve`, tensors have a shape, a type and views, but no values: all arithmetic is your kernel's. The kernel is yours:
+look for TODO. As it stands, it writes nothing, which fails every test.
+
+Theory of operation
+
+    TODO: replace these lines with yours, in a few sentences. What does one program compute? Which elements does it load
+    and store, and what do its masks keep out?
+"""
+
+import triton
+import triton.language as tl
+
+
+# x has n numbers, s gets one. s holds anything at first.
+@triton.jit
+def reduction(x_ptr, s_ptr, n, BLOCK: tl.constexpr):
+    # TODO: your kernel
+    # (each program sums a block with tl.sum; tl.atomic_add puts the sums together)
+    pass
+
+
+def solve(x, s, n):
+    # TODO: a grid and a block that fit your kernel, perhaps num_warps=...
+    reduction[(1,)](x, s, n, BLOCK=128)
