@@ -12,9 +12,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from grader.classes.batch import Which, policy
 from grader.commands import choice, classroom
 from grader.commands.cli import main
-from grader.course.assignment import Deadline, load_assignment
+from grader.course.assignment import Assignment, Deadline, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.store import HandIn, open_store
 from tests.support.batch_engine import PlainC
@@ -207,3 +208,15 @@ def test_grading_one_hand_in_again_forgets_no_lateness_and_a_new_one_is_the_late
     with open_store(path) as store:
         found = [(one.number, one.sha256[0], one.days_late, one.penalty) for one in store.attempts("hw4")]
     assert found == [(1, first.submission.sha256[0], 1, 0.1), (2, "2", 4, 0.4)]
+
+
+@pytest.mark.parametrize(("best", "counts"), [(None, Which.BEST), (True, Which.BEST), (False, Which.LATEST)])
+def test_the_assignment_says_which_attempt_counts_unless_an_option_does(
+    best: bool | None, counts: Which, hw4: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submission = hw4.submission.model_copy(update={"counts": "best"})
+    changed = hw4.model_copy(update={"submission": submission})
+    monkeypatch.setattr(policy, "load_assignment", lambda name: changed)
+    assert Which.chosen("hw4", best) is counts
+    assert Which.chosen("an assignment of another course", None) is Which.LATEST
+    assert changed.rules_sha256 == hw4.rules_sha256, "nobody has to be graded again for it"

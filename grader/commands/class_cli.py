@@ -91,7 +91,7 @@ def leaderboard(
     tests: BoardTestsOption = None,
     names: NamesOption = "nickname",
     top: Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="Only the first N students.")] = None,
-    best: BestOption = False,
+    best: BestOption = None,
     mix_gpus: MixOption = False,
     recheck: Annotated[bool, typer.Option("--recheck", help="First recheck the candidates for a place.")] = False,
     assignment: AssignmentOption = None,
@@ -107,7 +107,7 @@ def site(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A new folder, or an older site.", show_default=False)],
     store: StoreOption = None,
     metric: MetricOption = None,
-    best: BestOption = False,
+    best: BestOption = None,
     mix_gpus: MixOption = False,
     assignment: AssignmentOption = None,
 ) -> None:
@@ -128,7 +128,7 @@ def gradebook(
     partial: Annotated[
         bool, typer.Option("--partial", help="For canvas and moodle: the points so far where there is no total yet.")
     ] = False,
-    best: BestOption = False,
+    best: BestOption = None,
     assignment: AssignmentOption = None,
 ) -> None:
     """Print the points of a class as CSV: parts, lateness, totals."""

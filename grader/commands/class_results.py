@@ -42,11 +42,17 @@ class BoardOptions:
 
 
 def leaderboard(
-    store: Path | None, assignment: str | None, *, form: str, best: bool, options: BoardOptions, recheck: bool = False
+    store: Path | None,
+    assignment: str | None,
+    *,
+    form: str,
+    best: bool | None,
+    options: BoardOptions,
+    recheck: bool = False,
 ) -> str:
     """The leaderboard of a class as text. With `recheck`, the candidates for a place are rechecked first."""
-    which = Which.BEST if best else Which.LATEST
     with open_chosen(store, assignment) as (opened, name):
+        which = Which.chosen(name, best)
         lines = gradebook(opened, name, which)
         if recheck:
             _recheck(opened, name, lines, options)
@@ -98,10 +104,12 @@ def board_of(lines: Sequence[Line], assignment: str, options: BoardOptions) -> B
     )
 
 
-def site(out: Path, store: Path | None, assignment: str | None, *, metric: str | None, best: bool, mix: bool) -> str:
+def site(
+    out: Path, store: Path | None, assignment: str | None, *, metric: str | None, best: bool | None, mix: bool
+) -> str:
     """Write the pages of a class."""
     with open_chosen(store, assignment) as (opened, name):
-        which = Which.BEST if best else Which.LATEST
+        which = Which.chosen(name, best)
         notes = mixed(gradebook(opened, name, which), _rules_now(name))
         built = build_site(opened, name, out, which=which, metric=metric, mix=mix, notes=notes)
     lines = [f"{built.pages} pages of {built.students} students are in {shown(out)}."]
@@ -111,11 +119,11 @@ def site(out: Path, store: Path | None, assignment: str | None, *, metric: str |
 
 
 def gradebook_csv(
-    store: Path | None, assignment: str | None, *, form: str, columns: str, best: bool, partial: bool
+    store: Path | None, assignment: str | None, *, form: str, columns: str, best: bool | None, partial: bool
 ) -> str:
     """The gradebook as CSV, for spreadsheets and learning platforms."""
     with open_chosen(store, assignment) as (opened, name):
-        lines = students_only(gradebook(opened, name, Which.BEST if best else Which.LATEST))
+        lines = students_only(gradebook(opened, name, Which.chosen(name, best)))
         others = absent(opened, name)
     tell(mixed(lines, _rules_now(name)))
     if concerns := attention.render(attention.needs_attention(lines, others)):

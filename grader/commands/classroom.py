@@ -40,15 +40,14 @@ class ClassOptions:
     store: Path | None = None
     roster: Path | None = None
     rerun: str | None = None
-    best: bool = False
+    best: bool | None = None
     as_class: bool = False
     jobs: int | None = None
     cluster: str | None = None
 
-    @property
-    def policy(self) -> Policy:
+    def policy(self, rules: Assignment) -> Policy:
         """Which attempts count, and which are graded again."""
-        return Policy(Which.BEST if self.best else Which.LATEST, self.rerun)
+        return Policy(Which.chosen(rules.name, self.best), self.rerun)
 
 
 def wanted(paths: Sequence[Path], choice: Choice, options: ClassOptions) -> bool:
@@ -101,7 +100,8 @@ def grade(
     rules = choice.rules(paths[0])
     found, notes = hand_ins(paths, rules, options)
     roster = read_roster(options.roster) if options.roster else {}
-    if missing := options.policy.unknown(found):
+    policy = options.policy(rules)
+    if missing := policy.unknown(found):
         raise UsageError(
             f"--rerun: no student here has the id {', '.join(sorted(missing))}; give ids as in the roster."
         )
@@ -121,10 +121,10 @@ def grade(
         setup = Setup(rules, suite, files, cases, engines[0])
         with view.shown() as seen:
             if on_cluster:
-                outcome = grade_on_slurm(setup, found, store, policy=options.policy, roster=roster, view=seen)
+                outcome = grade_on_slurm(setup, found, store, policy=policy, roster=roster, view=seen)
             else:
-                outcome = grade_class(setup, engines, found, store, policy=options.policy, roster=roster, view=seen)
-        lines = gradebook(store, rules.name, options.policy.which)
+                outcome = grade_class(setup, engines, found, store, policy=policy, roster=roster, view=seen)
+        lines = gradebook(store, rules.name, policy.which)
         unjudged = _unjudged(outcome, lines, store, setup.conditions.rules)
         notes += mixed(lines, rules.rules_sha256)
         concerns = attention.needs_attention(lines, absent(store, rules.name), unjudged)

@@ -30,7 +30,7 @@ def serve(
         str | None, typer.Option("--cluster", metavar="slurm", help="Grade on the cluster of assignment.yaml.")
     ] = None,
     store: StoreOption = None,
-    best: BestOption = False,
+    best: BestOption = None,
 ) -> None:
     """Serve the live judge: students submit, watch the verdict, see the board. See docs/judge.md."""
     from grader.commands import judging

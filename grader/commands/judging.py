@@ -22,7 +22,7 @@ class ServeOptions:
     port: int = 8000
     engine: str = "auto"
     jobs: int | None = None
-    best: bool = False
+    best: bool | None = None
     cluster: str | None = None
 
 
@@ -56,7 +56,7 @@ def serve(assignment: str | None, options: ServeOptions) -> None:
             say(f"The staff's link, shown once (`grader tokens --rotate staff` makes another): {link}", flush=True)
         with shown_progress() as progress:
             prepare(rules, lanes, progress)
-        which = Which.BEST if options.best else Which.LATEST
+        which = Which.chosen(rules.name, options.best)
         judge = Judge(path, rules, lanes, roster=roster, which=which)
         say(f"{rules.title}: {address}, with {', '.join(lane.name for lane in lanes)}; Ctrl-C ends it.", flush=True)
         with memory_share.announced(1 if options.cluster else len(lanes), 0):

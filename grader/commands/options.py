@@ -55,7 +55,8 @@ StoreOption = Annotated[
     typer.Option("--store", metavar="FILE", help="The class's store; by default results/NAME.sqlite."),
 ]
 BestOption = Annotated[
-    bool, typer.Option("--best/--latest", help="Which attempt of a student counts; by default the latest.")
+    bool | None,
+    typer.Option("--best/--latest", help="Which attempt of a student counts; by default as the assignment says."),
 ]
 
 

@@ -127,7 +127,7 @@ def grade(
             "--rerun", metavar="WHICH", help="Class: grade again failed, machine-faults, older, all, or ID,ID."
         ),
     ] = None,
-    best: BestOption = False,
+    best: BestOption = None,
     as_class: Annotated[bool, typer.Option("--class", help="Treat the folder as a class.")] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: grade N at once.")

@@ -55,6 +55,8 @@ class SubmissionRules(StrictModel):
     id_pattern: str | None = None
     """For classes: a regular expression that matches the whole name of a student's file or folder; its group `id` is
     the student's id."""
+    counts: Literal["latest", "best"] = "latest"
+    """For classes: which of a student's attempts counts, unless --best or --latest says otherwise."""
 
     @field_validator("mains", mode="before")
     @classmethod
@@ -426,7 +428,7 @@ class Assignment(StrictModel):
 
     def _sha256_without(self, *keys: str) -> str:
         left_out = dict.fromkeys(("deadline", "cluster", "gradescope", "judge", "exceptions", *keys), True)
-        rules = self.model_dump_json(exclude={**left_out, "submission": {"id_pattern"}})
+        rules = self.model_dump_json(exclude={**left_out, "submission": {"id_pattern", "counts"}})
         if (own := course_operator(self.operator)) is not None:
             rules += own.read_text(encoding="utf-8")
         return hashlib.sha256(rules.encode()).hexdigest()

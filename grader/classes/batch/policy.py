@@ -9,6 +9,7 @@ from enum import StrEnum
 from grader.base.errors import UsageError
 from grader.base.names import student_id
 from grader.classes.batch.class_folder import Found
+from grader.course.assignment import assignment_names, load_assignment
 from grader.store import State
 
 
@@ -17,6 +18,14 @@ class Which(StrEnum):
 
     LATEST = "latest"
     BEST = "best"
+
+    @staticmethod
+    def chosen(assignment: str, best: bool | None) -> Which:
+        """What --best or --latest chooses, or else the assignment; the latest if this course no longer has it."""
+        if best is not None:
+            return Which.BEST if best else Which.LATEST
+        known = assignment in assignment_names()
+        return Which(load_assignment(assignment).submission.counts) if known else Which.LATEST
 
 
 _WORDS = {
