@@ -1,5 +1,5 @@
 # B is read as if it were stored column after column.
-# expect: wrong_answer on most: B is read column by column
+# expect: wrong_answer on most: B is read with rows and columns exchanged
 import triton
 import triton.language as tl
 
