@@ -279,7 +279,8 @@ class Reader:
             return self._times(node, label, number)
         if (weights := self.steps.weights) and weights.total in (a.step, b.step) and a.step != b.step:
             label, total = (b, a) if a.step == weights.total else (a, b)
-            if label.step in self._of_rows():  # O is kept divided by the sum so far
+            summed = label.step == weights.name and total.terms >> label.index[2] & 1
+            if label.step in self._of_rows() and not summed:  # O is kept divided by the sum so far
                 if label.index[:2] != total.index[:2]:
                     return Odd(node, "rows", label, total)
                 return _scaled(label, self._value_of(total))

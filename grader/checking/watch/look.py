@@ -24,7 +24,10 @@ from grader.operators.tolerance import Tolerance, limit_of
 from grader.sandbox.quarantine import open_output
 from grader.sandbox.room import Unreadable, confined
 
-WATCHED_VALUES = 6
+WATCHED_VALUES, CONTROL_VALUES = 6, 3
+FEWEST_RIGHT, RIGHT = 0.25, 0.002
+"""Right values are controls if there are this many for each wrong one, and their errors are at most this share of the
+allowed one: others are right by chance, or because a mistake hardly matters there."""
 _MOST_FINDINGS = 20
 MOST_VALUES = 2_000_000
 """Larger inputs are not watched."""
@@ -33,12 +36,14 @@ _NOT_FOLLOWED = "its values were not followed"
 
 @dataclass(frozen=True)
 class Watched:
-    """A wrong value of an output: its tensor, (unit, row, column), its place in the file in words, and its bits."""
+    """A value of an output: its tensor, (unit, row, column), its place in the file in words, and its bits. A right one
+    is a control: what seems odd about it is no mistake."""
 
     tensor: str
     index: tuple[int, int, int]
     word: int
     bits: int
+    right: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,8 @@ class Explained:
 def wrong_values(
     operator: Operator, shape: Shape, expected: Path, got: Path, tolerance: Tolerance
 ) -> tuple[Watched, ...]:
-    """Some wrong values of the first output tensor that has any, evenly spread; empty where nothing can be watched."""
+    """Some wrong values of the first output tensor that has any, and some right ones; empty where nothing
+    can be watched."""
     values = operator.units(shape) * operator.unit_input_values(shape)
     layouts = operator.output_layouts(shape)
     if values > MOST_VALUES or any(each.type != F32_TYPE for each in layouts):
@@ -62,28 +68,39 @@ def wrong_values(
         with expected.open("rb") as kept:
             for right, layout in zip(operator.expected_layouts(shape), layouts, strict=True):
                 limit = limit_of(tolerance, layout.tensor.name).largest
-                wrong, bits = [], []
+                places: dict[bool, list[tuple[int, int, int, int]]] = {True: [], False: []}
                 for unit in range(operator.units(shape)):
                     mine, good = layout.read(output, unit), right.read(kept.fileno(), unit)
                     if mine is None or good is None:
                         return ()
                     with np.errstate(invalid="ignore", over="ignore"):
-                        rows, columns = np.nonzero(~(np.abs(mine - good) <= limit))
-                    wrong += [(unit, int(i), int(j)) for i, j in zip(rows, columns, strict=True)]
-                    bits += mine.view(np.uint32)[rows, columns].tolist()
-                if wrong:
-                    chosen = np.unique(np.linspace(0, len(wrong) - 1, WATCHED_VALUES).astype(int))
+                        error = np.abs(mine - good)
+                    for is_right, chosen in (
+                        (False, ~(error <= limit)),
+                        (True, (error <= RIGHT * limit) & (mine != 0)),
+                    ):
+                        rows, columns = np.nonzero(chosen)
+                        bits = mine.view(np.uint32)[rows, columns]
+                        places[is_right] += [(unit, *each) for each in np.stack([rows, columns, bits], 1).tolist()]
+                if places[False]:
+                    if len(places[True]) < FEWEST_RIGHT * len(places[False]):
+                        places[True] = []
                     return tuple(
-                        Watched(
-                            layout.tensor.name, wrong[n], layout.offset(*wrong[n][:2]) // 4 + wrong[n][2], int(bits[n])
-                        )
-                        for n in chosen
+                        Watched(layout.tensor.name, (u, i, j), layout.offset(u, i) // 4 + j, bits, is_right)
+                        for is_right, most in ((False, WATCHED_VALUES), (True, CONTROL_VALUES))
+                        for u, i, j, bits in _spread(places[is_right], most)
                     )
     except OSError:
         return ()
     finally:
         os.close(output)
     return ()
+
+
+def _spread(places: Sequence[tuple[int, int, int, int]], most: int) -> list[tuple[int, int, int, int]]:
+    if not places:
+        return []
+    return [places[n] for n in np.unique(np.linspace(0, len(places) - 1, most).astype(int))]
 
 
 def explain(
@@ -118,7 +135,7 @@ def _explained(
     reader = Reader(found, steps, elements_of(operator, shape, units))
     if not reader.run():
         return (), f"{_NOT_FOLLOWED}: they come from more than {MOST_NODES:,} others"
-    return tuple(read(reader, [(each.tensor, each.index) for each in watched])), ""
+    return tuple(read(reader, [(each.tensor, each.index, each.right) for each in watched])), ""
 
 
 def elements_of(

@@ -15,8 +15,8 @@ from grader.findings.finding import MAX_NUMBERS
 
 SURE, LIKELY, UNSURE = 0.9, 0.7, 0.3
 
-Wanted = tuple[str, tuple[int, ...]]
-"""An output tensor, and (unit, row, column) of one of its values."""
+Wanted = tuple[str, tuple[int, ...], bool]
+"""An output tensor, (unit, row, column) of one of its values, and whether that is right."""
 
 
 class _Writer:
@@ -234,22 +234,27 @@ class _Writer:
 
 
 def read(reader: Reader, wanted: Sequence[Wanted]) -> list[Finding]:
-    """What is wrong with the watched values, the finding that most of them show first. Empty if nothing is certain."""
+    """What is wrong with the watched values, the finding that most of them show first. Empty if nothing is certain.
+    What right values show, too, is no mistake."""
     writer = _Writer(reader)
     kept: dict[tuple[object, ...], Finding] = {}
     counts: Counter[tuple[object, ...]] = Counter()
-    for root, (tensor, index) in zip(reader.recording.roots, wanted, strict=False):
+    harmless = set()
+    for root, (tensor, index, is_right) in zip(reader.recording.roots, wanted, strict=False):
         meaning = reader.meanings[root] if root else None
         one = None
         if isinstance(meaning, Odd):
             one = writer.of_odd(meaning)
-        elif isinstance(meaning, Label):
+        elif isinstance(meaning, Label) and not is_right:
             one = writer.of_label(root, meaning, tensor, index)
         if one is not None:
             key = (one.kind, one.file, one.line)
-            kept.setdefault(key, one)
-            counts[key] += 1
-    return [kept[key] for key, _ in counts.most_common(3)]
+            if is_right:
+                harmless.add(key)
+            else:
+                kept.setdefault(key, one)
+                counts[key] += 1
+    return [kept[key] for key, _ in counts.most_common() if key not in harmless][:3]
 
 
 def _few(found: Sequence[int]) -> tuple[int, ...]:

@@ -214,6 +214,9 @@ static void report_uninitialised(const struct access *x, u64 addr) {
     finding(x->w, x->site, x->thread, "init", "uninitialised", "%s", place);
 }
 
+/* Whether the program does not use the word of a load that begins `at` bytes behind its start. */
+static int unneeded(const struct site_info *s, u32 at) { return s->order / SITE_UNNEEDED >> at / 4 & 1; }
+
 #define PADDING_WORDS 8u /* a longer gap between stored words is not padding at the end of a row */
 
 /* Reports a word of shared memory that no thread has written. The written words of the variable suggest why: a short gap
@@ -329,12 +332,17 @@ void shadow_access(struct warp *w, u32 site, struct block *whose, u64 addr, u32 
     x.stamp = b->stamp;
     if (!whose) {
         u64 offset = addr - x.allocation->start;
-        if (x.reads && !written_all(x.allocation, offset, bytes)) report_uninitialised(&x, addr);
+        for (u32 i = 0; x.reads && i < bytes; i += s->order / SITE_UNNEEDED ? 4 : bytes)
+            if (!unneeded(s, i) && !written_all(x.allocation, offset + i, s->order / SITE_UNNEEDED ? 4 : bytes)) {
+                report_uninitialised(&x, addr + i);
+                break;
+            }
         if (x.writes) written_mark(x.allocation, offset, bytes);
     }
     for (u64 at = addr; at < addr + bytes; at = (at & ~3ull) + 4) {
         struct cell *c = whose ? &whose->shadow[at / 4] : races ? global_cell(x.allocation, at) : NULL;
         if (!c) return;
+        if (unneeded(s, (u32)(at - addr))) continue;
         u64 end = (at & ~3ull) + 4 < addr + bytes ? (at & ~3ull) + 4 : addr + bytes;
         x.bytes = (u8)(((1u << (end - at)) - 1) << (at & 3));
         if (whose && c->under_way) {

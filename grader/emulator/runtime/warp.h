@@ -46,7 +46,7 @@ struct site_info {
     u32 line;
     u8 kind; /* enum site_kind */
     u8 bytes;
-    u8 order; /* SITE_… of enum site_order */
+    u16 order; /* SITE_… of enum site_order */
 };
 enum site_kind { SITE_LOAD, SITE_STORE, SITE_COPY, SITE_ATOMIC, SITE_BARRIER, SITE_LOOP, SITE_CALL, SITE_OTHER };
 enum site_order {
@@ -56,7 +56,8 @@ enum site_order {
     SITE_OVERWRITES = 8, /* an atomic whose new value does not depend on the old one (exch) */
     SITE_ORDERED = 16,   /* has an explicit memory order, so not volatile */
     SITE_ASYNC = 32,     /* by a bulk copy or a product, later than its instruction */
-    SITE_OBJECT = 64     /* to a barrier object */
+    SITE_OBJECT = 64,    /* to a barrier object */
+    SITE_UNNEEDED = 256  /* and the next three bits: words of a load that no instruction uses; the compiler made it wider */
 };
 
 /* The loop that a watched warp does not leave (progress.c). */

@@ -28,7 +28,7 @@ _UNALIGNED = {8: "u8", 16: "u16a", 32: "u32a", 64: "u64a"}
 
 
 # enum site_order of runtime/warp.h
-STRONG, RELEASES, TOLERANT, OVERWRITES, ORDERED, ASYNC, OBJECT = 1, 2, 4, 8, 16, 32, 64
+STRONG, RELEASES, TOLERANT, OVERWRITES, ORDERED, ASYNC, OBJECT, UNNEEDED = 1, 2, 4, 8, 16, 32, 64, 256
 
 
 def order_of(instr: Instr) -> int:
@@ -39,6 +39,17 @@ def order_of(instr: Instr) -> int:
     if any(m in ("release", "acq_rel") for m in instr.mods):
         order |= RELEASES
     return order
+
+
+def unneeded_words(w: Writer, items: Sequence[Operand], bits: int) -> int:
+    """The elements of a vector load that no instruction uses, as UNNEEDED flags: nvcc joins loads of neighbouring words
+    to wider ones, beyond what the program reads."""
+    if bits != 32 or len(items) == 1:
+        return 0
+    flags = (
+        UNNEEDED << n for n, item in enumerate(items) if isinstance(item, Reg) and item.name not in w.read_registers
+    )
+    return sum(flags)
 
 
 @dataclass(frozen=True)

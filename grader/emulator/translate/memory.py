@@ -30,6 +30,7 @@ from grader.emulator.translate.access import (
     row_load,
     row_store,
     scalar_read,
+    unneeded_words,
 )
 from grader.emulator.translate.frame import FORMALS
 from grader.emulator.translate.rows import declare, value_lanes
@@ -55,7 +56,9 @@ def load(w: Writer, instr: Instr) -> None:
     if all(isinstance(i, Reg) and i.name == "_" for i in items):
         return
     count = len(items)
-    access = Access(w, mem, space, bits, count, w.site("LOAD", bits // 8 * count, order_of(instr)))
+    access = Access(
+        w, mem, space, bits, count, w.site("LOAD", bits // 8 * count, order_of(instr) | unneeded_words(w, items, bits))
+    )
     kind = access.kind
     # In the local space, and possibly in the generic space, each lane has different memory at the same address.
     raw = Raw.declare(w, count, bits, uniform=kind is Kind.UNIFORM and space not in ("local", "generic"))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 from grader.emulator.analysis.cfg import Graph
-from grader.emulator.analysis.effects import CARRY, is_special
+from grader.emulator.analysis.effects import CARRY, is_special, read
 from grader.emulator.analysis.shapes import UNIFORM, Kind, Shape, Values
 from grader.emulator.lacking import lacking_instruction
 from grader.emulator.ptx import Imm, Instr, Operand, Reg, Sym
@@ -48,6 +49,12 @@ class Operands:
         self.temp = 0
         self.instr: Instr | None = None
         self.block = 0
+
+    @cached_property
+    def read_registers(self) -> frozenset[str]:
+        """The registers that an instruction of the program reads; what records values (watching.py) is no such."""
+        own = (each for each in self.function.body if isinstance(each, Instr) and each.op != "watch")
+        return frozenset(name for each in own for name in read(each))
 
     # ---- text ---------------------------------------------------------------------------------------------------
 
