@@ -34,3 +34,33 @@ def test_an_uninitialised_read_is_found_by_init_by_all_and_by_check_alone(name: 
     assert {found["line"] for found in alone.diagnostics()} == {LINES[name]}
     assert alone.diagnostics() == everything.diagnostics("init")
     assert f"reads.cu:{LINES[name]}: " in cause and " read " in cause
+
+
+def test_words_that_the_compiler_reads_beside_those_of_the_program_are_none(tmp_path: Path) -> None:
+    """nvcc joins loads of four neighbouring words with an odd row length to aligned ones, which take padding along."""
+    (tmp_path / "rows.cu").write_text("""
+__global__ void sums(float* out) {
+    extern __shared__ float rows[];
+    for (int t = threadIdx.x; t < 32 * 64; t += 16) rows[t / 64 * 65 + t % 64] = t % 7;
+    __syncthreads();
+    float sum[4] = {};
+#pragma unroll 8
+    for (int x = 0; x < 32; x++) {
+        float a[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) a[i] = rows[x * 65 + 4 * threadIdx.x + i];
+#pragma unroll
+        for (int i = 0; i < 4; i++) sum[i] += a[i] * x;
+    }
+    for (int i = 0; i < 4; i++) out[4 * threadIdx.x + i] = sum[i];
+}
+int main() {
+    float* out;
+    cudaMalloc(&out, 64 * sizeof(float));
+    sums<<<1, 16, 32 * 65 * sizeof(float)>>>(out);
+    return cudaDeviceSynchronize();
+}
+""")
+    run = execute(build(tmp_path / "rows.cu", watch=True), folder=tmp_path)
+    assert run.exit_code == 0
+    assert run.diagnostics() == []
