@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from grader.base.verdict import Verdict
+from grader.course.assignment import load_assignment
+from grader.course.coherence import suite_of
 from grader.gpu.outside_clock import Busy
+from grader.programs.run import Run
 from grader.programs.trace import KernelEvent, MemcpyEvent, Trace, TracerError
 from grader.records.record import TestRecord, TimedRunRecord
 from grader.timing.evidence import (
@@ -19,7 +25,11 @@ from grader.timing.evidence import (
     hidden_work,
     other_kernel,
     tells_runs_apart,
+    witness_of,
 )
+from tests.support.assignments import NAMES
+from tests.support.command_line import grader
+from tests.support.course import ROOT
 
 SECOND = 1_000_000_000
 WITNESS = Witness("cuda", wall_s=1.0, cpu_s=0.6, file_bytes=1 << 20, flops=1 << 30)
@@ -70,6 +80,26 @@ def test_a_trace_that_cannot_be_believed_is_said_to_be_so(trace: Trace | None, w
 
 def test_kernels_need_no_arithmetic_where_the_result_is_known_without_it() -> None:
     assert doubts(replace(HONEST, computed_floats=False), replace(WITNESS, flops=5)) == ()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_only_an_output_of_floats_that_are_computed_needs_arithmetic_with_floats(name: str) -> None:
+    suite = suite_of(load_assignment(name))
+    case = max(suite.graded, key=lambda each: each.flops)
+    run = Run(SimpleNamespace(wall_s=1.0, cpu_s=0.6), Path(), HONEST, "")  # type: ignore[arg-type]
+    found = doubts(replace(HONEST, computed_floats=False), witness_of("cuda", case, run))
+    integers = {"sort", "histogram", "bfs", "scan", "grayscale"}
+    assert bool(found) == (name not in {*integers, "transpose"})
+
+
+def test_an_honest_sort_of_integers_is_not_flagged(tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    program = ROOT / "reference" / "sort" / "naive.cu"
+    tests = ("--tests", "s03", "--engine", "emulator", "--json", record)
+    said = grader("grade", program, "--assignment", "sort", *tests)
+    assert said.code == 0, said.err
+    content = json.loads(record.read_text())
+    assert [(test["verdict"], test["flags"]) for test in content["tests"]] == [("passed", [])]
 
 
 def test_a_trace_begun_at_another_time_was_not_written_by_this_run() -> None:

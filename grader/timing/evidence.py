@@ -73,8 +73,9 @@ _MAX_THREADS_PER_BLOCK = 1024
 @dataclass(frozen=True)
 class Witness:
     """The grader's own observations of a run. `file_bytes` counts input and output. `during_ns` has the run's begin and
-    end on each clock that a tracer may use. `flops` counts the floating-point operations that the testcase needs.
-    `replayed`: the run replayed a plan, so no host code of the submission ran."""
+    end on each clock that a tracer may use. `flops` counts the floating-point operations that every right program makes
+    on the testcase: none if the output has no floats, or if all of it is moved from the input. `replayed`: the run
+    replayed a plan, so no host code of the submission ran."""
 
     engine: str
     wall_s: float
@@ -89,7 +90,9 @@ def witness_of(engine: str, case: Case, run: Run) -> Witness:
     """The grader's observations of a run of `case` on the named engine."""
     outcome = run.outcome
     file_bytes = case.input_bytes + case.output_bytes
-    return Witness(engine, outcome.wall_s, outcome.cpu_s, file_bytes, run.during_ns, case.flops, run.replayed)
+    floats = any(not tensor.type.is_integer for tensor in case.operator.outputs(case.shape))
+    flops = case.operator.unavoidable(case.shape)[0] if floats else 0
+    return Witness(engine, outcome.wall_s, outcome.cpu_s, file_bytes, run.during_ns, flops, run.replayed)
 
 
 @dataclass(frozen=True)
