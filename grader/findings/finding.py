@@ -77,7 +77,7 @@ class Finding(BaseModel):
     allocated: Place | None = None
     other: Place | None = None
     values: Annotated[
-        Mapping[Key, Number | Annotated[tuple[Number, ...], Field(max_length=MAX_NUMBERS)]],
+        Mapping[Key, Number | Annotated[tuple[Number, ...], Field(min_length=1, max_length=MAX_NUMBERS)]],
         Field(max_length=MAX_FACTS),
     ] = Field(default_factory=dict)
     words: Annotated[Mapping[Key, Word], Field(max_length=MAX_FACTS)] = Field(default_factory=dict)

@@ -12,7 +12,7 @@ import pytest
 from grader.findings import Finding, Place
 from grader.programs.trace import ApiError, KernelSummary, Trace, TracerError, read_received, read_trace
 from grader.programs.trace import reader as reader_module
-from grader.programs.trace.reader import MAX_COUNTERS, MAX_TEXT_IN_ALL
+from grader.programs.trace.reader import MAX_COUNTERS, MAX_FINDINGS, MAX_TEXT_IN_ALL
 
 Read = Callable[..., Trace]
 
@@ -228,7 +228,15 @@ def test_errors_and_findings_are_read(read: Read) -> None:
         kernel(1, 100, counters={"flops": 10**400}),
         kernel(1, 100, counters=[1]),
         memcpy(1, 2, "sideways"),
+        kernel(1, 100, counters={"flops": -1}),
+        kernel(1, 100, counters={"flops": 1e300}),
+        *(kernel(1, 100, grid=grid) for grid in ([0, 0, 0], [1, 0, 1], [2**31, 1, 1], [1, 65536, 1])),
+        *(kernel(1, 100, block=block) for block in ([0, 1, 1], [64, 64, 1])),
         {"kind": "finding", "is": "race", "facts": {"does": "read", "bytes": {}}},
+        {"kind": "finding", "is": "race", "facts": {"x": []}},
+        {"kind": "finding", "is": [], "facts": {}},
+        {"kind": "finding", "facts": {}},
+        {"kind": []},
         {"kind": "start", "engine": "cuda"},
     ],
     ids=lambda value: str(value)[:40],
@@ -249,10 +257,45 @@ def test_reading_stops_at_a_line_longer_than_any_event(read: Read) -> None:
     assert not trace.kernels and not trace.complete
 
 
-@pytest.mark.parametrize("block", [[0, 1, 1], [64, 64, 1]])
-def test_reading_stops_at_a_kernel_that_no_gpu_runs(read: Read, block: list[int]) -> None:
-    trace = read(START, kernel(1, 2, block=block), kernel(10, 20), END)
-    assert len(trace.kernels) == 1 and not trace.complete
+ANYTHING: tuple[object, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    2**64,
+    1e308,
+    "",
+    "race",
+    "\ud800",
+    [],
+    {},
+    [[]],
+    [0, 0, 0],
+    {"x": []},
+)
+
+
+def test_no_value_of_any_field_raises_an_error() -> None:
+    finding = {
+        "kind": "finding",
+        "is": "race",
+        "kernel": "k",
+        "file": "a.cu",
+        "line": 1,
+        "facts": {"allocated_file": "a"},
+    }
+    error = {"kind": "api_error", "call": "cudaMalloc", "code": 2, "message": "m"}
+    for line in (START, END, kernel(1, 2), memcpy(1, 2), memset(1, 2), finding, error):
+        for name in line:
+            for value in ANYTHING:
+                text = json.dumps(START) + "\n" + json.dumps(line | {name: value}) + "\n"
+                assert read_received(io.BytesIO(text.encode())).starts <= 2
+
+
+def test_no_more_findings_are_kept_than_are_ever_used(read: Read) -> None:
+    many = [{"kind": "finding", "is": "race", "file": "a.cu", "line": n, "facts": {}} for n in range(1, 1001)]
+    trace = read(START, *many, END)
+    assert (len(trace.findings), trace.unknown_lines) == (MAX_FINDINGS, 1000 - MAX_FINDINGS)
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])

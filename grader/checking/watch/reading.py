@@ -40,7 +40,7 @@ class _Writer:
             other_at = None
         return Finding(
             kind=kind, certainty=certainty, file=at.file if at else None, line=at.line if at else None, other=other_at,
-            array=array, values={k: v for k, v in facts.items() if not isinstance(v, str)},
+            array=array, values={k: v for k, v in facts.items() if not isinstance(v, str) and v != ()},
             words={k: v for k, v in facts.items() if isinstance(v, str)},
         )  # fmt: skip
 

@@ -1,9 +1,9 @@
 """Reads a trace file without trusting it: a student's program had it open for writing.
 
 Whatever the file contains, reading ends, uses bounded memory and raises no error about the content. Reading stops at a
-line that no tracer would write, or that describes a kernel that no GPU can run, because nothing after it can be
-trusted. It also stops after MAX_EVENTS, MAX_UNUSUAL lines that are not a plain kernel's, or MAX_CPU_S. In all cases the
-trace is incomplete: the run keeps its verdict but has no time.
+line that no tracer would write, such as a kernel that no GPU can run, because nothing after it can be trusted. It also
+stops after MAX_EVENTS, MAX_UNUSUAL lines that are not a plain kernel's, or MAX_CPU_S. In all cases the trace is
+incomplete: the run keeps its verdict but has no time.
 
 This is read in the grader's own process, not in the room: an honest trace can have 1.6 million events, which would be
 read a second time as the room's answer. Python's JSON parser, on one line of at most 64 KiB at a time, is all that sees
@@ -13,7 +13,6 @@ its bytes before they are whole numbers and short texts.
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 import time
@@ -47,6 +46,8 @@ MAX_EVENTS = 2_000_000
 over 4096 keys, makes 1.6 million launches and a trace of about 550 MB."""
 MAX_UNUSUAL = 400_000
 """Lines that take a JSON parser: a counted run of 54,000 launches has 110 counters in each, which is MAX_COUNTERS."""
+MAX_FINDINGS = 300
+"""Findings that are kept. The emulator writes at most 100; lines beyond this limit count as unknown."""
 MAX_CPU_S = 20.0
 """An honest trace of 1.6 million launches takes 7 s."""
 MAX_LINE_BYTES = 64 << 10
@@ -146,7 +147,6 @@ class _Building:
         self.computed_floats: bool | None = None
         self.dropped = self.api_errors_suppressed = 0
         self.malformed_lines = self.unknown_lines = self.events = self.unusual = 0
-        self.contradicted = False
         self.names: dict[str, str] = {}
         self.dims: dict[Dim3, Dim3] = {}
         self.launches: dict[bytes, _Launch] = {}
@@ -154,12 +154,7 @@ class _Building:
 
     @property
     def wants_more(self) -> bool:
-        return (
-            self.events < MAX_EVENTS
-            and self.unusual < MAX_UNUSUAL
-            and not self.malformed_lines
-            and not self.contradicted
-        )
+        return self.events < MAX_EVENTS and self.unusual < MAX_UNUSUAL and not self.malformed_lines
 
     def trace(self, *, truncated: bool) -> Trace:
         events: dict[str, Any] = {name: tuple(found) for name, found in self.found.items()}
@@ -193,7 +188,7 @@ class _Building:
             if entry.get("kind") not in _WITHOUT_OWN_TEXT:
                 self._keep_text(len(line))
             self._take(entry)
-        except (_Malformed, ValueError, OverflowError, RecursionError):
+        except Exception:  # whatever a line contains, it is the program's doing
             self.malformed_lines += 1
         else:
             self.events += 1
@@ -224,17 +219,17 @@ class _Building:
                 raise _Malformed
 
     def _finding(self, entry: Mapping[str, object]) -> None:
-        facts = entry.get("facts")
+        facts, kind = entry.get("facts"), _text(entry, "is")
         if not isinstance(facts, dict):
             raise _Malformed
-        if entry.get("is") not in KINDS:
+        if kind not in KINDS or len(self.found["findings"]) == MAX_FINDINGS:
             self.unknown_lines += 1
             return
         places = {name: handed_in_name(value) for name in _FILES if isinstance(value := facts.get(name), str)}
         fields = {name: entry.get(name) for name in ("kernel", "block", "thread", "line")}
         file = entry.get("file")
         fields["file"] = handed_in_name(file) if isinstance(file, str) else None
-        self.found["findings"].append(Finding.from_facts(str(entry["is"]), {**facts, **places}, **fields))
+        self.found["findings"].append(Finding.from_facts(kind, {**facts, **places}, **fields))
 
     def _start(self, entry: Mapping[str, object]) -> None:
         start = {
@@ -272,8 +267,10 @@ class _Building:
         if name not in self.names:
             self._keep_text(len(name))
         x, y, z = block
-        possible = 0 < x * y * z <= _MAX_THREADS_PER_BLOCK and all(map(int.__le__, grid, _MAX_GRID))
-        self.contradicted = not possible
+        if not 0 < x * y * z <= _MAX_THREADS_PER_BLOCK or not all(
+            0 < n <= m for n, m in zip(grid, _MAX_GRID, strict=True)
+        ):
+            raise _Malformed
         return self.names.setdefault(name, name), self.dims.setdefault(grid, grid), self.dims.setdefault(block, block)
 
     def _kernel(self, entry: Mapping[str, object]) -> KernelEvent:
@@ -369,6 +366,6 @@ def _counters(value: object) -> Mapping[str, float]:
     if not isinstance(value, dict) or len(value) > 256:
         raise _Malformed
     for name, number in value.items():
-        if not _COUNTER.fullmatch(name) or type(number) not in (int, float) or not math.isfinite(number):
+        if not _COUNTER.fullmatch(name) or type(number) not in (int, float) or not 0 <= number <= _MAX_INT:
             raise _Malformed
     return {sys.intern(name): number for name, number in value.items()} if value else NO_COUNTERS
