@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from grader.classes.batch.desk import first_fault
 from grader.classes.batch.view import first_line
 from grader.classes.final_points import Absent, Line, students_only
+from grader.classes.retries import first_fault
 from grader.records.record import Record
 from grader.store.rows import Student
 

@@ -13,13 +13,13 @@ from grader.base.workers import cores
 from grader.classes import attention
 from grader.classes.batch import Found, Outcome, Policy, Which, find_class, grade_class, is_class, view
 from grader.classes.batch.class_folder import describe
-from grader.classes.batch.desk import first_fault
 from grader.classes.batch.late import lateness
 from grader.classes.batch.roster import Student, read_roster
 from grader.classes.cluster import grade_on_slurm
 from grader.classes.cluster.cluster_engine import engine_of_jobs
 from grader.classes.comparable import mixed
 from grader.classes.final_points import MODEL_PREFIX, Line, absent, gradebook
+from grader.classes.retries import first_fault
 from grader.commands import report_files
 from grader.commands.choice import Choice
 from grader.course.assignment import Assignment, load_assignment

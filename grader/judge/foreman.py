@@ -31,22 +31,20 @@ from grader.base.names import printable_name
 from grader.base.remote import Report
 from grader.base.verdict import Fault
 from grader.base.workers import cores
-from grader.classes.batch.desk import first_fault
 from grader.classes.batch.late import lateness
 from grader.classes.batch.roster import Student
 from grader.classes.batch.view import first_line
 from grader.classes.batch.worker_process import Died, Worker
+from grader.classes.retries import MAX_TRIES, MAX_TRIES_ON_BROKEN_MACHINES, first_fault, rest_s
 from grader.grading.session import Grading
 from grader.judge.lanes import Held, Lane
-from grader.judge.ledger import MAX_TRIES, MAX_TRIES_ON_BROKEN_MACHINES, Ledger, Stage, Step, Upload
+from grader.judge.ledger import Ledger, Stage, Step, Upload
 from grader.judge.rechecks import Due, store_recheck
 from grader.judge.stage_task import Ended, Judged, Stepped
 from grader.judge.store_thread import StoreThread
 from grader.records.record import RecheckRecord, Record
 from grader.store import HandIn
 
-_REST_S = 5.0
-_LONGEST_REST_S = 60.0
 _LAST_WORDS_S = 10.0
 """A worker that was told to end is killed after this long."""
 _SLOW_S = 15.0
@@ -335,8 +333,7 @@ class Foreman(threading.Thread):
         lane.broken_in_a_row = lane.broken_in_a_row + 1 if why else 0
         if why:
             lane.last_fault = why
-            rest_s = min(_LONGEST_REST_S, _REST_S * 2 ** (lane.broken_in_a_row - 1))
-            lane.rests_until = time.monotonic() + rest_s
+            lane.rests_until = time.monotonic() + rest_s(lane.broken_in_a_row)
 
     def _settle(self, lane: Lane, held: Held, most_tries: int) -> None:
         """Store the result of a stage. It is called again if the store could not be written."""

@@ -22,9 +22,6 @@ from grader.judge.results import Results
 from grader.records.record import Record
 from grader.store import Compressed, HandIn, Store
 
-MAX_TRIES, MAX_TRIES_ON_BROKEN_MACHINES = 2, 5
-"""The number of times that a stage is run before a fault of the grader or the machine is final; more often if the
-grader's own program did not run either."""
 _MEASURED = 40
 """The duration of a stage is predicted from the mean of this many recent ones."""
 _GUESS_S = {"verdict": 10.0, "timing": 60.0}

@@ -16,6 +16,7 @@ import pytest
 import uvicorn
 
 from grader.base.errors import GraderFault
+from grader.classes import retries
 from grader.grading.session import Grading
 from grader.grading.setup import Setup
 from grader.judge import budget, foreman, server
@@ -189,7 +190,7 @@ def test_a_lane_rests_only_if_the_control_fails_too(
     lane.make_task = lambda upload, files, known: FaultyTask()
     if machine == "is broken":
         lane = replace(lane, control=Broken())
-    monkeypatch.setattr(foreman, "_REST_S", 1000.0)
+    monkeypatch.setattr(retries, "REST_S", 1000.0)
     store = tmp_path / "class.sqlite"
     with open_store(store, create=True) as opened:
         ledger = Ledger(opened, "hw4")

@@ -27,12 +27,13 @@ from grader.base.progress import Progress
 from grader.base.verdict import Fault
 from grader.base.workers import cores
 from grader.classes.batch.class_folder import Found
-from grader.classes.batch.desk import Desk, first_fault
+from grader.classes.batch.desk import Desk
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student
 from grader.classes.batch.view import Tally, View, duration, first_line
 from grader.classes.batch.work import BuildTask, GradeTask, Reading, ReadTask
 from grader.classes.batch.worker_process import Died, Worker, first_done
+from grader.classes.retries import FAULTS_TO_CLOSE_A_LANE, MAX_TRIES, first_fault, runs_again
 from grader.course.testcase import Case
 from grader.grading.pipeline import grade
 from grader.grading.session import open_grading
@@ -44,9 +45,6 @@ from grader.programs.submission import Submission, unreadable
 from grader.records.record import Record
 from grader.sandbox import memory_share
 from grader.store import Store
-
-_TRIES = 2
-_FAULTS_TO_CLOSE_A_LANE = 3
 
 
 @dataclass(frozen=True)
@@ -160,7 +158,7 @@ class _Coordinator:
         if all(lane.closed for lane in self.lanes):
             left = self.desk.tally.total - self.desk.tally.finished
             raise MachineFault(
-                f"{_FAULTS_TO_CLOSE_A_LANE} submissions in a row failed because of the machine on every "
+                f"{FAULTS_TO_CLOSE_A_LANE} submissions in a row failed because of the machine on every "
                 f"lane (engine {self.engines[0].name}), the last one with: {self.last_fault} Submissions left: "
                 f"{left}. All results so far are stored, and the same command continues with the rest."
             )
@@ -243,9 +241,9 @@ class _Coordinator:
         if isinstance(answer, Record) and any(test.fault is Fault.MACHINE for test in answer.tests):
             machine, self.last_fault = True, first_fault(answer)
         lane.faults_in_a_row = lane.faults_in_a_row + 1 if machine else 0
-        if lane.faults_in_a_row >= _FAULTS_TO_CLOSE_A_LANE and not control.problem(lane.worker.setup.engine):
+        if lane.faults_in_a_row >= FAULTS_TO_CLOSE_A_LANE and not control.problem(lane.worker.setup.engine):
             lane.faults_in_a_row = 0  # the submissions', not the lane's
-        elif lane.faults_in_a_row >= _FAULTS_TO_CLOSE_A_LANE:
+        elif lane.faults_in_a_row >= FAULTS_TO_CLOSE_A_LANE:
             lane.closed = True
             self.view.say(f"{lane.where} is closed after {lane.faults_in_a_row} faults of the machine in a row.")
         if isinstance(answer, Record):
@@ -256,7 +254,7 @@ class _Coordinator:
     def _failed(self, job: _Job, fault: Exception) -> None:
         """Handle a fault of the machine or the grader in a step: try the job again once, then record the fault."""
         job.tries += 1
-        if job.tries < _TRIES:
+        if job.tries < MAX_TRIES:
             self.view.say(f"{job.found.student}: {first_line(str(fault))} It will be tried again.")
             (self.to_read if job.submission is None else self.to_build).append(job)
             return
@@ -270,8 +268,7 @@ class _Coordinator:
 
     def _keep(self, job: _Job, record: Record, where: str, seconds: float) -> None:
         record = self.desk.keep(job.number, record)
-        again = record.infrastructure_failed and job.tries + 1 < _TRIES and record.build.ok
-        if again:
+        if runs_again(record, job.tries):
             job.tries += 1
             self.view.say(f"{job.found.student}: {first_line(first_fault(record))} It will be tried again.")
             self.to_grade.append(job)

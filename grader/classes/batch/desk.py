@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from grader.base.errors import MachineFault
 from grader.base.machine import cpu_model
 from grader.base.names import printable_name
-from grader.base.verdict import Fault
 from grader.classes.batch.class_folder import Found
 from grader.classes.batch.late import lateness
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student, enter_roster
 from grader.classes.batch.view import Tally, View
+from grader.classes.retries import first_fault
 from grader.course.testcase import Case
 from grader.grading.setup import Setup
 from grader.programs.submission import Submission
@@ -198,11 +198,6 @@ class Desk:
 
 def _results(count: int) -> str:
     return f"{count} stored result{'s were' if count != 1 else ' was'} made"
-
-
-def first_fault(record: Record) -> str:
-    """The reason of the first test that failed through a fault of the grader or the machine."""
-    return next(test.reason for test in record.tests if test.fault in (Fault.GRADER, Fault.MACHINE))
 
 
 def _rescue(record: Record) -> str:

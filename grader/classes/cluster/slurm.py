@@ -48,6 +48,7 @@ from grader.classes.batch.work import ReadTask
 from grader.classes.cluster.job_files import Order, RunFiles
 from grader.classes.cluster.job_states import WAITING, JobState, cancel, states
 from grader.classes.cluster.task import grade_one
+from grader.classes.retries import runs_again
 from grader.course.assignment import Cluster
 from grader.course.testcase import Case
 from grader.grading.pipeline import grade
@@ -179,7 +180,7 @@ class SlurmRun:
             record = self.files.read_result(task.number)
             fault = self.files.take_fault(task.number) if record is None else None
             if record is not None:
-                again = record.infrastructure_failed and record.build.ok and len(task.lost) < self.rules.retries
+                again = runs_again(record, len(task.lost), self.rules.retries)
                 record = self.desk.keep(task.stored_as, record)
                 if again:
                     self.files.result(task.number).unlink(missing_ok=True)
