@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
-from starlette.datastructures import UploadFile
 
 from grader.course.assignment import Assignment
+from grader.judge.forms import files_in
+from grader.judge.headers import boundary_of
 from grader.judge.problems import Problem
 from grader.judge.tokens import Person
 from grader.programs.compiler_calls import SOURCES
 from grader.sandbox import archive
 from grader.sandbox.quarantine import Refused
 
-COOKIE = "judge"
 _Bearer = Annotated[
     object, Depends(HTTPBearer(auto_error=False, description="The token of a student or of the staff."))
 ]
@@ -29,7 +30,7 @@ def token_of(request: Request) -> str:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme:
         return token.strip() if scheme.lower() == "bearer" else ""
-    return request.cookies.get(COOKIE, "")
+    return str(request.state.token)  # of the cookie, which `guard` has read
 
 
 async def maybe_person(request: Request) -> Person | None:
@@ -60,13 +61,11 @@ async def staff(request: Request, _: _Bearer = None) -> Person:
 
 async def files_of(request: Request, rules: Assignment) -> list[tuple[str, bytes]]:
     """The files of an upload: those of a form, or else the body as one file, named by `?name=`. Raises Problem."""
-    if request.headers.get("content-type", "").startswith("multipart/form-data"):
-        most = rules.submission.max_files + _OTHER_FILES
-        async with request.form(max_files=most, max_fields=8) as form:
-            parts = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
-            found = [(part.filename or "", await part.read()) for part in parts if part.filename or part.size]
+    body, boundary = await request.body(), boundary_of(request.headers.get("content-type", ""))
+    if boundary:
+        found = await asyncio.to_thread(files_in, body, boundary, rules.submission.max_files + _OTHER_FILES)
     else:
-        found = [(request.query_params.get("name", rules.submission.main), await request.body())]
+        found = [(request.query_params.get("name", rules.submission.main), body)]
     return accepted(found, rules)
 
 

@@ -1,5 +1,5 @@
-"""Middleware around every route. It limits the size of request bodies and the time they take, refuses cross-site
-requests and malformed headers, adds security headers to answers, and counts requests for `/metrics`. An answer is sent
+"""Middleware around every route. It limits the size of request bodies and the time they take, refuses requests by
+their headers (`headers`), adds security headers to answers, and counts requests for `/metrics`. An answer is sent
 in pieces, the next one when the client has taken the last: a client that does not read holds a piece of memory, and
 only as many answers as one person may have open."""
 
@@ -14,9 +14,10 @@ import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
 
+from grader.judge.headers import cookie_token, read_headers, refuse_bodies, refuse_other_sites, too_large
 from grader.judge.problems import Problem, problem_content, problem_response
 
 log = logging.getLogger(__name__)
@@ -26,22 +27,21 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-HEADER_BYTES = 16 << 10
 BODY_S = 60.0
 """The time within which a whole body must arrive."""
-_SMALL_BYTES = 64 << 10
+_SMALL_BYTES = 4 << 10
+"""The limit on bodies that are no uploads: a token, an action of the staff."""
 _FORM_BYTES = 64 << 10
 """Room for the bytes that a form adds around the files."""
 _SWALLOWED_BYTES, _SWALLOW_S = 16 << 20, 10.0
 """Limits on reading the rest of a refused body. The rest is read because closing a connection while the client still
 sends would reset it, and the client would not see the answer."""
+_BODY_COMES = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 _ENDLESS = "/api/v1/events"
 _PIECE_BYTES, _PIECE_S = 32 << 10, 30.0
 """An answer is sent in pieces of this size; a client that does not take one within this time is closed."""
 _OPEN_BYTES, _OPEN_BYTES_OF_ALL = 4 << 20, 64 << 20
 """The size of all answers that one person, and that all together, have not taken yet."""
-_LONGEST_NUMBER = 15
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _SITE = "'self'"
 HEADERS = {
     # Style attributes are allowed: our own templates set the widths of bars there. Text from elsewhere is escaped.
@@ -109,24 +109,22 @@ class Guard:
                 start = None
             await self._send_in_pieces(person, message, send)
 
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        most = (
-            self._upload_bytes if scope["method"] == "POST" and scope["path"].endswith("/submissions") else _SMALL_BYTES
-        )
+        method, headers = scope["method"], dict[str, str]()
+        most = self._upload_bytes if method == "POST" and scope["path"].endswith("/submissions") else _SMALL_BYTES
         try:
-            if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADER_BYTES:
-                raise Problem(431, f"The headers of this request are more than {HEADER_BYTES:,} bytes.")
-            _refuse_other_sites(scope["method"], headers)
-            length = headers.get("content-length", "0")
-            if not length.isdecimal() or len(length) > _LONGEST_NUMBER or int(length) > most:
-                if "expect" not in headers:  # with Expect, the client sends no body before it has an answer
-                    await _swallow(receive)
-                raise too_large(most)
+            headers = read_headers(scope["headers"])
+            refuse_other_sites(method, headers)
+            refuse_bodies(method, headers, most)
         except Problem as problem:
+            if problem.status in _BODY_COMES and "expect" not in headers:  # else it waits for an answer
+                await _swallow(receive)
             answer = problem_response(problem.status, problem.detail, {"connection": "close"})
             await answer(scope, receive, guarded_send)
             return
-        if scope["method"] == "HEAD" and scope["path"] != _ENDLESS:
+        person_of["token"] = cookie_token(headers)
+        # FastAPI parses every cookie of every request, which takes quadratic time for some.
+        scope = {**scope, "headers": [header for header in scope["headers"] if header[0] != b"cookie"]}
+        if method == "HEAD" and scope["path"] != _ENDLESS:
             scope = {**scope, "method": "GET"}  # uvicorn leaves the body out of the answer
         try:
             await self._app(scope, _bounded(receive, most), guarded_send)
@@ -182,15 +180,6 @@ _TOO_MANY: tuple[dict[str, Any], dict[str, Any]] = (
 )
 
 
-def too_large(most: int) -> Problem:
-    """The refusal of a body of more than `most` bytes."""
-    return Problem(
-        413,
-        f"The request has more than the {most:,} bytes that the judge takes: submit source code only.",
-        {"connection": "close"},
-    )
-
-
 async def _swallow(receive: Receive) -> None:
     """Read the rest of a body, within limits."""
     left = _SWALLOWED_BYTES
@@ -223,21 +212,3 @@ def _bounded(receive: Receive, most: int) -> Receive:
         return message
 
     return bounded
-
-
-def _refuse_other_sites(method: str, headers: dict[str, str]) -> None:
-    """Refuse a change that a page of another site requests: a browser could send our cookie with it. A request with a
-    token in `Authorization` passes, since a browser never adds that header by itself."""
-    if method in _SAFE or "authorization" in headers:
-        return
-    site, origin = headers.get("sec-fetch-site"), headers.get("origin", "")
-    try:
-        netloc = urlsplit(origin).netloc
-    except ValueError:
-        raise Problem(400, "The header Origin of this request is no address.") from None
-    # Newer browsers send Sec-Fetch-Site. Older ones send Origin, which may be "null" and is then refused.
-    if site != "same-origin" and not (site is None and netloc == headers.get("host")):
-        raise Problem(
-            403,
-            "This request came from another site: use the judge's own pages, or send a token as Authorization: Bearer.",
-        )

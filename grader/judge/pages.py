@@ -5,18 +5,22 @@ from __future__ import annotations
 
 import secrets
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
+from pydantic import ValidationError
 
 from grader.classes.batch.late import due_of
 from grader.classes.batch.roster import Student
 from grader.judge import history
-from grader.judge.admission import COOKIE, files_of
+from grader.judge.admission import files_of
 from grader.judge.answers import queue_state
 from grader.judge.api import Anyone, Id, Known, Staff, judge_of
+from grader.judge.forms import fields_of
+from grader.judge.headers import COOKIE
 from grader.judge.ledger import Ledger, Upload
 from grader.judge.office import Judge, own
 from grader.judge.prepared import Prepared, prepared
@@ -57,14 +61,14 @@ async def login_page(request: Request, who: Anyone) -> HTMLResponse:
 
 
 @router.post("/login")
-async def login(request: Request, token: Annotated[str, Form(max_length=200)]) -> Response:
-    judge = judge_of(request)
-    who = await judge.person(token.strip())
+async def login(request: Request) -> Response:
+    judge, token = judge_of(request), (await fields_of(request)).get("token", "").strip()
+    who = await judge.person(token)
     if who is None:
         return judge.page(request, "login.html.j2", status=401, wrong=True, now="")
     answer = RedirectResponse("/staff" if who.is_staff else "/", 303)
     secure = request.url.scheme == "https"
-    answer.set_cookie(COOKIE, token.strip(), max_age=_COOKIE_S, httponly=True, samesite="strict", secure=secure)
+    answer.set_cookie(COOKIE, token, max_age=_COOKIE_S, httponly=True, samesite="strict", secure=secure)
     return answer
 
 
@@ -223,11 +227,11 @@ async def _staff(judge: Judge, who: Person) -> dict[str, Any]:
 
 
 @router.post("/staff/actions")
-async def staff_action(
-    request: Request,
-    who: Staff,
-    asked: Annotated[Action, Form()],
-) -> Response:
+async def staff_action(request: Request, who: Staff) -> Response:
+    try:
+        asked = Action.model_validate(await fields_of(request))
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from error
     key, said = secrets.token_urlsafe(6), judge_of(request).said
     said[key] = await judge_of(request).do(asked)
     if len(said) > _SAID:

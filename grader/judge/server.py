@@ -8,7 +8,9 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
+import h11
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -20,7 +22,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from grader.base.errors import MachineFault, UsageError
 from grader.base.identity import identity
 from grader.judge import api, pages
-from grader.judge.guard import HEADER_BYTES, Guard
+from grader.judge.guard import Guard
+from grader.judge.headers import HEADER_BYTES
 from grader.judge.hub import Hub
 from grader.judge.office import Judge
 from grader.judge.problems import PROBLEMS, Problem, show_problem
@@ -103,8 +106,25 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+class _Whole(h11.Connection):
+    """Reads no body in chunks: `guard` refuses it, and its pieces, which may be of one byte each, are not parsed."""
+
+    _in_chunks = False
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        if self._in_chunks:
+            return h11.PAUSED
+        event = super().next_event()
+        self._in_chunks = isinstance(event, h11.Request) and any(n == b"transfer-encoding" for n, _ in event.headers)
+        return event
+
+
 class _Impatient(H11Protocol):
     """uvicorn's HTTP protocol, which also closes a connection that takes too long to send a request's headers."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.conn = _Whole(h11.SERVER, HEADER_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -145,7 +165,6 @@ def config_of(app: FastAPI) -> uvicorn.Config:
         app,
         http=_Impatient,
         ws="none",
-        h11_max_incomplete_event_size=HEADER_BYTES,
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_LAST_WORDS_S,
         timeout_keep_alive=30,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,10 +12,11 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
 
 from grader.grading.setup import Setup
-from grader.judge import foreman
+from grader.judge import foreman, server
 from grader.judge.ledger import Stage
 from grader.judge.office import Judge
 from grader.judge.server import application
@@ -84,3 +87,17 @@ def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     with TestClient(application(judge), follow_redirects=False) as client:
         yield Served(client, store, tokens, judge)
     patch.undo()
+
+
+@pytest.fixture(scope="module")
+def address(served: Served) -> Iterator[tuple[str, int]]:
+    """The same judge behind uvicorn, on this machine's loopback."""
+    config = server.config_of(served.client.app)  # type: ignore[arg-type]
+    config.lifespan = "off"
+    web = uvicorn.Server(config)
+    listening = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]})
+    thread.start()
+    yield listening.getsockname()
+    web.should_exit = True
+    thread.join()

@@ -6,38 +6,22 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
-import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
 from grader.base.errors import GraderFault
 from grader.classes import retries
 from grader.grading.session import Grading
 from grader.grading.setup import Setup
-from grader.judge import budget, foreman, server
+from grader.judge import budget, foreman
 from grader.judge.ledger import Ledger, Stage, Step
 from grader.judge.office import Judge
 from grader.store import compressed, open_store
 from tests.judge.conftest import Served, eventually
 from tests.support.judge_stand_in import stand_in_lanes
-
-
-@pytest.fixture(scope="module")
-def address(served: Served) -> Iterator[tuple[str, int]]:
-    config = server.config_of(served.client.app)  # type: ignore[arg-type]
-    config.lifespan = "off"
-    web = uvicorn.Server(config)
-    listening = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]})
-    thread.start()
-    yield listening.getsockname()
-    web.should_exit = True
-    thread.join()
 
 
 def first_line(address: tuple[str, int], content: bytes) -> bytes:

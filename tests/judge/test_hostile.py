@@ -69,6 +69,16 @@ def post(says: str, place: str, status: int, who: str | None = None, cookie: str
     )
 
 
+FORM, FIELDS = "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"
+OWN = {"origin": "http://testserver"}
+
+
+def part(parameters: str) -> bytes:
+    """A form with one part of these parameters."""
+    disposition = f'Content-Disposition: form-data; name="file"{parameters}'
+    return f"--x\r\n{disposition}\r\n\r\nint main() {{}}\r\n--x--\r\n".encode()
+
+
 REQUESTS = [
     Request("no token", "GET", "/api/v1/submissions", 401, None),
     Request(
@@ -77,7 +87,8 @@ REQUESTS = [
     Request(
         "alice's label, another secret", "GET", "/", 303, None, {"headers": {"cookie": "judge={alice_label}.AAAA"}}
     ),
-    Request("a token of megabytes", "GET", "/", 303, None, {"headers": {"cookie": "judge=" + "A" * 9000}}),
+    Request("a token of kilobytes", "GET", "/", 431, None, {"headers": {"cookie": "judge=" + "A" * 9000}}),
+    Request("a quoted token", "GET", "/", 303, None, {"headers": {"cookie": 'judge="{alice}"'}}),
     Request(
         "a token of another scheme",
         "GET",
@@ -128,7 +139,19 @@ REQUESTS = [
     raw("more than may be", 413, b"x" * (200 << 10)),
     raw("a length that is no number", 413, b"x", **{"content-length": "9" * 30}),
     raw("a form that is none", 422, b"--x\r\nnonsense", **{"content-type": "multipart/form-data; boundary=x"}),
-    raw("a form without a boundary", 400, b"x", **{"content-type": "multipart/form-data"}),
+    raw("a form without a boundary", 415, b"x", **{"content-type": "multipart/form-data"}),
+    raw("a form in another character set", 415, b"x", **{"content-type": f"{FORM}; charset=punycode"}),
+    raw("a character set before the boundary", 415, b"x", **{"content-type": FORM.replace("; ", "; charset=idna; ")}),
+    raw("fields in another character set", 415, b"x", **{"content-type": f"{FIELDS}; charset=utf-7"}),
+    raw("a parameter that no form has", 415, b"x", **{"content-type": f"{FORM}; a*0*=punycode''b"}),
+    raw("a boundary of kilobytes", 415, b"x", **{"content-type": FORM + "x" * 4000}),
+    raw("a part in another character set", 422, part("; filename*=punycode''a.cu"), **{"content-type": FORM}),
+    raw("a part of a thousand parameters", 422, part("; a=b" * 1000), **{"content-type": FORM}),
+    raw("a part without an end", 422, part("")[:-6], **{"content-type": FORM}),
+    Request("a login of kilobytes", "POST", "/login", 413, None, {"data": {"token": "x" * 5000}, "headers": OWN}),
+    Request(
+        "a login of many fields", "POST", "/login", 422, None, {"data": dict.fromkeys("abcdefghi", "x"), "headers": OWN}
+    ),
     raw("a key of a megabyte", 422, b"int main() {}", **{"idempotency-key": "k" * 4000}),
     Request("JSON of megabytes", "POST", "/api/v1/staff/actions", 413, "staff", {"content": b"[" * (1 << 20)}),
     Request(
@@ -137,7 +160,7 @@ REQUESTS = [
         "/api/v1/staff/actions",
         400,
         "staff",
-        {"content": b"[" * 60_000, "headers": {"content-type": "application/json"}},
+        {"content": b"[" * 4_000, "headers": {"content-type": "application/json"}},
     ),
     Request("a file of the judge", "GET", "/static/..%2f..%2foffice.py", 404),
     Request("a template", "GET", "/static/staff.html.j2", 404),
@@ -329,7 +352,7 @@ HAND_IN = b"POST /api/v1/submissions HTTP/1.1\r\nHost: x\r\nAuthorization: Beare
         (b"nonsense\r\n\r\n", b"HTTP/1.1 400"),
         (b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 400"),
         (HAND_IN + b"Content-Length: 100\r\n\r\nint", b"HTTP/1.1 408"),
-        (HAND_IN + b"Transfer-Encoding: chunked\r\n\r\n30000\r\n" + b"x" * 0x30000, b"HTTP/1.1 413"),
+        (HAND_IN + b"Transfer-Encoding: chunked\r\n\r\n30000\r\n" + b"x" * 0x30000, b"HTTP/1.1 411"),
         (HAND_IN + b"Content-Length: 8000000\r\n\r\n" + b"x" * 8_000_000, b"HTTP/1.1 413"),
         (b"POST /login HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\ntoken", b"HTTP/1.1 400"),
     ],
@@ -340,7 +363,7 @@ HAND_IN = b"POST /api/v1/submissions HTTP/1.1\r\nHost: x\r\nAuthorization: Beare
         "nonsense",
         "no host",
         "slow body",
-        "endless body",
+        "body in chunks",
         "huge body",
         "two lengths",
     ],
