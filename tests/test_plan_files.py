@@ -69,7 +69,7 @@ def test_nothing_of_a_hidden_shape_is_told(left: Path, tmp_path: Path) -> None:
     (left / "blobs" / kernel).write_bytes(b"secret")
     nothing = dict[str, list[object]](kernels=[], configurations=[], constants=[], buffers=[], steps=[])
     hidden = nothing | {
-        "kernels": [{"binary": kernel, "name": "k", "arch": "sm_80", "shared_bytes": 0}],
+        "kernels": [{"code": {"ptx": kernel}, "name": "k", "arch": "sm_80", "shared_bytes": 0}],
         "configurations": [{"kernel": "secret", "chosen": "secret", "tried": []}],
     }
     (left / "0.json").write_text(json.dumps(nothing))

@@ -5,11 +5,20 @@ from __future__ import annotations
 
 import contextlib
 import io
-from typing import Any
+import itertools
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, get_args
+from unittest.mock import patch
 
+from triton.backends.nvidia import compiler as nvidia
 from triton.backends.nvidia.compiler import CUDABackend
 from triton.runtime.errors import PTXASError
 
+from grader.plans.plan import PtxasWord
+from grader.plans.recorder import ptx_of
 from grader.plans.refusals import refusal
 
 
@@ -21,12 +30,26 @@ _make_cubin = CUDABackend.make_cubin
 
 
 def make_cubin(self: CUDABackend, ptx: str, *rest: Any) -> Any:
-    """Like Triton's, which prints the whole PTX of a kernel that ptxas refuses and names no line of the program."""
-    with contextlib.redirect_stdout(io.StringIO()):
+    """Like Triton's, which prints the whole PTX of a kernel that ptxas refuses and names no line of the program. Notes
+    how ptxas was called."""
+    called: list[str] = []
+
+    def run(command: Sequence[str], **options: Any) -> Any:
+        called[:] = command
+        return subprocess.run(command, **options)
+
+    noting = SimpleNamespace(**{**vars(subprocess), "run": run})
+    with contextlib.redirect_stdout(io.StringIO()), patch.object(nvidia, "subprocess", noting):
         try:
-            return _make_cubin(self, ptx, *rest)
+            made = _make_cubin(self, ptx, *rest)
         except PTXASError as error:
             raise Refused(refusal(str(error), ptx)) from None
+    tool, *words = called
+    options = [word for word in itertools.takewhile(lambda word: "--gpu-name" not in word, words) if word != "-v"]
+    if others := [word for word in options if word not in get_args(PtxasWord)]:
+        raise Refused(f"error: options for ptxas are not possible here: {' '.join(others)}")
+    ptx_of[made] = ptx.encode(), (Path(tool).name, *options)
+    return made
 
 
 class PtxBackend(CUDABackend):  # type: ignore[misc]

@@ -17,7 +17,7 @@ from grader.plans.plan import (
     MAX_KERNELS,
     MAX_PLAN_BYTES,
     Blob,
-    BlobName,
+    Code,
     Configuration,
     Constant,
     Plan,
@@ -35,7 +35,7 @@ class Script(BaseModel):
     problem: Sentence = ""
     text: Annotated[str, Field(max_length=2 * MAX_PLAN_BYTES)] = ""
     constants: Annotated[tuple[Blob, ...], Field(max_length=MAX_CONSTANTS)] = ()
-    kernels: Annotated[tuple[BlobName, ...], Field(max_length=MAX_KERNELS)] = ()
+    kernels: Annotated[tuple[Code, ...], Field(max_length=MAX_KERNELS)] = ()
     configurations: Annotated[tuple[Configuration, ...], Field(max_length=MAX_KERNELS)] = ()
 
 
@@ -50,8 +50,8 @@ def script_of(plan: bytes, arguments: Arguments) -> Script:
         return Script(problem=f"its plan is none: {place}: {first['msg']}"[:900])
     if problem := problem_of(read, tuple(part.size_bytes for part in arguments.buffers)):
         return Script(problem=problem)
-    kernels = {each.binary: len(read.constants) + number for number, each in enumerate(read.kernels)}
-    lines = [kernel_line(each.name, each.shared_bytes, str(kernels[each.binary])) for each in read.kernels]
+    kernels = {each.code: len(read.constants) + number for number, each in enumerate(read.kernels)}
+    lines = [kernel_line(each.name, each.shared_bytes, str(kernels[each.code])) for each in read.kernels]
     at = "", 0
     lines += [f"buffer {each.bytes}\n" for each in read.buffers]
     for number, part in enumerate(arguments.buffers):
@@ -65,7 +65,7 @@ def script_of(plan: bytes, arguments: Arguments) -> Script:
     return Script(
         text="".join(lines),
         constants=read.constants,
-        kernels=tuple(each.binary for each in read.kernels),
+        kernels=tuple(each.code for each in read.kernels),
         configurations=read.configurations,
     )
 
@@ -76,7 +76,7 @@ def failing(reason: str) -> Script:
 
 
 def package(
-    scripts: Mapping[bytes, Script], header_bytes: int, constants: Mapping[str, bytes], kernels: Mapping[str, bytes]
+    scripts: Mapping[bytes, Script], header_bytes: int, constants: Mapping[str, bytes], kernels: Mapping[Code, bytes]
 ) -> bytes:
     """The package with a script for each header; `constants` and `kernels` have the bytes of what they name."""
     places = dict[bytes, str]()

@@ -2,7 +2,7 @@
 
     buffers[].bytes         memory; the first ones are those of `contract.Arguments`
     constants[].{blob,bytes}                      bytes that host code knew
-    kernels[].{name,arch,binary,shared_bytes}     `binary` names a blob: PTX for the emulator, else machine code
+    kernels[].{name,arch,code,shared_bytes}       `code` names a blob with PTX, and says how Triton calls ptxas for it
     steps[]                 in order: `constant`, `copy`, `fill`, `launch`, each with the submission's file and line
     configurations[]        what autotune tried and chose
 
@@ -53,10 +53,21 @@ class Buffer(_Model):
     bytes: Count
 
 
+PtxasWord = Literal["ptxas", "ptxas-blackwell", "-lineinfo", "--fmad=false", "--regAllocOptLevel=2"]
+
+
+class Code(_Model):
+    """The PTX of a kernel, and which of Triton's compilers makes machine code of it, with which options; none for the
+    emulator. No machine code of a submission is loaded: it could launch kernels that no trace shows."""
+
+    ptx: BlobName
+    ptxas: Annotated[tuple[PtxasWord, ...], Field(max_length=4)] = ()
+
+
 class Kernel(_Model):
     name: Name
     arch: Annotated[str, StringConstraints(pattern=r"^sm_\d{2,3}a?$", max_length=7)]
-    binary: BlobName
+    code: Code
     shared_bytes: Annotated[int, Field(ge=0, lt=1 << 20)]
 
 

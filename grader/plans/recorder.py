@@ -15,6 +15,7 @@ from grader.plans.plan import (
     MAX_CONSTANT_BYTES,
     Blob,
     Buffer,
+    Code,
     Configuration,
     Constant,
     Copy,
@@ -29,6 +30,8 @@ from grader.plans.plan import (
 if TYPE_CHECKING:
     from grader.plans.replayer import Replayer
 
+ptx_of: dict[bytes, tuple[bytes, tuple[Any, ...]]] = {}
+"""For machine code that Triton made: the PTX, and how ptxas was called (`Code`)."""
 _APART = 1 << 40
 MOST_THREADS = 1024
 _SOME_REGISTERS = 32
@@ -202,9 +205,11 @@ class Recorder:
 
     def load(self, name: str, binary: bytes, shared_bytes: int) -> Loaded:
         """Load the kernel `name` from what Triton compiled."""
-        blob = blob_name(binary)
-        blobs[blob] = binary
-        _loaded.append(Kernel(name=name, arch=self.architecture, binary=blob, shared_bytes=shared_bytes))
+        ptx, ptxas = ptx_of.get(binary, (binary, ()))
+        blob = blob_name(ptx)
+        blobs[blob] = ptx
+        code = Code(ptx=blob, ptxas=ptxas)
+        _loaded.append(Kernel(name=name, arch=self.architecture, code=code, shared_bytes=shared_bytes))
         number = len(_loaded) - 1
         if self.replayer is None:
             return Loaded(number, _SOME_REGISTERS, 0, MOST_THREADS)

@@ -4,15 +4,18 @@ CUDA's driver; its kernels do nothing."""
 from __future__ import annotations
 
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from grader.base.verdict import Fault
 from grader.course.assignment import load_assignment
 from grader.course.testcase import load_suite
 from grader.plans.replay_program import replay_program
 from grader.programs.build import shapes_of
+from grader.programs.engine.cuda import machine_code
 from grader.programs.engine.interface import Recording
 from grader.programs.engine.plan_program import Recorded, record
 from grader.programs.toolkit import find_toolkit
@@ -34,6 +37,9 @@ def double(x, y, n, BLOCK: tl.constexpr):
 """
 
 
+PTX = b".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry double() { ret; }\n"
+
+
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the stand-in for CUDA's driver."""
@@ -48,9 +54,8 @@ def recorded(text: str, folder: Path, driver: Path) -> Recorded:
     (folder / "source/softmax.py").write_text(KERNELS + text)
     (folder / "work").mkdir()
     replay = replay_program("gpu", find_toolkit().include)
-    recording = Recording(
-        "cuda:90", lambda binary, *_: binary, (str(replay), "gpu"), {"LD_LIBRARY_PATH": str(driver)}, (replay, driver)
-    )
+    compiled = partial(machine_code, "sm_90a", find_toolkit().nvcc)
+    recording = Recording("cuda:90", compiled, (str(replay), "gpu"), {"LD_LIBRARY_PATH": str(driver)}, (replay, driver))
     return record("softmax.py", folder / "source", folder / "work", recording, shapes_of([CASE]), limit_s=60)
 
 
@@ -91,10 +96,10 @@ def solve(x, y, rows, columns):
 
 
 def test_a_launch_with_other_arguments_than_the_kernels_is_refused(tmp_path: Path, driver: Path) -> None:
-    solve = """
+    solve = f"""
 from grader.plans import recorder
 def solve(x, y, rows, columns):
-    kernel = recorder.current().load("double", b"none", 0)
+    kernel = recorder.current().load("double", {PTX!r}, 0)
     recorder.current().launch(kernel.handle, (1, 1, 1), recorder.Shape(32, 0), [("", y.data_ptr()), ("int32", 3)])
 """
     made = recorded(solve, tmp_path, driver)
@@ -102,3 +107,15 @@ def solve(x, y, rows, columns):
     with pytest.raises(subprocess.CalledProcessError) as ended:
         replayed(made.package, tmp_path, driver)
     assert b"the kernel takes 5 arguments of 8, 8, 4, 8, 8 bytes; the launch passes 2" in ended.value.stderr
+
+
+def test_machine_code_is_made_by_the_graders_compiler_alone(driver: Path, tmp_path: Path) -> None:
+    """Machine code of a submission could launch kernels that no trace shows."""
+    own = """
+def solve(x, y, rows, columns):
+    from grader.plans import recorder
+    number = recorder.current().load("double", b"\\x7fELF" + bytes(60), 0).handle
+    recorder.current().launch(number, (1, 1, 1), recorder.Shape(1, 0), [("", x.data_ptr())])
+"""
+    made = recorded(own, tmp_path, driver).compiled
+    assert made.fault is Fault.STUDENT and "ptxas" in made.log, made.log

@@ -8,7 +8,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,14 +21,17 @@ from grader.base.errors import MachineFault
 from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.gpu.nvml import keep_open, opened
+from grader.plans.plan import MAX_KERNEL_BYTES
+from grader.plans.refusals import refusal
 from grader.plans.replay_program import replay_program
 from grader.programs import trace
 from grader.programs.engine import plan_program, probe
-from grader.programs.engine.interface import Compiled, Launch, Recording
+from grader.programs.engine.interface import Compiled, Launch, Recording, Refused
 from grader.programs.makefile import CPP_IS_CUDA
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
 from grader.programs.trace.tracer import SOURCES, build_tracer
+from grader.sandbox import quarantine
 from grader.sandbox.cache import kept
 from grader.sandbox.scratch import scratch_folder
 
@@ -198,12 +201,12 @@ class CudaEngine:
         return Compiled(None if done.exit_code == 0 else Fault.STUDENT, log + done.output)
 
     def recording(self) -> Recording:
-        """Triton's compiler generates the machine code."""
+        """See `Recording`. What the recorder tries is machine code of its own process, which no package has."""
         major, minor = self.gpu.compute_capability
         launch = self.launch(Path(self.replay()[0]), (), "", traced=False)
         return Recording(
             f"cuda:{major}{minor}",
-            lambda binary, work, left_s: binary,
+            partial(machine_code, f"sm_{major}{minor}{'a' if major >= 9 else ''}", self.toolkit.nvcc),
             self.replay(),
             launch.environment,
             (Path(self.replay()[0]), *launch.readable),
@@ -279,6 +282,26 @@ class CudaEngine:
             run=sandbox.runner(120, readable=paths),
         )
         return kept("native", f"libgrader_tracer-{key}.so", lambda folder: make(folder / "tracer.so"))
+
+
+def machine_code(
+    arch: str, nvcc: Path, ptx: bytes, ptxas: Sequence[str], work: Path, left_s: Callable[[], float]
+) -> bytes:
+    """What ptxas makes of a kernel's PTX. Nothing is linked to it, such as the runtime for launches from kernels."""
+    tool, *options = ptxas or ("ptxas", "-lineinfo")
+    tool_file = plan_program.triton_tool(tool) or nvcc.with_name("ptxas")
+    with scratch_folder("kernel", work) as folder:
+        (folder / "kernel.ptx").write_bytes(ptx)
+        command = [str(tool_file), *options, f"--gpu-name={arch}", "kernel.ptx", "-o", "kernel.cubin"]
+        run = sandbox.runner(left_s(), readable=(tool_file.parent,), writable=(folder,))
+        done = run(command, folder)
+        if done.exit_code != 0:
+            left_s()
+            raise Refused(refusal(done.output, ptx.decode(errors="replace")))
+        try:
+            return quarantine.read_bytes(folder, "kernel.cubin", MAX_KERNEL_BYTES)
+        except quarantine.Refused as refused:
+            raise Refused(f"The machine code of a kernel {refused}.") from None
 
 
 def _run_probe(launch: Launch, folder: Path, *readable: Path) -> sandbox.Outcome:

@@ -124,7 +124,7 @@ class EmulatorEngine:
         return WATCHING if self.sanitize & WATCHING else frozenset()
 
     def recording(self) -> Recording:
-        def loadable(ptx: bytes, work: Path, left_s: Callable[[], float]) -> bytes:
+        def loadable(ptx: bytes, _ptxas: Sequence[str], work: Path, left_s: Callable[[], float]) -> bytes:
             with scratch_folder("kernel", work) as made, scratch_folder("c", work.parent) as written:
                 text = ptx.decode(errors="replace")
                 readable = (*self.build_paths, work.parent)

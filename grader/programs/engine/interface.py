@@ -52,12 +52,12 @@ class Launch:
 @dataclass(frozen=True)
 class Recording:
     """How an engine records: what Triton compiles for (sm_80 for the emulator, cuda:90 for a GPU), and, on a GPU, the
-    replayer that tries kernels. `loadable` makes what the replayer loads from what Triton compiled, in a folder for
-    compilers, each of which may take the seconds that its last argument returns. It raises `Refused` for a kernel that
-    does not compile."""
+    replayer that tries kernels. `loadable` makes what the replayer loads from the PTX that Triton wrote and the words
+    of `Code.ptxas`, in a folder for compilers, each of which may take the seconds that its last argument returns. It
+    raises `Refused` for a kernel that does not compile."""
 
     target: str
-    loadable: Callable[[bytes, Path, Callable[[], float]], bytes]
+    loadable: Callable[[bytes, Sequence[str], Path, Callable[[], float]], bytes]
     replay: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     readable: tuple[Path, ...] = ()

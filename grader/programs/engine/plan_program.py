@@ -7,6 +7,7 @@ no testcase can be read; what it leaves is checked, its kernels are compiled for
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import json
 import sys
 import warnings
@@ -20,7 +21,7 @@ from grader.base.errors import MachineFault
 from grader.base.verdict import Fault
 from grader.plans.contract import Arguments
 from grader.plans.package import Script, failing, package
-from grader.plans.plan import Configuration
+from grader.plans.plan import Code, Configuration
 from grader.programs.engine.interface import Compiled, Launch, Recording, Refused
 from grader.programs.engine.recorded import (
     Budget,
@@ -60,13 +61,21 @@ _MAX_QUOTED = 200
 _MAX_TRIED = 1000
 
 
+def triton_tool(name: str) -> Path | None:
+    """A compiler that Triton brings along; None if it does not."""
+    spec = importlib.util.find_spec("triton")
+    folder = Path(spec.origin).parent if spec is not None and spec.origin else None
+    tool = folder / "backends" / "nvidia" / "bin" / name if folder is not None else None
+    return tool if tool is not None and tool.is_file() else None
+
+
 def is_package(program: Path) -> bool:
     return program.name == PACKAGE
 
 
 def identity() -> str:
     """The versions that a package depends on, in addition to the submission and the engine."""
-    return f"plans 1 python {sys.version} triton {triton_version()}"
+    return f"plans 2 python {sys.version} triton {triton_version()}"
 
 
 def triton_version() -> str:
@@ -123,11 +132,15 @@ def record(
     if all(failures) and shapes:
         return Recorded(Compiled(Fault.STUDENT, told[0] if told else _unfit(main, _HIDDEN)))
     shown = [script for script, shape in zip(scripts, shapes, strict=True) if not shape.hidden]
-    constants, kernels = dict[str, bytes](), dict[str, bytes]()
+    constants, kernels = dict[str, bytes](), dict[Code, bytes]()
+
+    def loadable(ptx: bytes, ptxas: Sequence[str]) -> bytes:
+        return recording.loadable(ptx, ptxas, work, budget.left_s)
+
     for those, hidden in ((shown, False), (scripts, True)):
         try:
             read_constants(out, those, budget, constants)
-            compile_kernels(out, those, budget, lambda binary: recording.loadable(binary, work, budget.left_s), kernels)
+            compile_kernels(out, those, budget, loadable, kernels)
         except Refused as refused:
             problem = _unfit(main, _HIDDEN) if hidden else str(refused)
             return Recorded(Compiled(Fault.STUDENT, problem, lacking=refused.lacking))

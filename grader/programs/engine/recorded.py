@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from grader.base.workers import cores
 from grader.plans.contract import Arguments
 from grader.plans.package import Script, script_of
-from grader.plans.plan import MAX_KERNEL_BYTES, MAX_PLAN_BYTES
+from grader.plans.plan import MAX_KERNEL_BYTES, MAX_PLAN_BYTES, Code
 from grader.programs.engine.interface import Refused
 from grader.sandbox import quarantine
 from grader.sandbox.room import Unreadable
@@ -83,24 +83,28 @@ def read_constants(out: Path, scripts: Iterable[Script], budget: Budget, found: 
 
 
 def compile_kernels(
-    out: Path, scripts: Iterable[Script], budget: Budget, loadable: Callable[[bytes], bytes], found: dict[str, bytes]
+    out: Path,
+    scripts: Iterable[Script],
+    budget: Budget,
+    loadable: Callable[[bytes, Sequence[str]], bytes],
+    found: dict[Code, bytes],
 ) -> None:
     """Add to `found` what the replayer loads for each kernel that the scripts name. Raises as `read_constants`."""
 
-    def made(name: str) -> bytes:
+    def made(code: Code) -> bytes:
         budget.left_s()
-        content = loadable(_blob(out, name, None, budget))
+        content = loadable(_blob(out, code.ptx, None, budget), code.ptxas)
         budget.take(len(content))
         return content
 
-    names = [each for each in dict.fromkeys(name for script in scripts for name in script.kernels) if each not in found]
+    codes = [each for each in dict.fromkeys(code for script in scripts for code in script.kernels) if each not in found]
     with ThreadPoolExecutor(cores()) as pool:
-        found.update(zip(names, _all(pool, made, names), strict=True))
+        found.update(zip(codes, _all(pool, made, codes), strict=True))
 
 
-def _all(pool: ThreadPoolExecutor, made: Callable[[str], bytes], names: Iterable[str]) -> list[bytes]:
+def _all(pool: ThreadPoolExecutor, made: Callable[[Code], bytes], codes: Iterable[Code]) -> list[bytes]:
     """All results. After an exception, no further one is begun."""
-    futures = [pool.submit(made, name) for name in names]
+    futures = [pool.submit(made, code) for code in codes]
     try:
         return [future.result() for future in futures]
     except BaseException:

@@ -3,6 +3,7 @@
 import hashlib
 
 from grader.plans import recorder
+from grader.plans.plan import Code
 
 import triton
 import triton.language as tl
@@ -22,7 +23,7 @@ def changed(self, arguments):
     plan = plain(self, arguments)
     name = hashlib.sha256(CODE).hexdigest()
     recorder.blobs[name] = CODE
-    return plan.model_copy(update={"kernels": tuple(each.model_copy(update={"binary": name}) for each in plan.kernels)})
+    return plan.model_copy(update={"kernels": tuple(each.model_copy(update={"code": Code(ptx=name)}) for each in plan.kernels)})
 
 
 recorder.Recorder.plan = changed
