@@ -25,7 +25,7 @@ from emulator import write_input
 
 from grader.base.process import Completed
 from grader.course.metrics import COUNTED, METRICS
-from grader.emulator import compile_program
+from grader.emulator import Extras, Workplace, compile_program
 from grader.findings import short_kernel
 from grader.profiling.counters import counted_launches
 from grader.profiling.ncu import Launch, parse_csv
@@ -93,12 +93,12 @@ def emulate(folder: Path) -> Counters:
         program = compile_program(
             [source],
             folder / source.stem,
-            work=folder / f"{source.stem}.work",
+            Workplace(folder / f"{source.stem}.work"),
             nvcc=find_toolkit().nvcc,
             run=run,
             flags=FLAGS,
             target=TARGET,
-            count=True,
+            extras=Extras(count=True),
         ).path
         trace = folder / f"{source.stem}.trace"
         environment = {**os.environ, "GRADER_TRACE": str(trace)}

@@ -40,7 +40,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.base.process import Completed
-from grader.emulator import compile_program
+from grader.emulator import Workplace, compile_program
 from grader.programs.toolkit import find_toolkit
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -95,7 +95,7 @@ def build(kernel: Path, folder: Path, nvcc: Path, target: str = "sm_80") -> tupl
     work = folder / f"{kernel.stem}.work"
     start = time.perf_counter()
     output = folder / f"{kernel.stem}-{target}"
-    program = compile_program([kernel], output, work=work, nvcc=nvcc, run=runner, flags=FLAGS, target=target).path
+    program = compile_program([kernel], output, Workplace(work), nvcc=nvcc, run=runner, flags=FLAGS, target=target).path
     wall_s = time.perf_counter() - start
     shutil.rmtree(work)
     return program, runner.nvcc_s, wall_s - runner.nvcc_s

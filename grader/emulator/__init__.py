@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from grader.emulator.build import (
         CompileFailed,
         EmulatedProgram,
+        Extras,
         Unsupported,
+        Workplace,
         compile_program,
         runtime_identity,
     )
@@ -51,8 +53,10 @@ __all__ = [
     "WATCHING",
     "CompileFailed",
     "EmulatedProgram",
+    "Extras",
     "MissingFeature",
     "Unsupported",
+    "Workplace",
     "compile_kernel",
     "compile_program",
     "host_compiler_folders",

@@ -63,43 +63,56 @@ class EmulatedProgram:
     log: str
 
 
+@dataclass(frozen=True)
+class Workplace:
+    """Where a program is compiled. Intermediate files are in `work`. Files that the grader itself writes for the
+    compilers go to `written`, which must be read-only for them. The compilers run in `work` or in `folder`, never in a
+    folder below `work`, because another compiler could have replaced it by a link. `folder` is the project's folder, by
+    default the first source's: relative -I options and file names in messages are relative to it. `content` is a hash
+    over the toolkit and everything that nvcc reads in `folder`; if it is given, nvcc's output is cached."""
+
+    work: Path
+    folder: Path | None = None
+    written: Path | None = None
+    content: str = ""
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What a program does besides running. With `watch` it looks for races and uninitialised reads. With `record` it can
+    record where values come from (runtime/values.c). With `count` its trace has counters (runtime/counters.h)."""
+
+    watch: bool = False
+    record: bool = False
+    count: bool = False
+
+
 def compile_program(
     sources: Sequence[Path],
     output: Path,
+    place: Workplace,
     *,
-    folder: Path | None = None,
-    work: Path,
-    written: Path | None = None,
     nvcc: Path,
     run: Runner,
     flags: Sequence[str] = (),
     target: str = "sm_80",
-    watch: bool = False,
-    record: bool = False,
-    count: bool = False,
-    content: str = "",
+    extras: Extras = Extras(),
 ) -> EmulatedProgram:
-    """Compile and link `sources` into the executable `output`, with intermediate files in `work`. Files that the grader
-    itself writes for the compilers go to `written`, which `run` must make read-only for them. The compilers run in
-    `work` or in `folder`, never in a folder below `work`, because another compiler could have replaced it by a link.
-
-    `folder` is the project's folder, by default the first source's: relative -I options and file names in messages are
-    relative to it. `flags` are nvcc's, as in a student's Makefile; the architecture is always `target`; with -x=cu C++
-    files are CUDA. Every command goes through `run`. With `watch` it looks for races and
-    uninitialised reads too. With `record` it can record where values come from (runtime/values.c). With `count` the program's trace has counters (runtime/counters.h). `content` is a hash
-    over the toolkit and everything that nvcc reads in `folder`; if it is given, nvcc's output is cached. Raises
+    """Compile and link `sources` into the executable `output`. `flags` are nvcc's, as in a student's Makefile; the
+    architecture is always `target`; with -x=cu C++ files are CUDA. Every command goes through `run`. Raises
     `CompileFailed`, `Unsupported`, and `MachineFault` if a compiler is missing.
     """
     room.warm("grader.emulator.translation", "grader.emulator.translate")  # while nvcc compiles
+    work, folder = place.work, place.folder
     work.mkdir(parents=True, exist_ok=True)
-    written = written or work / "written"
+    written = place.written or work / "written"
     written.mkdir(exist_ok=True)
     work, written, output = work.resolve(), written.resolve(), output.resolve()
     if folder is None:
         sources = [source.resolve() for source in sources]
     folder = (folder or sources[0].parent).resolve()
     parsed = NvccFlags.parse(flags)
-    project = Project(folder, work, written, nvcc, parsed, target, run, content, record)
+    project = Project(folder, work, written, nvcc, parsed, target, run, place.content, extras.record)
     names = [os.path.relpath((folder / source).resolve(), folder) for source in sources]
     toolkit = toolkit_of(nvcc, run, work)
     with _tool_threads() as pool:
@@ -119,11 +132,7 @@ def compile_program(
             [units] if parsed.relocatable and units else [[unit] for unit in units]
         )  # linked to one with -rdc=true
         try:
-            translations = list(
-                pool.map(
-                    lambda i: _translated(modules[i], i, watch=watch, record=record, count=count), range(len(modules))
-                )
-            )
+            translations = list(pool.map(lambda i: _translated(modules[i], i, extras), range(len(modules))))
         except Unsupported:
             for info in infos:
                 info.result()  # if ptxas refuses the PTX too, its CompileFailed is the better report
@@ -139,7 +148,7 @@ def compile_program(
         for i, translation in enumerate(translations if not findings else ()):
             glue = linked_registration(names_in) if parsed.relocatable else ""
             tables = tables_text(translation, f"m{i}", registers, per_thread=bool(names_in[i].per_thread)) + glue
-            tables += carried_ptx(modules[i]) if count else ""
+            tables += carried_ptx(modules[i]) if extras.count else ""
             objects.append(pool.submit(compile_c, tables, written / f"m{i}_tables.c", "-O0", run, work))
         logs += [info.result()[1] for info in infos]
         for i, unit in enumerate(units):
@@ -183,7 +192,7 @@ def runtime_identity() -> str:
     return digest.hexdigest()
 
 
-def _translated(units: Sequence[Unit], number: int, *, watch: bool, count: bool, record: bool = False) -> Translated:
+def _translated(units: Sequence[Unit], number: int, extras: Extras) -> Translated:
     """Translate a module. nvcc makes the file names in PTX absolute; they become relative to the project's folder."""
     names = ", ".join(unit.source for unit in units)
     with ExitStack() as files:
@@ -201,9 +210,9 @@ def _translated(units: Sequence[Unit], number: int, *, watch: bool, count: bool,
                 prefix=f"m{number}",
                 below=str(units[0].compiled_in),
                 lanes=instruction_set().lanes,
-                watch=watch,
-                record=record,
-                count=count,
+                watch=extras.watch,
+                record=extras.record,
+                count=extras.count,
             )
         except Exceeded as exceeded:
             what, advice = f"the PTX of {names}, whose translation {exceeded},", "make its kernels or templates smaller"

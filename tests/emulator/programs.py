@@ -17,7 +17,7 @@ from typing import Any
 
 from grader.base.paths import cache_folder
 from grader.base.process import Completed, Runner
-from grader.emulator import compile_program, runtime_identity
+from grader.emulator import Extras, Workplace, compile_program, runtime_identity
 from grader.findings import Finding, advice, detail, fact, kind_of
 from grader.programs.toolkit import find_toolkit
 
@@ -66,9 +66,8 @@ def build(
             shutil.rmtree(work, ignore_errors=True)  # of a run that was stopped
             with _alone_for_the_runtime():
                 made = compile_program(
-                    sources, work / "program", work=work, nvcc=nvcc(), run=_keeping_what_nvcc_makes(content),
-                    flags=flags, target=target, watch=watch, count=count,
-                    record=record,
+                    sources, work / "program", Workplace(work), nvcc=nvcc(), run=_keeping_what_nvcc_makes(content),
+                    flags=flags, target=target, extras=Extras(watch=watch, count=count, record=record),
                 ).path  # fmt: skip
             made.replace(output)
             shutil.rmtree(work)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.process import Completed
-from grader.emulator import CompileFailed, EmulatedProgram, Unsupported, compile_program
+from grader.emulator import CompileFailed, EmulatedProgram, Unsupported, Workplace, compile_program
 from grader.emulator.native import compile_c, compiled_runtime
 from grader.emulator.nvcc import read_registers
 from grader.emulator.nvcc_flags import NvccFlags
@@ -20,7 +20,7 @@ HELLO = "__global__ void k(int *p) { p[threadIdx.x] = 1; }\nint main() { k<<<1, 
 def make(folder: Path, text: str, *flags: str) -> EmulatedProgram:
     source = folder / "hw4.cu"
     source.write_text(text)
-    return compile_program([source], folder / "out", work=folder / "work", nvcc=nvcc(), run=run, flags=flags)
+    return compile_program([source], folder / "out", Workplace(folder / "work"), nvcc=nvcc(), run=run, flags=flags)
 
 
 def test_a_syntax_error_is_reported_with_the_students_file_and_line(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_call_into_a_library_fails_to_link_and_names_the_function(tmp_path: Pa
 def test_each_unsupported_instruction_is_refused_with_its_line(tmp_path: Path) -> None:
     source = HERE / "refused_instructions.cu"
     with pytest.raises(Unsupported) as caught:
-        compile_program([source], tmp_path / "out", work=tmp_path / "work", nvcc=nvcc(), run=run, target="sm_90")
+        compile_program([source], tmp_path / "out", Workplace(tmp_path / "work"), nvcc=nvcc(), run=run, target="sm_90")
     lines = {i for i, line in enumerate(source.read_text().splitlines(), 1) if line.startswith("KERNEL(")}
     assert lines
     assert {f.line for f in caught.value.findings if f.file and f.file.endswith(source.name)} == lines
@@ -48,7 +48,7 @@ def test_each_unsupported_instruction_is_refused_with_its_line(tmp_path: Path) -
 def test_runtime_functions_the_emulator_lacks_are_named(tmp_path: Path) -> None:
     source = HERE / "refused_calls.cu"
     with pytest.raises(Unsupported) as caught:
-        compile_program([source], tmp_path / "out", work=tmp_path / "work", nvcc=nvcc(), run=run)
+        compile_program([source], tmp_path / "out", Workplace(tmp_path / "work"), nvcc=nvcc(), run=run)
     assert {f.what for f in caught.value.findings} == {
         "cudaGraphicsGLRegisterBuffer (OpenGL interoperability)",
         "cuMemCreate (virtual memory management)",

@@ -9,7 +9,7 @@ import pytest
 
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
-from grader.emulator import compile_program
+from grader.emulator import Workplace, compile_program
 from grader.emulator.translate.writer import HANDLERS
 from grader.grading.judgement import judge
 from grader.programs.run import Run
@@ -236,7 +236,7 @@ def test_a_crash_of_translated_code_is_the_emulators_and_says_so(
     monkeypatch.setattr(room, "_inside", True)  # only this process has the mistake
     (tmp_path / "crash.cu").write_text(DEVICE_CRASH)
     made = compile_program(
-        [tmp_path / "crash.cu"], tmp_path / "crash", work=tmp_path / "work", nvcc=nvcc(), run=run, flags=()
+        [tmp_path / "crash.cu"], tmp_path / "crash", Workplace(tmp_path / "work"), nvcc=nvcc(), run=run, flags=()
     )
     done = execute(made.path, folder=tmp_path)
     assert done.exit_code == -number

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.emulator import build
-from grader.emulator.build import Unsupported
+from grader.emulator.build import Extras, Unsupported
 from grader.emulator.nvcc import Unit
 from grader.emulator.ptx import parse
 from grader.emulator.translate import translate_module
@@ -34,7 +34,7 @@ def test_ptx_of_gigabytes_is_not_read(tmp_path: Path) -> None:
         file.truncate(1 << 40)
     unit = Unit("hw4.cu", tmp_path / "hw4.o", tmp_path / "hw4.ptx", "", tmp_path)
     with pytest.raises(Unsupported, match=r"the PTX of hw4\.cu, which is 1,099,511,627,776 bytes"):
-        build._translated([unit], 0, watch=False, count=False)
+        build._translated([unit], 0, Extras())
 
 
 @pytest.mark.parametrize("gigabytes", [10, 24])

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from grader.base.errors import GraderFault
 from grader.base.process import Completed, Runner
-from grader.emulator import CompileFailed, Unsupported, compile_program
+from grader.emulator import CompileFailed, Extras, Unsupported, Workplace, compile_program
 from grader.emulator.isa import VARIABLE
 from grader.programs.toolkit import find_toolkit
 from tools.emulator_fuzz.program import KINDS, write_program, write_programs
@@ -89,8 +89,8 @@ def _check(source: Path, written: Path, options: argparse.Namespace, run: Runner
     folder = source.parent
     try:
         made = compile_program(
-            [source], folder / "program", work=folder / "work", written=written, nvcc=find_toolkit().nvcc, run=run, flags=("-std=c++17", *options.flags.split()),
-            watch=options.watch, count=options.count,
+            [source], folder / "program", Workplace(folder / "work", written=written), nvcc=find_toolkit().nvcc, run=run, flags=("-std=c++17", *options.flags.split()),
+            extras=Extras(watch=options.watch, count=options.count),
         )  # fmt: skip
     except (Unsupported, CompileFailed, GraderFault, AssertionError) as error:  # the last: the translator gave up
         return [f"{type(error).__name__}: {str(error)[:2000]}", *getattr(error, "log", "").splitlines()[:10]]

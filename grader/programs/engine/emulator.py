@@ -74,17 +74,12 @@ class EmulatorEngine:
                 program = emulator.compile_program(
                     [folder / source for source in sources],
                     output,
-                    folder=folder,
-                    work=output.parent,
-                    written=written,
+                    emulator.Workplace(output.parent, folder, written, self._content(folder)),
                     nvcc=self.toolkit.nvcc,
                     run=run,
                     flags=(*flags, *header_flags(self.toolkit)),
                     target=self.target,
-                    watch=bool(self._watches),
-                    record=self.record,
-                    count=self.count,
-                    content=self._content(folder),
+                    extras=emulator.Extras(watch=bool(self._watches), record=self.record, count=self.count),
                 )
             except emulator.CompileFailed as failure:
                 return Compiled(Fault.STUDENT, failure.log)
