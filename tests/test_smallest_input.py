@@ -88,3 +88,17 @@ def test_lines_that_read_and_write_an_array_of_solve() -> None:
     assert [item.line for item in lines_of(source, 0, writes=False)] == [3]
     assert [item.line for item in lines_of(source, 1, writes=True)] == [5]
     assert lines_of(source, 9, writes=True) == []
+
+
+def test_lines_are_found_through_the_pointers_that_take_turns() -> None:
+    text = SOURCE.replace(b"    add<<<1, n>>>(X, Y, n);\n", b"""\
+    const float* from = X;
+    for (int s = 0; s < n; s++) {
+        float* const to = (n - s) % 2 ? Y : other;
+        add<<<1, n>>>(from, to, n);
+        from = to;
+    }
+""")  # fmt: skip
+    source = read_source([("a.cu", text)])
+    assert [item.line for item in lines_of(source, 0, writes=False)] == [3]
+    assert [item.line for item in lines_of(source, 1, writes=True)] == [5]

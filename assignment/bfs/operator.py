@@ -46,11 +46,17 @@ class Bfs(WholeOperator):
 
     def check(self, shape, inputs, outputs):
         vertices, _, source = shape
-        right, _ = self.oracle(shape, inputs)
+        right, parents = self.oracle(shape, inputs)
         distance, before = (tensor.ravel().astype(np.int64) for tensor in outputs)
         if (wrong := distance != right.ravel()).any():
-            v = int(wrong.argmax())
-            return Violation(f"got distance {distance[v]}, expected {right[v, 0]}", "D", v, 0, int(wrong.sum()))
+            v = int(np.where(wrong, right.ravel(), vertices).argmin())  # the first that a search gets wrong
+            p, j, u, by = inputs[0].ravel(), inputs[1].ravel(), int(parents[v, 0]), ""
+            if right[v, 0] > 0:
+                k = p[u] + int((j[p[u] : p[u + 1]] == v).argmax())
+                by = f": J[{k}] leads there from vertex {u}, edge {k - p[u] + 1} of {p[u + 1] - p[u]}"
+            elif right[v, 0] < 0:
+                by = ": no path leads there"
+            return Violation(f"got distance {distance[v]}, expected {right[v, 0]}{by}", "D", v, 0, int(wrong.sum()))
         wrong = np.where(distance <= 0, before != np.where(distance < 0, -1, source), False)
         wrong |= (distance > 0) & ((before < 0) | (before >= vertices))
         asked = np.flatnonzero((distance > 0) & ~wrong)

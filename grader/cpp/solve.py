@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from grader.cpp.source import Function, Item, Launch, Source
@@ -12,11 +13,12 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 def lines_of(source: Source, parameter: int, *, writes: bool) -> list[Item]:
     """The places where kernels write, or only read, an element of the array that is parameter number `parameter` of
-    `solve`; where it goes through a pointer or a function, the lines that name it."""
+    `solve`; where it goes through a pointer or a function, the lines that name it. The line with most of them comes
+    first."""
     solve = next((f for f in source.functions if f.name == "solve" and len(f.parameters) > parameter), None)
     if solve is None:
         return []
-    found: list[Item] = []
+    found, others = list[Item](), list[Item]()
     for _, kernel, name in _kernels(source, solve.parameters[parameter][1]):
         written = [a for a in source.assignments if a.name == name and kernel.holds(a.file, a.line)]
         used = [u for u in source.uses if u.name == name and kernel.holds(u.file, u.line)]
@@ -29,8 +31,11 @@ def lines_of(source: Source, parameter: int, *, writes: bool) -> list[Item]:
             for item in items
             if kernel.holds(item.file, item.line) and name in _WORD.findall(text(item))
         ]
-        found += (written or named or used) if writes else (used or named)
-    return sorted(found, key=lambda item: (item.file, item.line))
+        found += written if writes else used or named
+        others += named or used
+    found = found or others
+    often = Counter((item.file, item.line) for item in found)
+    return sorted(found, key=lambda item: (-often[item.file, item.line], item.file, item.line))
 
 
 def written_in(source: Source, array: str) -> tuple[Launch, int] | None:
@@ -47,9 +52,15 @@ def written_in(source: Source, array: str) -> tuple[Launch, int] | None:
 
 def _kernels(source: Source, array: str) -> Iterator[tuple[Launch, Function, str]]:
     """The launches that get the array, their kernels, and the kernels' names for it."""
+    names = {array}
+    pointers = [(v.name, v.value) for v in source.variables if v.function == "solve" and v.pointers]
+    set_later = [(a.name, a.value) for a in source.assignments if a.function == "solve"]
+    for name, value in (*pointers, *set_later):  # such as `float* to = last ? V : other`, and then `from = to`
+        if names & set(_WORD.findall(value)) and name in dict(pointers):
+            names.add(name)
     for launch in source.launches:
         kernel = next((f for f in source.functions if f.name == launch.name and f.space == "global"), None)
         pairs = zip(launch.arguments, kernel.parameters, strict=False) if kernel is not None else ()
         for argument, (_, name) in pairs:
-            if kernel is not None and array in _WORD.findall(argument):
+            if kernel is not None and names & set(_WORD.findall(argument)):
                 yield launch, kernel, name

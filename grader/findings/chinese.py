@@ -143,6 +143,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
             ("", ""),
             (".infinite", "檢查：對大數取 exp（是否先減去最大值？）、0/0 或 inf − inf。"),
             (".missing", "{right_at} 缺少 {element}。"),
+            (".missing_in_part", "{right_at} 缺少 {element}。"),
             (".moved", "{element} 算進了 {got_at}，但應屬於 {right_at}。"),
             (".extra", "{element} 算進了 {got_at}，但不應屬於那裡。"),
             (".scaled", "{element} 在 {right_at} 中算了 {factor} 次。"),

@@ -210,6 +210,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
             ("", ""),
             (".infinite", "Look for exp of a large number (is the maximum subtracted first?), 0/0 or inf − inf. "),
             (".missing", "{element} is missing in {right_at}. "),
+            (".missing_in_part", "{element} is missing in {right_at}. "),
             (".moved", "{element} counts in {got_at}, but belongs in {right_at}. "),
             (".extra", "{element} counts in {got_at}, where it does not belong. "),
             (".scaled", "{element} counts {factor} times in {right_at}. "),

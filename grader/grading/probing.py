@@ -62,7 +62,8 @@ def by_probes(
     if first is None or kind_of(first).check not in ("probe", "watch"):
         return tested
     found = tuple(_placed(each, known) for each in found)
-    cause = sentence(_placed(first, known) if first.file is None else first, submission.line)
+    first = _with_line(_placed(first, known) if first.file is None else first, wrong[0].operator, wrong[0], submission)
+    cause = sentence(first, submission.line)
     for case in wrong:
         by_case[case] = by_case[case].with_cause(cause, found)
     return [by_case[case] for case in grading.cases]
@@ -140,13 +141,13 @@ def _by_the_smallest_input(
 
 
 def _with_line(finding: Finding, operator: Operator, case: Case, submission: Submission) -> Finding:
-    """With the line of `solve`'s kernels that reads the value, or that writes the result to a wrong place."""
+    """With the line of `solve`'s kernels that reads the value or, where it arrives in part or everything is wrong, that
+    writes the result."""
     inputs = [tensor.name for tensor in operator.inputs(case.shape)]
     names = inputs + [tensor.name for tensor in operator.outputs(case.shape)]
-    tensor, how = finding.words.get("tensor"), finding.words.get("how")
-    writes = tensor not in names or how in ("moved", "extra", "value")
-    wanted = finding.array if writes else tensor
-    if wanted not in names:
+    read, how = finding.words.get("tensor") or finding.array, finding.words.get("how")
+    wanted = read if read in inputs and how not in ("value", "infinite", "missing_in_part") else finding.array
+    if finding.place is not None or wanted not in names:
         return finding
-    lines = lines_of(read_source(submission.files), names.index(wanted), writes=writes)
+    lines = lines_of(read_source(submission.files), names.index(wanted), writes=wanted not in inputs)
     return finding.model_copy(update={"file": lines[0].file, "line": lines[0].line}) if lines else finding

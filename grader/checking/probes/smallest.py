@@ -162,7 +162,7 @@ def _effect(
     if not (should | changed).any():
         return {}
     if lost.any() and not gained.any():
-        return {"how": "missing", "right_at": _places(tensor, lost)}
+        return {"how": "missing_in_part" if changed.any() else "missing", "right_at": _places(tensor, lost)}
     if lost.any():
         return {"how": "moved", "right_at": _places(tensor, should), "got_at": _places(tensor, changed)}
     if gained.any():
