@@ -60,6 +60,7 @@ OWN_FILES = {
     "commands/verify_assignment": "the course's files",
     "commands/new_assignment": "the course's files",
     "checking/probes/reading": "inputs that it draws itself",
+    "grading/probing": "a testcase's input, which runs may only read",
     "programs/function_contract": "the grader's own sources",
     "profiling/occupancy": "the toolkit",
     "operators": "inputs and expected outputs",
