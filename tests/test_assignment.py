@@ -96,3 +96,19 @@ def test_an_unknown_assignment_lists_those_there_are() -> None:
 
 def test_a_submission_called_as_the_main_file_belongs_to_that_assignment(write: Write) -> None:
     assert assignment_for(write("alice/hw4.cu", "int main() {}")).name == "hw4"
+
+
+def test_what_has_the_assignments_name_need_not_be_written(tmp_path: Path) -> None:
+    text = """\
+name: saxpy
+title: First day
+baseline: {budget_s: 0.5}
+tolerance: 1.0e-6
+limits: {wall_s: 5}
+rubric: [{part: correctness, kind: failed_tests, points: 70, per_failure: 14}]
+"""
+    (tmp_path / "assignment.yaml").write_text(text)
+    rules = load_assignment_file(tmp_path / "assignment.yaml")
+    assert (rules.operator, rules.submission.mains) == ("saxpy", ("saxpy.cu",))
+    assert (rules.baseline.source, rules.baseline.budget_s) == ("seq_saxpy.c", 0.5)
+    assert [(limit.tests, limit.seconds) for limit in rules.limits.wall_s] == [("every", 5)]

@@ -387,8 +387,15 @@ class Assignment(StrictModel):
     @classmethod
     def _of_its_name(cls, data: object) -> object:
         if isinstance(data, dict) and isinstance(name := data.get("name"), str):
-            named = {"operator": name, "submission": {"main": f"{name}.cu"}, "baseline": {"source": f"seq_{name}.c"}}
-            return {**named, **data}
+            named: dict[str, object] = {
+                "operator": name,
+                "submission": {"main": f"{name}.cu"},
+                "baseline": {"source": f"seq_{name}.c"},
+            }
+            for key, default in named.items():
+                given = data.get(key, default)
+                named[key] = {**default, **given} if isinstance(default, dict) and isinstance(given, dict) else given
+            return {**data, **named}
         return data
 
     @property
