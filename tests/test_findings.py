@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from random import Random
+from xml.etree import ElementTree
 
 import pytest
 from pydantic import ValidationError
 
-from grader.findings import KINDS, Finding, Place, claimed, rank, select_language, sentence
+from grader.base.verdict import Verdict
+from grader.findings import KINDS, Finding, Place, claimed, detail, rank, select_language, sentence
 from grader.findings.chinese import CHINESE
 from grader.findings.english import ENGLISH
-from grader.findings.finding import MAX_FACTS, MAX_NAME
+from grader.findings.finding import MAX_FACTS, MAX_INT, MAX_NAME, MAX_NUMBERS
+from grader.report import junit, sarif
+from tests.support.records import made_record, made_test
 
 RACE_OF_LANES = Finding(
     kind="race_in_warp",
@@ -148,3 +154,61 @@ def test_a_sentence_in_chinese(restored_language: Callable[[], None]) -> None:
 def restored_language(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     monkeypatch.setenv("GRADER_LANG", "en")
     return lambda: None
+
+
+def random_finding(random: Random, kind: str) -> Finding:
+    """A finding of this kind with random facts, within the bounds of the type, whether or not they make sense."""
+
+    def text(most: int) -> str:
+        return "".join(random.choice("ab{}[]%\\\"'<&>\x1b\n漢 .:") for _ in range(random.choice((0, 1, 5, most))))
+
+    def number() -> int | float:
+        return random.choice((0, 1, -1, MAX_INT, -MAX_INT, 1e-300, 1e308, random.random(), random.getrandbits(40)))
+
+    def value() -> int | float | tuple[int | float, ...]:
+        many = random.choice((0, 1, 2, MAX_NUMBERS))
+        return tuple(number() for _ in range(many)) if many else number()
+
+    def place() -> Place | None:
+        return random.choice((None, Place(file=text(9), line=random.choice((1, 10_000_000)))))
+
+    named = [*random.sample(sorted(USED), MAX_FACTS - 1), "unheard_of"]
+    split = random.randrange(len(named))
+    return Finding(
+        kind=kind,
+        certainty=random.random(),
+        file=random.choice((None, "a.cu", "a.py", text(MAX_NAME))),
+        line=random.choice((None, 1, 10_000_000)),
+        kernel=random.choice((None, text(MAX_NAME), "void f<int, g<(int)2>>(float*)")),
+        block=random.choice((None, (0, 0, 0), (MAX_INT, 0, 1))),
+        thread=random.choice((None, (0, 0, 0), (MAX_INT, 0, 1))),
+        array=random.choice((None, text(MAX_NAME))),
+        allocated=place(),
+        other=place(),
+        values={name: value() for name in named[:split]},
+        words={name: random.choice((text(9), *WORDS)) for name in named[split:]},
+    )
+
+
+WORDS = sorted({word for words in ENGLISH.words.values() for word in words})
+USED = {name for said in ENGLISH.sentences.values() for name in names("".join(said))}
+USED = {name for name in USED | set(ENGLISH.words) if name.islower()}
+
+
+@pytest.mark.parametrize("language", ["en", "zh-TW"])
+def test_whatever_the_type_admits_is_said(language: str, restored_language: Callable[[], None]) -> None:
+    select_language(language)
+    random = Random(7)
+    for _ in range(20):
+        found = [random_finding(random, kind) for kind in (*KINDS, "of_a_later_version")]
+        for each in found:
+            assert sentence(each) and isinstance(detail(each), str)
+        record = made_record(tests=[made_test("t01", Verdict.WRONG_ANSWER, findings=random.sample(found, 20))])
+        assert json.loads(sarif.render([record]))["runs"] and ElementTree.fromstring(junit.render([record])) is not None
+
+
+def test_a_list_of_facts_has_a_number_and_facts_are_numbers() -> None:
+    with pytest.raises(ValidationError):
+        Finding(kind="race", values={"keys": ()})
+    odd = Finding(kind="race", values={"factor": float("inf"), "sum": float("nan"), "bytes": 4})
+    assert odd.values == {"bytes": 4}

@@ -168,6 +168,7 @@ READERS = {
     "grader.checking.slips": ("_slips",),
     "grader.checking.watch.recording": ("read_recording",),
     "grader.cpp.calls": ("calls_in", "_tokens"),
+    "grader.cpp.reading": ("_read", "read_source"),
     "grader.cpp.tree": ("parsed",),
     "grader.programs.cmakelists": ("read_cmakelists",),
     "grader.programs.compiler_calls": ("calls", "program_calls"),

@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from grader.checking.probes.smallest import smallest_input
-from grader.cpp.reading import read_source
-from grader.cpp.solve import lines_of
+from grader.cpp.solve import main_line
 from grader.findings import sentence
 from grader.operators import load_operator
 
@@ -83,11 +82,15 @@ extern "C" void solve(const float* X, float* Y, int n) {
 """
 
 
+def line_of(text: bytes, parameter: int, *, writes: bool) -> int | None:
+    found = main_line([("a.cu", text)], parameter, writes=writes)
+    return found.line if found is not None else None
+
+
 def test_lines_that_read_and_write_an_array_of_solve() -> None:
-    source = read_source([("a.cu", SOURCE)])
-    assert [item.line for item in lines_of(source, 0, writes=False)] == [3]
-    assert [item.line for item in lines_of(source, 1, writes=True)] == [5]
-    assert lines_of(source, 9, writes=True) == []
+    assert line_of(SOURCE, 0, writes=False) == 3
+    assert line_of(SOURCE, 1, writes=True) == 5
+    assert line_of(SOURCE, 9, writes=True) is None
 
 
 def test_lines_are_found_through_the_pointers_that_take_turns() -> None:
@@ -99,6 +102,5 @@ def test_lines_are_found_through_the_pointers_that_take_turns() -> None:
         from = to;
     }
 """)  # fmt: skip
-    source = read_source([("a.cu", text)])
-    assert [item.line for item in lines_of(source, 0, writes=False)] == [3]
-    assert [item.line for item in lines_of(source, 1, writes=True)] == [5]
+    assert line_of(text, 0, writes=False) == 3
+    assert line_of(text, 1, writes=True) == 5

@@ -12,11 +12,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from grader.cpp.reading import cpp_files, read_source
+from grader.cpp.reading import asked, cpp_files, read_source
 from grader.cpp.source import Call, Launch, Source
 from grader.findings import Finding
 from grader.programs.trace import Trace
-from grader.sandbox.room import Unreadable, confined
+from grader.sandbox.room import confined
 
 _SHARED_WITH_HOST = ("Managed", "HostAlloc", "MallocHost", "HostRegister", "MemMap", "GraphAdd")
 """Parts of the names of calls after which results may reach the host without a copy that the trace shows."""
@@ -29,10 +29,8 @@ def contradictions(files: Sequence[tuple[str, bytes]], trace: Trace | None) -> t
     """The contradictions of a run that ended by itself with a wrong output."""
     if trace is None or not trace.starts or trace.starts != trace.ends or trace.truncated or trace.api_errors:
         return ()
-    try:
-        return _of(cpp_files(files), bool(trace.kernels), any(copy.direction == "DtoH" for copy in trace.memcpys))
-    except Unreadable:
-        return ()
+    copied = any(copy.direction == "DtoH" for copy in trace.memcpys)
+    return asked((), _of, cpp_files(files), bool(trace.kernels), copied)
 
 
 @confined(cpu_s=20, memory_bytes=2 << 30)

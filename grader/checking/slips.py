@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from grader.cpp.reading import read_source
+from grader.cpp.reading import Files, asked, read_source
 from grader.cpp.source import Call, Item, Source
 from grader.findings import Finding
-from grader.sandbox.room import Unreadable, confined
+from grader.sandbox.room import confined
 
 Which = Literal["host", "all"]
 """`host`: slips of the host, which can cause bad accesses and unwritten memory."""
@@ -43,9 +43,6 @@ _PART = re.compile(r"\(?([A-Za-z_][\w.]*)\)?\s*/\s*(\d+)")
 _HALVED = re.compile(r"(\w+)\s*(?:>>=\s*1|/=\s*2|=\s*\1\s*(?:/\s*2|>>\s*1))")
 
 
-Files = Sequence[tuple[str, bytes]]
-
-
 def find_slip(files: Files, which: Which) -> Finding | None:
     """The surest slip in a submission's files; None if there is none."""
     return max(slips(files, which), key=lambda slip: slip.certainty, default=None)
@@ -53,10 +50,7 @@ def find_slip(files: Files, which: Which) -> Finding | None:
 
 @lru_cache(maxsize=16)  # every failed test of a submission asks
 def _kept(files: tuple[tuple[str, bytes], ...], which: Which) -> tuple[Finding, ...]:
-    try:
-        return tuple(found_in(files, which))
-    except Unreadable:
-        return ()
+    return tuple(asked([], found_in, files, which))
 
 
 def slips(files: Files, which: Which = "all") -> tuple[Finding, ...]:

@@ -1,11 +1,17 @@
-"""Reads the C++ of a submission, in the room: makes the values of source.py from tree-sitter's trees."""
+"""Reads the C++ of a submission, in the room: makes the values of source.py from tree-sitter's trees.
+
+What is read is as long and as nested as its author likes, and so is every search in it. So a `Source` never leaves the
+room: a question about a submission's source is a confined function of its files that answers with a few values, and
+`asked` asks it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tree_sitter import Node
 
@@ -25,8 +31,15 @@ from grader.cpp.source import (
     Variable,
 )
 from grader.cpp.tree import end_of, line_of, name_of, parsed, text_of, walk
-from grader.sandbox.room import Unreadable, confined
+from grader.sandbox.room import Exceeded, Unreadable, inside
 
+Files = Sequence[tuple[str, bytes]]
+"""The files of a submission: names and contents."""
+More = ParamSpec("More")
+Answer = TypeVar("Answer")
+QUESTIONS_S = 120.0
+"""Wall time for all questions about one submission's source, each of which has its own limit of processor time. An
+honest program's take less than 0.1 s, on a busy machine a few times as long."""
 SUFFIXES = frozenset({".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp", ".hxx", ".inl"})
 _SPACES = {"__global__": "global", "__device__": "device"}
 _QUALIFIERS = frozenset(
@@ -43,27 +56,50 @@ _LEAVE = frozenset({"return_statement", "break_statement", "continue_statement"}
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 
 
-def read_source(files: Sequence[tuple[str, bytes]]) -> Source:
-    """Read the C++ files among `files`; an empty `Source` if they cannot be read."""
-    return _read(cpp_files(files))
+def asked(
+    otherwise: Answer,
+    question: Callable[Concatenate[Files, More], Answer],
+    files: Files,
+    *arguments: More.args,
+    **named: More.kwargs,
+) -> Answer:
+    """What the confined function `question` answers about a submission's files, or `otherwise` if it exceeds its
+    limits. Nothing more is asked about files that exceeded a limit, or about which QUESTIONS_S have been spent: every
+    failed test asks."""
+    spent = _spent(tuple(files))
+    if spent[0] > QUESTIONS_S:
+        return otherwise
+    began = time.monotonic()
+    try:
+        return question(files, *arguments, **named)
+    except Exceeded:
+        spent[0] = float("inf")
+        return otherwise
+    except Unreadable:
+        return otherwise
+    finally:
+        spent[0] += time.monotonic() - began
 
 
-def cpp_files(files: Sequence[tuple[str, bytes]]) -> tuple[tuple[str, bytes], ...]:
+@lru_cache(maxsize=16)
+def _spent(files: tuple[tuple[str, bytes], ...]) -> list[float]:
+    """The seconds that questions about these files took, in a list that `asked` changes."""
+    return [0.0]
+
+
+def cpp_files(files: Files) -> tuple[tuple[str, bytes], ...]:
     """The C++ files among `files`."""
     return tuple((name, content) for name, content in files if PurePosixPath(name).suffix in SUFFIXES)
 
 
-@lru_cache(maxsize=16)  # every failed test of a submission asks
+def read_source(files: Files) -> Source:
+    """Read the C++ files among `files`. Only for confined functions."""
+    assert inside(), "a Source is read, searched and forgotten in the room: see `asked`"
+    return _read(cpp_files(files))
+
+
+@lru_cache(maxsize=1)
 def _read(files: tuple[tuple[str, bytes], ...]) -> Source:
-    try:
-        return read_files(files) if files else Source()
-    except Unreadable:
-        return Source()
-
-
-@confined(cpu_s=20, memory_bytes=2 << 30, answer_bytes=64 << 20)
-def read_files(files: Sequence[tuple[str, bytes]]) -> Source:
-    """Read C++ files. Raises Unreadable."""
     found: dict[str, list[Any]] = {name: [] for name in Source.model_fields}
     for file, content in files:
         reading = _File(file, found)

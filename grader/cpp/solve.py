@@ -1,4 +1,4 @@
-"""Finds the lines of kernels that read or write the array which is a certain parameter of `solve`."""
+"""Finds where kernels read or write a certain parameter of `solve`, and a launch that is for another shape."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from grader.cpp.reading import Files, read_source
 from grader.cpp.source import Function, Item, Launch, Source
+from grader.sandbox.room import confined
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def lines_of(source: Source, parameter: int, *, writes: bool) -> list[Item]:
-    """The places where kernels write, or only read, an element of the array that is parameter number `parameter` of
-    `solve`; where it goes through a pointer or a function, the lines that name it. The line with most of them comes
-    first."""
+@confined(memory_bytes=2 << 30)
+def main_line(files: Files, parameter: int, *, writes: bool) -> Item | None:
+    """The line where kernels write, or only read, most elements of the array that is parameter number `parameter` of
+    `solve`; where it goes through a pointer or a function, the line that names it most often. In the room."""
+    source = read_source(files)
     solve = next((f for f in source.functions if f.name == "solve" and len(f.parameters) > parameter), None)
     if solve is None:
-        return []
+        return None
     found, others = list[Item](), list[Item]()
     for _, kernel, name in _kernels(source, solve.parameters[parameter][1]):
         written = [a for a in source.assignments if a.name == name and kernel.holds(a.file, a.line)]
@@ -35,7 +38,22 @@ def lines_of(source: Source, parameter: int, *, writes: bool) -> list[Item]:
         others += named or used
     found = found or others
     often = Counter((item.file, item.line) for item in found)
-    return sorted(found, key=lambda item: (-often[item.file, item.line], item.file, item.line))
+    return min(found, key=lambda item: (-often[item.file, item.line], item.file, item.line), default=None)
+
+
+@confined(memory_bytes=2 << 30)
+def launch_for_another(files: Files, wanted: str, other: str) -> Launch | None:
+    """The launch of a kernel<other> within a branch for `wanted`, as in `if (d == 64) kernel<32><<<…>>>(…);`. None if
+    there is none, or if a kernel<wanted> is launched anywhere. In the room."""
+    source = read_source(files)
+    launches = [launch for launch in source.launches if launch.template]
+    if any(launch.template[0] == wanted for launch in launches):
+        return None
+    branches = [branch for branch in source.branches if branch.condition.replace(" ", "").endswith(f"=={wanted}")]
+    for launch in launches:
+        if launch.template[0] == other and any(branch.holds(launch.file, launch.line) for branch in branches):
+            return launch
+    return None
 
 
 def written_in(source: Source, array: str) -> tuple[Launch, int] | None:

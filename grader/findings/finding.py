@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from grader.base.finite import Finite
 from grader.base.names import printable_name
 
 MAX_NAME = 200
@@ -35,13 +37,20 @@ def _short(most: int) -> BeforeValidator:
     return BeforeValidator(shorten)
 
 
+def _finite(values: Any) -> Any:
+    """Leaves out what is no number, as the ratio of an output with infinities may be."""
+    if not isinstance(values, Mapping):
+        return values
+    return {name: value for name, value in values.items() if not isinstance(value, float) or math.isfinite(value)}
+
+
 Name = Annotated[str, _short(MAX_NAME), Field(max_length=MAX_NAME)]
 Word = Annotated[str, _short(MAX_WORD), Field(max_length=MAX_WORD)]
 Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$", max_length=32)]
 Whole = Annotated[int, Field(strict=True, ge=-MAX_INT, le=MAX_INT)]
 Count = Annotated[int, Field(ge=0, le=MAX_INT)]
 Line = Annotated[int, Field(ge=1, le=10_000_000)]
-Number = Whole | float
+Number = Whole | Finite
 Threads = tuple[Count, Count, Count]
 
 
@@ -63,7 +72,7 @@ class Finding(BaseModel):
     numbers by name, `words` short texts by name, from a small set (`does`: `read`) or from the source (`index`).
     Unknown fields are None or empty. Every size is bounded, whatever a finding is made from."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Key
     certainty: Annotated[float, Field(ge=0, le=1)] = 1.0
@@ -78,6 +87,7 @@ class Finding(BaseModel):
     other: Place | None = None
     values: Annotated[
         Mapping[Key, Number | Annotated[tuple[Number, ...], Field(min_length=1, max_length=MAX_NUMBERS)]],
+        BeforeValidator(_finite),
         Field(max_length=MAX_FACTS),
     ] = Field(default_factory=dict)
     words: Annotated[Mapping[Key, Word], Field(max_length=MAX_FACTS)] = Field(default_factory=dict)

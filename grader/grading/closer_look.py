@@ -159,7 +159,7 @@ class CloserLook:
             limits=self.assignment.limits,
         ) as run:
             seen = run.trace.findings if run.trace is not None else ()
-            found = [explained(each, self.submission.files) for each in _relevant(seen, verdict)]
+            found = list(explained(_relevant(seen, verdict), self.submission.files))
             if verdict is Verdict.WRONG_ANSWER:
                 found += contradictions(self.submission.files, run.trace)
             if verdict not in (Verdict.PASSED, Verdict.TIME_LIMIT):

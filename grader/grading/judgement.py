@@ -100,7 +100,7 @@ def judge(
 def _facts(run: Run, check: Check, submission: Submission | None, shown: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Everything that the engine saw, that the source shows, and that the output has `shown`, the likeliest first."""
     files = submission.files if submission is not None else ()
-    seen = tuple(explained(found, files) for found in _found(run)[:MAX_FINDINGS])
+    seen = explained(_found(run)[:MAX_FINDINGS], files)
     wrong = _contradictions(run, check, submission)
     return rank([(*wrong, *slips(files), *seen, *shown)])
 

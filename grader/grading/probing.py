@@ -17,8 +17,8 @@ from grader.checking.probes.reading import examine, outputs_of, read_probe, writ
 from grader.checking.probes.smallest import FEWEST_VALUES, MOST_VALUES, smallest_input
 from grader.course.catalogue import limits
 from grader.course.testcase import Case
-from grader.cpp.reading import read_source
-from grader.cpp.solve import lines_of
+from grader.cpp.reading import asked
+from grader.cpp.solve import main_line
 from grader.findings import CLAIMED, KINDS, Finding, claimed, kind_of, rank, sentence
 from grader.grading.hidden_testcases import shows_diagnosis
 from grader.grading.session import Grading
@@ -149,5 +149,5 @@ def _with_line(finding: Finding, operator: Operator, case: Case, submission: Sub
     wanted = read if read in inputs and how not in ("value", "infinite", "missing_in_part") else finding.array
     if finding.place is not None or wanted not in names:
         return finding
-    lines = lines_of(read_source(submission.files), names.index(wanted), writes=wanted not in inputs)
-    return finding.model_copy(update={"file": lines[0].file, "line": lines[0].line}) if lines else finding
+    line = asked(None, main_line, submission.files, names.index(wanted), writes=wanted not in inputs)
+    return finding.model_copy(update={"file": line.file, "line": line.line}) if line is not None else finding

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grader.base.verdict import Fault
-from grader.cpp.reading import read_source
-from grader.cpp.source import Launch, Source
+from grader.cpp.reading import asked
+from grader.cpp.solve import launch_for_another
 from grader.findings import Finding, quoted
 from grader.grading.tested import Tested
 from grader.operators import Shape
@@ -34,7 +34,7 @@ def wrong_launch(tests: Sequence[Tested], submission: Submission) -> str:
     if decides is None:
         return ""
     place, bad, good = decides
-    launch = _launch_for_another(read_source(submission.files), f"{bad:g}", f"{good:g}")
+    launch = asked(None, launch_for_another, submission.files, f"{bad:g}", f"{good:g}")
     if launch is None:
         return ""
     name = tests[0].case.operator.dimensions[place].name
@@ -43,16 +43,3 @@ def wrong_launch(tests: Sequence[Tested], submission: Submission) -> str:
         f"{launch.file}:{launch.line} launches the kernel for {name} = {good:g} where {name} is {bad:g}: every test "
         f"with {name} = {bad:g} fails, every one with {name} = {good:g} passes. Look at {line}."
     )
-
-
-def _launch_for_another(source: Source, wanted: str, other: str) -> Launch | None:
-    """The launch of a kernel<other> within a branch for `wanted`, as in `if (d == 64) kernel<32><<<…>>>(…);`. None if
-    there is none, or if a kernel<wanted> is launched anywhere."""
-    launches = [launch for launch in source.launches if launch.template]
-    if any(launch.template[0] == wanted for launch in launches):
-        return None
-    branches = [branch for branch in source.branches if branch.condition.replace(" ", "").endswith(f"=={wanted}")]
-    for launch in launches:
-        if launch.template[0] == other and any(branch.holds(launch.file, launch.line) for branch in branches):
-            return launch
-    return None

@@ -40,4 +40,4 @@ def race_of(findings: Iterable[Finding], files: Files = ()) -> str:
 
 def said_of(finding: Finding, files: Files = ()) -> str:
     """Describe one finding for a student, with what the source explains of it."""
-    return sentence(explained(finding, files), line_in(files))
+    return sentence(explained([finding], files)[0], line_in(files))

@@ -7,17 +7,20 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from grader.checking.slips import slips
-from grader.cpp.reading import read_source
+from grader.cpp.reading import Files as Files
+from grader.cpp.reading import asked, read_source
 from grader.cpp.solve import written_in
 from grader.cpp.source import Assigned, Source, Use, Variable
 from grader.findings import Finding, Place, SourceLine
 from grader.programs.function_contract import ARGUMENT, MAIN
+from grader.programs.trace.reader import MAX_FINDINGS
+from grader.sandbox.room import confined
 from grader.sanitizers.gap import find_gap
-
-Files = Sequence[tuple[str, bytes]]
-"""The files of a submission: names and contents."""
 
 _MOST_LINES = 3
 _ALLOCATES = ("cudaMalloc", "cudaHostAlloc", "malloc")
@@ -27,12 +30,20 @@ _ONE_MORE = re.compile(r"(\w+)\s*<=\s*(\w[\w.* ]*?)\s*(?:$|&&)")
 _SUBSCRIPT = re.compile(r"\[([^\]]*)\]")
 
 
-def explained(finding: Finding, files: Files) -> Finding:
-    """The finding with what the source adds to it."""
-    source = read_source(files)
-    for explain in (_argument, _named, _unhoisted, _called, _barrier, _unwritten, _past_dynamic, _past_the_end):
-        finding = explain(finding, source, files)
-    return finding
+def explained(findings: Sequence[Finding], files: Files) -> tuple[Finding, ...]:
+    """The findings with what the source adds to each; unchanged if that takes too long, as only hostile sources do."""
+    return tuple(asked(list(findings), _explained, files, findings)) if findings else ()
+
+
+@confined(cpu_s=5, memory_bytes=2 << 30, answer_bytes=4 << 20)
+def _explained(files: Files, findings: Sequence[Finding]) -> Annotated[list[Finding], Field(max_length=MAX_FINDINGS)]:
+    """In the room."""
+    source, found = read_source(files), []
+    for finding in findings:
+        for explain in (_argument, _named, _unhoisted, _called, _barrier, _unwritten, _past_dynamic, _past_the_end):
+            finding = explain(finding, source, files)
+        found.append(finding)
+    return found
 
 
 def line_in(files: Files) -> SourceLine:
