@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from grader.base.finite import Finite
 from grader.base.names import printable_name
 
 MAX_NAME = 200
@@ -50,7 +49,7 @@ Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$", max_length=32)]
 Whole = Annotated[int, Field(strict=True, ge=-MAX_INT, le=MAX_INT)]
 Count = Annotated[int, Field(ge=0, le=MAX_INT)]
 Line = Annotated[int, Field(ge=1, le=10_000_000)]
-Number = Whole | Finite
+Number = Whole | float
 Threads = tuple[Count, Count, Count]
 
 
@@ -72,7 +71,7 @@ class Finding(BaseModel):
     numbers by name, `words` short texts by name, from a small set (`does`: `read`) or from the source (`index`).
     Unknown fields are None or empty. Every size is bounded, whatever a finding is made from."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     kind: Key
     certainty: Annotated[float, Field(ge=0, le=1)] = 1.0
