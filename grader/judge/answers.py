@@ -109,7 +109,7 @@ def queue_state(judge: Judge, ledger: Ledger) -> dict[str, Any]:
 
 def status_of(judge: Judge, ledger: Ledger, upload: Upload) -> Status:
     """The status of a submission."""
-    result, live = ledger.results.of(upload.submission), judge.foreman.live.get(upload.id)
+    result, live = ledger.results.of(upload.submission, upload.record), judge.foreman.live.get(upload.id)
     waits = upload.state is Step.WAITING
     place, wait_s = (judge.line_of(ledger, upload.number).get(upload.number) if waits else None) or (None, None)
     return Status(

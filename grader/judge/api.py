@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
@@ -11,7 +12,7 @@ from grader.classes.final_points import absent, gradebook, students_only
 from grader.judge import history
 from grader.judge.admission import files_of, maybe_person, person, staff
 from grader.judge.answers import Queue, Status, queue_state, status_of
-from grader.judge.ledger import Ledger
+from grader.judge.ledger import PAGE, Ledger
 from grader.judge.metrics import metrics_text
 from grader.judge.office import Judge, own
 from grader.judge.problems import Problem
@@ -21,6 +22,8 @@ from grader.report import gradebook as gradebooks
 
 router = APIRouter()
 Id = Annotated[str, Path(pattern=r"^[\w-]{6,24}$")]
+Before = Annotated[str, Query(pattern=r"^([\w-]{6,24})?$")]
+"""The id of a submission, to get the page of a list that follows it."""
 Anyone = Annotated[Person | None, Depends(maybe_person)]
 Known = Annotated[Person, Depends(person)]
 Staff = Annotated[Person, Depends(staff)]
@@ -44,6 +47,11 @@ _UPLOAD = {
         },
     },
 }
+
+
+def statuses(ledger: Ledger, judge: Judge, entries: Iterable[history.Entry]) -> list[Status]:
+    """The statuses of a page's submissions."""
+    return [status_of(judge, ledger, entry.upload) for entry in entries]
 
 
 def judge_of(request: Request) -> Judge:
@@ -73,21 +81,20 @@ async def me(who: Known) -> dict[str, str]:
 
 
 @router.get("/api/v1/submissions")
-async def submissions(request: Request, who: Known, limit: Annotated[int, Query(ge=1, le=200)] = 50) -> list[Status]:
-    """Your own submissions, newest first."""
+async def submissions(
+    request: Request, who: Known, limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE, before: Before = ""
+) -> list[Status]:
+    """Your own submissions, newest first: the latest ones, or those before the one with the id `before`."""
     judge = judge_of(request)
-
-    def found(ledger: Ledger) -> list[Status]:
-        return [status_of(judge, ledger, upload) for upload in ledger.of_student(who.submits_as)[:limit]]
-
-    return await judge.ask(found)
+    page = await history.page_of(judge, who, who.submits_as, before, limit)
+    return await judge.read(who, statuses, judge, page.entries)
 
 
 @router.get("/api/v1/submissions/{id}")
 async def submission(request: Request, id: Id, who: Known) -> Status:
     """The state of a submission: its place in the queue, its tests as they end, its scores."""
     judge = judge_of(request)
-    return await judge.ask(lambda ledger: status_of(judge, ledger, own(ledger, id, who)))
+    return await judge.read(who, lambda ledger: status_of(judge, ledger, own(ledger, id, who)))
 
 
 @router.delete("/api/v1/submissions/{id}")
@@ -104,7 +111,7 @@ async def record(request: Request, id: Id, who: Known) -> Response:
         number = own(ledger, id, who).submission
         return None if number is None else ledger.store.text_that_counts(number)  # as stored: the store has one thread
 
-    found = await judge_of(request).ask(counting)
+    found = await judge_of(request).read(who, counting)
     if not found:
         raise Problem(404, "This submission has no record: it is not graded yet, or was replaced or withdrawn.")
     return Response(found, media_type="application/json")
@@ -113,7 +120,7 @@ async def record(request: Request, id: Id, who: Known) -> Response:
 @router.get("/api/v1/worklog.csv")
 async def work_log(request: Request, who: Known) -> Response:
     """The student's own submissions with their results, as CSV."""
-    text = await judge_of(request).ask(lambda ledger: history.work_log(history.entries_of(ledger, who.submits_as)))
+    text = await history.work_log(judge_of(request), who)
     return Response(text, media_type="text/csv", headers={"content-disposition": "attachment; filename=worklog.csv"})
 
 
@@ -144,19 +151,16 @@ async def queue(request: Request, who: Staff) -> Queue:
             attention={why: [one.student.id for one in group] for why, group in judge.concerns(ledger)},
         )
 
-    return await judge.ask(found)
+    return await judge.read(who, found)
 
 
 @router.get("/api/v1/staff/students/{student}")
-async def student(request: Request, student: str, who: Staff) -> dict[str, Any]:
-    """A student's submissions, newest first, and every number of the latest result traced back to its inputs."""
+async def student(request: Request, student: str, who: Staff, before: Before = "") -> dict[str, Any]:
+    """A page of a student's submissions, newest first, and every number of its latest result traced back to its
+    inputs."""
     judge = judge_of(request)
-
-    def found(ledger: Ledger) -> dict[str, Any]:
-        entries, explained = history.explained(ledger, student)
-        return {"submissions": [status_of(judge, ledger, entry.upload) for entry in entries], "explained": explained}
-
-    return await judge.ask(found)
+    page, explained = await history.explained(judge, who, student, before)
+    return {"submissions": await judge.read(who, statuses, judge, page.entries), "explained": explained}
 
 
 @router.post("/api/v1/staff/actions")
@@ -175,14 +179,14 @@ async def gradebook_csv(request: Request, who: Staff) -> Response:
         missing = absent(ledger.store, judge.rules.name)
         return gradebooks.render(lines, "csv", title=judge.rules.title, columns=(), partial=True, absent=missing)
 
-    return Response(await judge.ask(text), media_type="text/csv")
+    return Response(await judge.read(who, text), media_type="text/csv")
 
 
 @router.get("/metrics")
 async def metrics(request: Request, who: Staff) -> PlainTextResponse:
     """Metrics for Prometheus; the request must carry the staff's token."""
     judge = judge_of(request)
-    return PlainTextResponse(await judge.ask(lambda ledger: metrics_text(judge, ledger)))
+    return PlainTextResponse(await judge.read(who, lambda ledger: metrics_text(judge, ledger)))
 
 
 @router.get("/healthz")

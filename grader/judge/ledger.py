@@ -78,6 +78,8 @@ class Upload:
     digest: str
     """The SHA-256 of the files as received (see `digest_of`); '' for uploads to older judges."""
     days_late: int
+    record: int | None
+    """The number of its attempt's newest record; None if it has none yet."""
 
     @property
     def settled(self) -> bool:
@@ -85,8 +87,14 @@ class Upload:
         return self.state not in (Step.WAITING, Step.RUNNING)
 
 
-_COLUMNS = [field.name for field in fields(Upload) if field.name != "days_late"]
-_SELECT = f"SELECT {', '.join(_COLUMNS)}, (SELECT days_late FROM submissions AS s WHERE s.id = submission)"
+_JOINED = ("days_late", "record")
+_COLUMNS = [field.name for field in fields(Upload) if field.name not in _JOINED]
+_SELECT = (
+    f"SELECT {', '.join(_COLUMNS)}, (SELECT days_late FROM submissions AS s WHERE s.id = submission), "
+    "(SELECT max(r.id) FROM records AS r WHERE r.submission = judge_uploads.submission)"
+)
+PAGE = 50
+"""The most uploads of a list."""
 
 
 class Ledger:
@@ -102,7 +110,7 @@ class Ledger:
         return [self._upload(row) for row in self.store.execute(query, (self.assignment, *parameters)).fetchall()]
 
     def _upload(self, row: Sequence[Any]) -> Upload:
-        values = dict(zip([*_COLUMNS, "days_late"], row, strict=True))
+        values = dict(zip([*_COLUMNS, *_JOINED], row, strict=True))
         values |= {"stage": Stage(values["stage"]), "state": Step(values["state"])}
         if values["days_late"] is None:  # not graded yet; an attempt is as late as the first upload of its files
             values["days_late"], _ = self.late(values["student"], values["received"])
@@ -302,9 +310,15 @@ class Ledger:
         """The latest upload of an attempt's files; None if they were not uploaded to the judge."""
         return next(iter(self._rows("submission = ? ORDER BY number DESC", submission)), None)
 
-    def of_student(self, student: str) -> list[Upload]:
-        """A student's uploads, newest first."""
-        return self._rows("student = ? ORDER BY number DESC", student)
+    def of_student(self, student: str, before: int | None = None, most: int = PAGE) -> list[Upload]:
+        """A student's latest uploads, newest first: those before upload number `before` if it is given."""
+        given, rest = (student,) if before is None else (student, before), "" if before is None else " AND number < ?"
+        return self._rows(f"student = ?{rest} ORDER BY number DESC LIMIT {most}", *given)
+
+    def previous(self, upload: Upload) -> Upload | None:
+        """The student's upload before this one that became an attempt."""
+        rest = "student = ? AND number < ? AND submission IS NOT NULL ORDER BY number DESC LIMIT 1"
+        return next(iter(self._rows(rest, upload.student, upload.number)), None)
 
     def stamp(self, upload: Upload) -> object:
         """A value that changes whenever the report on an upload's page changes."""
@@ -320,8 +334,9 @@ class Ledger:
         return self._rows("state IN ('waiting', 'running') ORDER BY number")
 
     def failed(self) -> list[Upload]:
-        """The submissions that could not be judged because of the grader or the machine."""
-        return self._rows("state = 'failed' ORDER BY number")
+        """The submissions that could not be judged because of the grader or the machine; the oldest ones if there are
+        many."""
+        return self._rows(f"state = 'failed' ORDER BY number LIMIT {PAGE}")
 
     def names(self) -> dict[str, str]:
         """The names of the students that the roster gives, by id."""

@@ -20,7 +20,7 @@ from grader.classes.batch.view import duration
 from grader.classes.comparable import mixed
 from grader.classes.final_points import Line, absent, standing
 from grader.course.assignment import Assignment
-from grader.judge.budget import Drawings
+from grader.judge.budget import Budgets, Drawings
 from grader.judge.drawing import drawn_difference, drawn_report, pages
 from grader.judge.fairness import in_order, waits
 from grader.judge.foreman import Foreman
@@ -69,7 +69,9 @@ class Judge:
         link cannot put a sentence on a page."""
         self._line: dict[int, tuple[int, float | None]] = {}
         self._line_at = -_LINE_S
-        self.drawings = Drawings()
+        self.budgets = Budgets(self._books)
+        self.read = self.budgets.read
+        self.drawings = Drawings(self.budgets)
         self.standings = Standings(
             self._books, rules, which, self._drawn_board, lambda: self.hub.publish({"kind": "board"})
         )
@@ -217,8 +219,12 @@ class Judge:
         headers: dict[str, str] | None = None,
         **values: Any,
     ) -> HTMLResponse:
-        """A page from a template."""
-        return HTMLResponse(self._drawn(template, status=status, **values), status, headers)
+        """A page from a template, drawn from the budget of the person who asked."""
+        began = time.thread_time()
+        answer = HTMLResponse(self._drawn(template, status=status, **values), status, headers)
+        if person := getattr(request.state, "person", None):
+            self.budgets.spend(person, time.thread_time() - began)
+        return answer
 
     async def report(self, who: Person, upload: Upload, stamp: object) -> Markup:
         """The report of an upload's attempt as HTML, drawn again when `stamp` (see `Ledger.stamp`) changes."""

@@ -18,7 +18,7 @@ from grader.classes.batch.roster import Student
 from grader.judge import history
 from grader.judge.admission import files_of
 from grader.judge.answers import queue_state
-from grader.judge.api import Anyone, Id, Known, Staff, judge_of
+from grader.judge.api import Anyone, Before, Id, Known, Staff, judge_of
 from grader.judge.forms import fields_of
 from grader.judge.headers import COOKIE
 from grader.judge.ledger import Ledger, Upload
@@ -83,26 +83,27 @@ async def logout() -> Response:
 
 
 @router.get("/")
-async def home(request: Request, who: Anyone) -> Response:
+async def home(request: Request, who: Anyone, before: Before = "") -> Response:
     if who is None:
         return RedirectResponse("/login", 303)
-    return judge_of(request).page(request, "home.html.j2", **await _uploads(request, who))
+    return judge_of(request).page(request, "home.html.j2", **await _uploads(request, who, before))
 
 
 @router.get("/uploads/part")
-async def home_part(request: Request, who: Known) -> Response:
-    return judge_of(request).page(request, "uploads.part.j2", **await _uploads(request, who))
+async def home_part(request: Request, who: Known, before: Before = "") -> Response:
+    return judge_of(request).page(request, "uploads.part.j2", **await _uploads(request, who, before))
 
 
-async def _uploads(request: Request, who: Person) -> dict[str, Any]:
+async def _uploads(request: Request, who: Person, before: str) -> dict[str, Any]:
     judge = judge_of(request)
+    page = await history.page_of(judge, who, who.submits_as, before)
 
     def found(ledger: Ledger) -> dict[str, Any]:
-        entries, line = history.entries_of(ledger, who.submits_as), judge.line_of(ledger)
         return {
             "who": who,
-            "entries": entries,
-            "line": line,
+            "page": page,
+            "before": before,
+            "line": judge.line_of(ledger),
             "live": judge.foreman.live,
             "deadline": due_of(judge.rules.deadline, judge.roster.get(who.student) or Student(who.student)),
             "draining": bool(ledger.switch("draining")),
@@ -110,7 +111,7 @@ async def _uploads(request: Request, who: Person) -> dict[str, Any]:
             "most_bytes": judge.rules.judge.max_upload_bytes,
         }
 
-    return await judge.ask(found)
+    return await judge.read(who, found)
 
 
 @router.post("/submissions")
@@ -141,15 +142,14 @@ async def _submission(request: Request, template: str, id: str, who: Person) -> 
 
     def found(ledger: Ledger) -> dict[str, Any]:
         upload = own(ledger, id, who)
-        earlier = [one for one in ledger.of_student(upload.student) if one.number < upload.number and one.submission]
         return {
             "upload": upload,
-            "before": earlier[0] if earlier else None,
+            "before": ledger.previous(upload),
             "place": judge.line_of(ledger).get(upload.number),
             "stamp": ledger.stamp(upload),
         }
 
-    shown = await judge.ask(found)
+    shown = await judge.read(who, found)
     upload, stamp = shown["upload"], shown.pop("stamp")
     report = await judge.report(who, upload, stamp) if upload.submission is not None else ""
     live = judge.foreman.live.get(upload.id)
@@ -167,7 +167,7 @@ async def difference(request: Request, id: Id, before: Id, who: Known) -> Respon
             raise Problem(404, "These submissions belong to two students: choose two of the same student.")
         return old, new
 
-    old, new = await judge.ask(found)
+    old, new = await judge.read(who, found)
     drawn = await judge.difference(who, old, new)
     return judge.page(request, "difference.html.j2", old=old, new=new, who=who, drawn=drawn)
 
@@ -223,7 +223,7 @@ async def _staff(judge: Judge, who: Person) -> dict[str, Any]:
             **queue_state(judge, ledger),
         }
 
-    return await judge.ask(found)
+    return await judge.read(who, found)
 
 
 @router.post("/staff/actions")
@@ -240,11 +240,11 @@ async def staff_action(request: Request, who: Staff) -> Response:
 
 
 @router.get("/staff/students/{student}")
-async def complaint(request: Request, student: str, who: Staff) -> Response:
-    """A student's uploads, and every number of their latest record traced back to its inputs."""
+async def complaint(request: Request, student: str, who: Staff, before: Before = "") -> Response:
+    """A page of a student's uploads, and every number of its latest record traced back to its inputs."""
     judge = judge_of(request)
-    entries, explained = await judge.ask(history.explained, student)
-    name = (await judge.ask(Ledger.names)).get(student, "")
+    page, explained = await history.explained(judge, who, student, before)
+    name = (await judge.read(who, Ledger.names)).get(student, "")
     return judge.page(
-        request, "student_of_staff.html.j2", student=student, name=name, who=who, entries=entries, explained=explained
+        request, "student_of_staff.html.j2", student=student, name=name, who=who, page=page, explained=explained
     )

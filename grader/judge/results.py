@@ -60,13 +60,9 @@ class Results:
         self._store = store
         self._kept: OrderedDict[int, tuple[int, Result]] = OrderedDict()
 
-    def of(self, submission: int | None) -> Result | None:
-        """The result of an attempt; None if it has none yet."""
-        if submission is None:
-            return None
-        query = "SELECT max(id) FROM records WHERE submission = ?"
-        (newest,) = self._store.execute(query, (submission,)).fetchone()
-        if newest is None:
+    def of(self, submission: int | None, newest: int | None) -> Result | None:
+        """The result of an attempt whose newest record is `newest`; None if it has none yet."""
+        if submission is None or newest is None:
             return None
         stamp, kept = self._kept.get(submission, (None, None))
         if stamp != newest or kept is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -89,15 +89,21 @@ def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     patch.undo()
 
 
-@pytest.fixture(scope="module")
-def address(served: Served) -> Iterator[tuple[str, int]]:
-    """The same judge behind uvicorn, on this machine's loopback."""
+@contextlib.contextmanager
+def listening(served: Served) -> Iterator[tuple[str, int]]:
+    """The same judge, in the same event loop, behind uvicorn on this machine's loopback."""
     config = server.config_of(served.client.app)  # type: ignore[arg-type]
     config.lifespan = "off"
-    web = uvicorn.Server(config)
-    listening = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]})
-    thread.start()
-    yield listening.getsockname()
+    web, opened = uvicorn.Server(config), socket.create_server(("127.0.0.1", 0))
+    assert served.client.portal is not None
+    serving = served.client.portal.start_task_soon(web.serve, [opened])
+    yield opened.getsockname()
     web.should_exit = True
-    thread.join()
+    serving.result(PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def address(served: Served) -> Iterator[tuple[str, int]]:
+    """Where the judge listens."""
+    with listening(served) as found:
+        yield found

@@ -85,7 +85,7 @@ def test_many_differences_of_one_student_leave_the_store_to_the_others(
 ) -> None:
     """Each asks for another pair; the second student's pages wait for none of them."""
     monkeypatch.setattr(budget, "_BUDGET_S", 0.2)
-    monkeypatch.setattr(served.judge.drawings, "_budget", {})
+    monkeypatch.setattr(served.judge.budgets, "_left", {})
     ids = []
     for number in range(4):
         text = "".join(f"{(line * 7919 + number) % 10007}\n" for line in range(8000))

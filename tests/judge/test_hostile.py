@@ -6,7 +6,6 @@ import contextlib
 import io
 import socket
 import tarfile
-import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import uvicorn
 
 from grader.classes.batch.roster import Student
 from grader.course.assignment import Deadline
@@ -24,7 +22,7 @@ from grader.judge.hub import Hub
 from grader.judge.problems import Problem
 from grader.judge.tokens import Person
 from grader.store import compressed
-from tests.judge.conftest import Served, eventually
+from tests.judge.conftest import Served, eventually, listening
 from tests.support.command_line import Said, grader
 
 SECRET = "int main() { /* alice's own */ }"
@@ -317,15 +315,8 @@ def address(served: Served) -> Iterator[tuple[str, int]]:
     patch = pytest.MonkeyPatch()
     patch.setattr(server, "HEADERS_S", 0.2)
     patch.setattr(guard, "BODY_S", 0.2)
-    config = server.config_of(served.client.app)  # type: ignore[arg-type]
-    config.lifespan = "off"
-    web = uvicorn.Server(config)
-    listening = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]})
-    thread.start()
-    yield listening.getsockname()
-    web.should_exit = True
-    thread.join()
+    with listening(served) as found:
+        yield found
     patch.undo()
 
 
