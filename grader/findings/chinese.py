@@ -34,7 +34,10 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "no_launch": ("程式沒有啟動任何 kernel", "請在複製到裝置之後、複製回主機之前啟動 kernel。"),
     "kernel_not_launched": ("kernel {launched} 從未啟動，所以什麼都沒有計算：請啟動它", ""),
     "kernel_empty": ("kernel {launched} 是空的，所以什麼都沒有計算：請寫出它的內容", ""),
-    "launch_not_reached": ("沒有 kernel 執行過：程式在到達啟動之前就結束了", ""),
+    "launch_not_reached": (
+        "沒有 kernel 執行過：程式在到達[第 {loop_line} 行迴圈內的]啟動之前就結束了[（第 {end_line} 行設定終點 `{end}`）]",
+        "",
+    ),
     "not_copied_back": (
         "沒有任何結果複製回主機：請在最後一次啟動之後以 cudaMemcpy(…, cudaMemcpyDeviceToHost) 複製",
         "",
@@ -83,7 +86,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "terms_missing": (
         "{array} 的加總少了 {count} 個 {over}（{numbers}[：每 {tile} 個少一個]）[，用於 {other}]",
-        "請檢查迴圈的起點、終點，以及它跳過了什麼。",
+        "請檢查迴圈的起點、終點[（第 {end_line} 行設定 `{end}`）]，以及它跳過了什麼。",
     ),
     "terms_repeated": ("{array} 重複計算了 {over} {numbers}", ""),
     "terms_unseen": ("{array} 計入了被遮罩隱藏的 {over} {numbers}", ""),
@@ -92,9 +95,15 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "start_wrong": ("{array} 從 {value} 開始，應從 0 開始", ""),
     "padding_added.probe": ("{array} 多了 {count} 個 exp(0 − m)：填滿 tile 的 key 以 0 而不是 −∞ 的分數計入", ""),
     "padding_added": ("{array} 計入了 exp(0 − m) = {value}：屬於不存在或未載入的 key", ""),
-    "maximum_wrong": ("exp 之前從分數減去了 {value}，它不是這一列分數的最大值：請檢查它的初始值", ""),
+    "maximum_wrong": (
+        "exp 之前從分數減去了 {value}，它不是這一列分數的最大值[：`{name}` 在第 {start_line} 行從 {start} 開始]",
+        "",
+    ),
     "operands_wrong": ("{left} 與 {right} 相乘[（載入於 {other}）]：兩者的索引並不對應", ""),
-    "other_input": ("{left} 與 {right} 相乘：應使用 {wanted} 之處用了 {found}[（載入於 {other}）]", ""),
+    "other_input": (
+        "{left} 與 {right} 相乘：應使用 {wanted} 之處用了 {found}[（載入於 {other}）][；第 {set_line} 行設定 `{set_name}`]",
+        "",
+    ),
     "other_result": ("{found} 被存為 {array}", ""),
     "stored_elsewhere": (
         "第 {unit_found} 單元第 {row_found} 列第 {column_found} 行的值，被存到 {array} 第 {unit_expected} 單元"
@@ -102,7 +111,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "result_scaled": ("{array} 是正確值的 {factor} 倍", ""),
-    "difference_wrong": ("減去了 {found}，應減去 {expected}", ""),
+    "difference_wrong": ("從 {array} 減去了 {found}，應減去 {less} = {expected}", ""),
     "factors_differ": ("{array} 所加總的各項之間相差 {ratio} 倍", ""),
     "keys_unused": (
         "第 {keys} 個 key[（{of} 個中的 {count} 個）]在任何列都沒有權重[：每 {tile} 個 key 的 tile 皆如此]",
@@ -114,7 +123,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "columns_unused": ("Q 和 K 的第 {columns} 行對分數沒有影響：請對全部 {of} 行加總", ""),
     "elements_misplaced": ("分數不是輸入的 Q 與 K 的乘積：從第 {key} 個 key 起，{array} 的元素從錯誤的位置讀取", ""),
-    "other_unit_read": ("{label} 的結果用了 {other_unit} 的 {array}", ""),
+    "other_unit_read": ("{label} 的結果用了 {other_unit} 的 {array}[：第 {set_line} 行設定 `{set_name}`]", ""),
     "row_sum_not_subtracted": ("一列的 dP 全部相等時 {array} 不為 0：沒有從 dP 減去 D（該列 dO ∘ O 的總和）", ""),
     "keys_repeated": ("第 {keys} 個 key 被使用了不只一次[，每 {tile} 個 key 的 tile 皆如此]", ""),
     "tile_not_rescaled": (
@@ -128,7 +137,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "mask_wrong.causal": ("第 {query} 個 query 只使用 key {found}，如同 causal mask：應使用 key {expected}", ""),
-    "mask_wrong": ("第 {query} 個 query 使用了 key {found}，應使用 key {expected}", ""),
+    "mask_wrong": ("第 {query} 個 query 使用了 key {found}，應使用 key {expected}[；第 {masking} 行把分數設為 −∞]", ""),
     "rows_moved": ("每一列都是往後第 {by} 列的值", ""),
     "columns_moved": ("每一行都是往後第 {by} 行的值", ""),
     "transposed": ("{array} 讀取時列與行互換[，每 {tile} 列的 tile 皆如此]", "請檢查它如何存放、如何讀取。"),

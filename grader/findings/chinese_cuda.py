@@ -155,11 +155,11 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "unwritten_local": ("讀取了區域陣列或變數的 {bytes} 位元組，這個 thread 從未寫入", "請先給每個元素一個值。"),
     "never_written": (
-        "[{function}：]複製到主機的 {bytes} 位元組中有 {count} 位元組從未寫入，從 {spot} 開始",
+        "[{function}：]複製到主機的 {bytes} 位元組中有 {count} 位元組從未寫入，從 {spot} 開始[；grid 設定於 {grid}]",
         "請檢查 kernel 是否寫入每個元素（包括最後一個 block），以及複製的長度是否等於結果的長度。",
     ),
     "never_written.argument": (
-        "`{array}` 的 {bytes} 位元組中有 {count} 位元組從未寫入，從第 {offset} 位元組開始[；其餘由第 {at} 行寫入]",
+        "`{array}` 的 {bytes} 位元組中有 {count} 位元組從未寫入，從第 {offset} 位元組開始[；其餘由第 {at} 行寫入][；grid 設定於 {grid}]",
         "請檢查 kernel 是否寫入每個元素（包括最後一個 block），以及是否對所有元素執行。",
     ),
     "race": (_RACE, f"請在兩次存取之間放 {{BARRIER}}。{_LUCK}"),

@@ -37,7 +37,11 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "kernel_not_launched": ("Kernel {launched} is never launched, so nothing is computed: launch it", ""),
     "kernel_empty": ("Kernel {launched} is empty, so nothing is computed: write it", ""),
-    "launch_not_reached": ("No kernel ran: the program ended without reaching its launch", ""),
+    "launch_not_reached": (
+        "No kernel ran: the program ended without reaching its launch[, in the loop of line {loop_line}][ (line "
+        "{end_line} sets its end `{end}`)]",
+        "",
+    ),
     "not_copied_back": (
         "No result is copied back to the host: after the last launch, copy it with "
         "cudaMemcpy(…, cudaMemcpyDeviceToHost)",
@@ -111,7 +115,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "terms_missing": (
         "{array} is summed without {count} of its {over} ({numbers}[: one in every {tile}])[, seen where it is used, "
         "at {other}]",
-        "Look at where the loop begins and ends, and at what it skips.",
+        "Look at where the loop begins and ends[ (line {end_line} sets `{end}`)], and at what it skips.",
     ),
     "terms_repeated": ("{array} counts {over} {numbers} twice", ""),
     "terms_unseen": ("{array} counts {over} {numbers}, which the mask hides", ""),
@@ -128,8 +132,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "maximum_wrong": (
-        "{value} is subtracted from the score before exp, which is no maximum of the row's scores: look at where it "
-        "starts",
+        "{value} is subtracted from the score before exp, and not the maximum of the row's scores[: `{name}` starts at "
+        "{start}, at line {start_line}]",
         "",
     ),
     "operands_wrong": (
@@ -137,7 +141,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "other_input": (
-        "{left} is multiplied by {right}: {found} is used where {wanted} should be[ (loaded at {other})]",
+        "{left} is multiplied by {right}: {found} is used where {wanted} should be[ (loaded at {other})][; line "
+        "{set_line} sets `{set_name}`]",
         "",
     ),
     "other_result": ("{found} is stored as {array}", ""),
@@ -147,7 +152,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "result_scaled": ("{array} is {factor} times what it should be", ""),
-    "difference_wrong": ("{found} is subtracted, and should be {expected}", ""),
+    "difference_wrong": ("{found} is subtracted from {array}, and should be {less} = {expected}", ""),
     "factors_differ": ("Terms of {array} that are added up differ by a factor of {ratio}", ""),
     "keys_unused": (
         "Keys {keys}[ ({count} of {of})] have no weight in any row[: the same in every tile of {tile}]",
@@ -167,7 +172,10 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "read at wrong places",
         "",
     ),
-    "other_unit_read": ("The result of {label} is computed with {array} of {other_unit}", ""),
+    "other_unit_read": (
+        "The result of {label} is computed with {array} of {other_unit}[: line {set_line} sets `{set_name}`]",
+        "",
+    ),
     "row_sum_not_subtracted": (
         "{array} is not 0 where all dP of a row are equal: D, the row's sum of dO ∘ O, is not subtracted from dP",
         "",
@@ -192,7 +200,10 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "Query {query} uses keys {found} only, as with a causal mask: it should use keys {expected}",
         "",
     ),
-    "mask_wrong": ("Query {query} uses keys {found}, and should use keys {expected}", ""),
+    "mask_wrong": (
+        "Query {query} uses keys {found}, and should use keys {expected}[; scores are set to −∞ at line {masking}]",
+        "",
+    ),
     "rows_moved": ("Each row holds the values of the row {by} further on", ""),
     "columns_moved": ("Each column holds the values of the column {by} further on", ""),
     "transposed": (

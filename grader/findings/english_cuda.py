@@ -176,13 +176,14 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "Give every element a value first, by an initialiser or in a loop.",
     ),
     "never_written": (
-        "[{function}: ]{count} of the {bytes} bytes copied to the host were never written, beginning at {spot}",
+        "[{function}: ]{count} of the {bytes} bytes copied to the host were never written, beginning at {spot}[; "
+        "the grid is set at {grid}]",
         "Check that the kernel writes every element, for the last block too, and that the copy is as long as the "
         "result.",
     ),
     "never_written.argument": (
         "{count} of the {bytes} bytes of `{array}` were never written, beginning at byte {offset}[; line {at} writes "
-        "the others]",
+        "the others][; the grid is set at {grid}]",
         "Check that the kernel writes every element, for the last block too, and that it runs for all of them.",
     ),
     # Races.

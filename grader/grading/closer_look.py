@@ -161,7 +161,7 @@ class CloserLook:
             seen = run.trace.findings if run.trace is not None else ()
             found = list(explained(_relevant(seen, verdict), self.submission.files))
             if verdict is Verdict.WRONG_ANSWER:
-                found += contradictions(self.submission.files, run.trace)
+                found += explained(contradictions(self.submission.files, run.trace), self.submission.files)
             if verdict not in (Verdict.PASSED, Verdict.TIME_LIMIT):
                 weak = all(kind_of(each).check == "init" for each in found)
                 found += slips(self.submission.files, "all" if weak else "host")
@@ -173,7 +173,7 @@ class CloserLook:
                 return tuple(found), ""
             watched = self._wrong_values(case, run)
             seen_values = self._watched(built.program, case, watched) if watched else Explained()
-            return (*found, *seen_values.findings), seen_values.unread
+            return (*found, *explained(seen_values.findings, self.submission.files)), seen_values.unread
 
     def _wrong_values(self, case: Case, run: Run) -> tuple[Watched, ...]:
         tolerance = limits(case, self.files, self.assignment.tolerance)

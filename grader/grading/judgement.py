@@ -109,7 +109,7 @@ def _contradictions(run: Run, check: Check, submission: Submission | None) -> tu
     """What leaves no result that could be right, such as a missing copy back."""
     if submission is None or submission.is_python or run.outcome.signal or check.kind not in ("values", "precision"):
         return ()
-    return contradictions(submission.files, run.trace)
+    return explained(contradictions(submission.files, run.trace), submission.files)
 
 
 def _contradiction(run: Run, check: Check, submission: Submission | None) -> str:

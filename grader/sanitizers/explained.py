@@ -20,6 +20,7 @@ from grader.findings import Finding, Place, SourceLine
 from grader.programs.function_contract import ARGUMENT, MAIN
 from grader.programs.trace.reader import MAX_FINDINGS
 from grader.sandbox.room import confined
+from grader.sanitizers.behind import facts_behind
 from grader.sanitizers.gap import find_gap
 
 _MOST_LINES = 3
@@ -40,7 +41,17 @@ def _explained(files: Files, findings: Sequence[Finding]) -> Annotated[list[Find
     """In the room."""
     source, found = read_source(files), []
     for finding in findings:
-        for explain in (_argument, _named, _unhoisted, _called, _barrier, _unwritten, _past_dynamic, _past_the_end):
+        for explain in (
+            _argument,
+            _named,
+            _unhoisted,
+            _called,
+            _barrier,
+            _unwritten,
+            _past_dynamic,
+            _past_the_end,
+            _behind,
+        ):
             finding = explain(finding, source, files)
         found.append(finding)
     return found
@@ -74,6 +85,14 @@ def _argument(finding: Finding, source: Source, files: Files) -> Finding:
             launch, line = found
             finding = _with(finding.model_copy(update={"file": launch.file, "line": launch.line}), {"at": line})
     return finding
+
+
+def _behind(finding: Finding, source: Source, files: Files) -> Finding:
+    """What the source says of a wrong value; a loop that loses terms of a sum takes the place of the sum."""
+    values, words = facts_behind(finding, source)
+    if finding.kind == "terms_missing" and isinstance(line := values.get("loop_line"), int):
+        finding = finding.model_copy(update={"file": words.pop("file"), "line": line})
+    return _with(finding, values, **words) if values or words else finding
 
 
 def _named(finding: Finding, source: Source, files: Files) -> Finding:

@@ -79,7 +79,7 @@ def _terms_lost(probe: Weights, lost: NDArray[np.bool_]) -> Finding:
 def _keys_left_out(probe: Weights, found: F64, right: F64) -> Finding | None:
     """Keys that no query uses, though several should. The other weights must be right but for a factor."""
     should = (right > USED).sum(axis=0) > 0
-    unused = should & (np.abs(found).max(axis=0) < UNUSED)
+    unused = should & ((np.abs(found) / np.abs(found).max(axis=1, keepdims=True)).max(axis=0) < UNUSED)
     if not unused.any() or unused.all() or not _only_masked(found, right, probe.seen & ~unused):
         return None
     numbers = np.flatnonzero(unused)
@@ -122,7 +122,7 @@ def _selection(right: F64, found: F64) -> NDArray[np.intp] | None:
 
 def _mask(probe: Weights, found: F64, right: F64, rows: NDArray[np.intp]) -> Finding | None:
     """Queries that see other keys than they should, apart from keys that none sees."""
-    uses = np.abs(found) > UNUSED
+    uses = np.abs(found) > UNUSED * np.abs(found).max(axis=1, keepdims=True)
     clear = (right > USED) | ~probe.seen
     if probe.seen.all():
         clear &= uses.any(axis=0)

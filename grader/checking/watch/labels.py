@@ -280,7 +280,7 @@ class Reader:
         if (weights := self.steps.weights) and weights.total in (a.step, b.step) and a.step != b.step:
             label, total = (b, a) if a.step == weights.total else (a, b)
             summed = label.step == weights.name and total.terms >> label.index[2] & 1
-            if label.step in self._of_rows() and not summed:  # O is kept divided by the sum so far
+            if label.step in self.of_rows() and not summed:  # O is kept divided by the sum so far
                 if label.index[:2] != total.index[:2]:
                     return Odd(node, "rows", label, total)
                 return _scaled(label, self._value_of(total))
@@ -288,7 +288,7 @@ class Reader:
             return _scaled(a, self._value_of(b), node)
         if weights and weights.name in (a.step, b.step):
             one, sum_ = (a, b) if a.step == weights.name else (b, a)
-            if sum_.step in self.sums and sum_.step in self._of_rows() and sum_.index[:2] == one.index[:2]:
+            if sum_.step in self.sums and sum_.step in self.of_rows() and sum_.index[:2] == one.index[:2]:
                 # a key that is the maximum so far: a correction
                 return _scaled(sum_, self._value_of(one), node, one.made)
         if (difference := self.steps.difference) and {a.step, b.step} == {difference.weights, difference.of}:
@@ -303,7 +303,7 @@ class Reader:
         weights = self.steps.weights
         if number.how == "inverse" and inverse is not None and weights is not None and inverse.step == weights.total:
             rows = label.index[:2]
-            if label.step in self._of_rows() and rows != inverse.index[:2]:
+            if label.step in self.of_rows() and rows != inverse.index[:2]:
                 return Odd(node, "rows", label, inverse)
             missing = self.missing(inverse)
             if missing and not (label.step in self.sums and self.missing(label)):
@@ -314,7 +314,7 @@ class Reader:
         corrects = label.source and number.how in ("ex2", "falling")
         return _scaled(label, number.value, 0 if same else node, number.node if corrects else 0)
 
-    def _of_rows(self) -> set[str]:
+    def of_rows(self) -> set[str]:
         """The steps whose first index is the row of the weights, and which weights are summed up in."""
         weights = self.steps.weights
         assert weights is not None
@@ -427,7 +427,7 @@ class Reader:
             or of.factors[0][0] != weights.name
         ):
             return None
-        if element.step != of.factors[1][0] or element.index[0] != label.index[0] or label.step not in self._of_rows():
+        if element.step != of.factors[1][0] or element.index[0] != label.index[0] or label.step not in self.of_rows():
             return None
         letters = dict(zip(of.index, label.index[1:], strict=True))
         there = dict(zip(of.factors[1][1], element.index[1:], strict=True))

@@ -135,7 +135,8 @@ def _explained(
     reader = Reader(found, steps, elements_of(operator, shape, units))
     if not reader.run():
         return (), f"{_NOT_FOLLOWED}: they come from more than {MOST_NODES:,} others"
-    return tuple(read(reader, [(each.tensor, each.index, each.right) for each in watched])), ""
+    wanted = [(each.tensor, each.index, each.right) for each in watched]
+    return tuple(read(reader, wanted, lambda unit: operator.unit_label(shape, unit))), ""
 
 
 def elements_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from grader.checking.watch.labels import SAME, Label, Number, Odd, Reader, numbers
@@ -20,8 +20,9 @@ Wanted = tuple[str, tuple[int, ...], bool]
 
 
 class _Writer:
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, unit_label: Callable[[int], str]) -> None:
         self.reader, self.r, self.steps = reader, reader.recording, reader.steps
+        self.unit_label = unit_label
 
     def place(self, node: int) -> Place | None:
         """The line of a node; of a leaf or a constant there is none."""
@@ -46,7 +47,7 @@ class _Writer:
 
     # ---- what a node that no step explains says -----------------------------------------------------------------
 
-    def of_odd(self, odd: Odd) -> Finding | None:
+    def of_odd(self, odd: Odd, unit: int) -> Finding | None:
         left, right = odd.left, odd.right
         if odd.why == "slope" and isinstance(left, Label):
             return self._slope(odd, left)
@@ -73,15 +74,18 @@ class _Writer:
                 return self.finding("padding_added", odd.node, LIKELY, array=self.name(left), value=right.value)
             return self.finding("start_wrong", odd.node, LIKELY, array=self.name(left), value=right.value)
         if odd.why == "range":
-            return self.finding("maximum_wrong", odd.node, value=-odd.facts["shift"])
+            return self.finding("maximum_wrong", odd.node, value=-odd.facts["shift"] or 0.0)
         if (
             odd.why in ("index", "unit", "rows", "product", "sum")
             and isinstance(left, Label)
             and isinstance(right, Label)
         ):
-            return self._operands(odd, left, right)
+            return self._operands(odd, left, right, unit)
         if odd.why == "difference":
-            return self.finding("difference_wrong", odd.node, **dict[str, Any](odd.facts))
+            assert self.steps.difference is not None
+            facts = {"found": odd.facts["found"] or 0.0, "expected": odd.facts["expected"]}
+            return self.finding("difference_wrong", odd.node, array=self.steps.difference.of,
+                                less=self.steps.difference.less, **dict[str, Any](facts))  # fmt: skip
         return None
 
     def _slope(self, odd: Odd, score: Label) -> Finding:
@@ -131,8 +135,12 @@ class _Writer:
             return self.finding("rescaled_wrongly", sums.by, array=name, other=odd.node)
         return self.finding("not_rescaled", odd.node, array=name)
 
-    def _operands(self, odd: Odd, left: Label, right: Label) -> Finding | None:
+    def _operands(self, odd: Odd, left: Label, right: Label, unit: int) -> Finding | None:
         inputs = set(self.reader.tensors)
+        if {left.step, right.step} <= inputs and left.index[0] == right.index[0] != unit:
+            what = " and ".join(dict.fromkeys((left.step, right.step)))
+            units: dict[str, Any] = {"label": self.unit_label(unit), "other_unit": self.unit_label(left.index[0])}
+            return self.finding("other_unit_read", odd.node, array=what, **units)
         loads = [self._load_below(n) for n in (int(self.r.a[odd.node]), int(self.r.b[odd.node]))]
         other = next((n for n in loads if n and self.place(n) and self.place(n) != self.place(odd.node)), 0)
         facts: dict[str, Any] = {"left": self.called(left), "right": self.called(right)}
@@ -173,7 +181,10 @@ class _Writer:
     def missing(self, label: Label, node: int) -> Finding:
         lacks = self.reader.missing(label)
         gone = numbers(lacks)
-        facts: dict[str, Any] = {"count": len(gone), "numbers": _few(gone)}
+        at_end = not label.terms or gone[0] >= label.terms.bit_length() or gone[-1] < numbers(label.terms)[0]
+        if at_end and (mask := self._mask(label, node)) is not None:
+            return mask
+        facts: dict[str, Any] = {"count": len(gone), "numbers": _few(gone), **({"lost": "end"} if at_end else {})}
         if (tile := _tile(gone, self.reader.expected_terms(label).bit_length())) is not None:
             facts["tile"] = tile
         return self.finding(
@@ -184,6 +195,20 @@ class _Writer:
             other=node,
             **facts,
         )
+
+    def _mask(self, label: Label, node: int) -> Finding | None:
+        """A query whose keys do not end where a mask says; None if there is no mask."""
+        weights = self.steps.weights
+        if weights is None or label.step not in self.reader.of_rows() | {weights.total}:
+            return None
+        row = label.index[1]
+        first, end = weights.seen(row)
+        if weights.seen(row + 1) == (first, end) == weights.seen(max(0, row - 1)):
+            return None
+        used = numbers(label.terms)
+        found = f"{used[0]}–{used[-1]}" if used else "-"
+        return self.finding("mask_wrong", node, array=self.name(label), query=row, found=found,
+                            expected=f"{first}–{end - 1}")  # fmt: skip
 
     def _where_lost(self, label: Label, lacks: int) -> int:
         """The node of a sum after which its missing terms are lost: if they lie between others, that of a part."""
@@ -233,10 +258,10 @@ class _Writer:
         return None
 
 
-def read(reader: Reader, wanted: Sequence[Wanted]) -> list[Finding]:
+def read(reader: Reader, wanted: Sequence[Wanted], unit_label: Callable[[int], str] = str) -> list[Finding]:
     """What is wrong with the watched values, the finding that most of them show first. Empty if nothing is certain.
     What right values show, too, is no mistake."""
-    writer = _Writer(reader)
+    writer = _Writer(reader, unit_label)
     kept: dict[tuple[object, ...], Finding] = {}
     counts: Counter[tuple[object, ...]] = Counter()
     harmless = set()
@@ -244,7 +269,7 @@ def read(reader: Reader, wanted: Sequence[Wanted]) -> list[Finding]:
         meaning = reader.meanings[root] if root else None
         one = None
         if isinstance(meaning, Odd):
-            one = writer.of_odd(meaning)
+            one = writer.of_odd(meaning, index[0])
         elif isinstance(meaning, Label) and not is_right:
             one = writer.of_label(root, meaning, tensor, index)
         if one is not None:

@@ -1,0 +1,157 @@
+"""Lines behind a wrong value, which no recorded value has: the loop that loses terms of a sum, what sets the pointer
+that was read through, where a maximum starts, what sets the grid. Each is a fact that the source states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from grader.cpp.source import Loop, Source, Variable
+from grader.findings import Finding, Place
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_NOT_NEGATIVE = re.compile(r"[\d.]+(?:e[+-]?\d+)?f?|FLT_MIN")
+_MAXIMA = frozenset({"fmaxf", "fmax", "max"})
+Facts = tuple[dict[str, object], dict[str, str]]
+"""Numbers and words to add to a finding."""
+
+
+def facts_behind(finding: Finding, source: Source) -> Facts:
+    find = _FINDERS.get(finding.kind)
+    return find(finding, source) if find is not None else ({}, {})
+
+
+def _loop_of_sum(finding: Finding, source: Source) -> Facts:
+    """The loop over the terms of a sum: one whose variable does not choose the element that is summed. Terms at an end
+    are lost by the outermost one, others by the innermost. Without any in the kernel, it is around the launch."""
+    if finding.place is None:
+        return {}, {}
+    place = finding.place
+    function = source.function_at(place.file, place.line)
+    if function is None:
+        return {}, {}
+    targets = [a.target for a in source.assignments if a.holds(place.file, place.line)]
+    kept = set(_WORD.findall(" ".join(target.partition("[")[2] for target in targets)))
+    loops = [
+        loop
+        for loop in source.loops_around(place.file, place.line)
+        if function.line <= loop.line and _variable(loop) not in kept
+    ]
+    for launch in source.launches if not loops else ():
+        if launch.name == function.name:
+            loops += source.loops_around(launch.file, launch.line)[-1:]
+    if not loops:
+        return {}, {}
+    loop = loops[0] if finding.words.get("lost") == "end" else loops[-1]
+    end_line, end = _set_before(source, loop.condition, loop.file, loop.line)
+    numbers: dict[str, object] = {"loop_line": loop.line}
+    words = {"file": loop.file}
+    return (numbers | {"end_line": end_line}, words | {"end": end}) if end_line else (numbers, words)
+
+
+def _variable(loop: Loop) -> str:
+    names = _WORD.findall(loop.steps[0].partition("=")[0]) if loop.steps else []
+    return names[-1] if names else ""
+
+
+def _set_before(source: Source, text: str, file: str, line: int) -> tuple[int, str]:
+    """(line, name) of a variable of `text` that its function sets by a quotient before a line; (0, "") without one."""
+    for variable in _variables(source, text, file, line):
+        if re.search(r"/|>>", variable.value):
+            return variable.line, variable.name
+    return 0, ""
+
+
+def _variables(source: Source, text: str, file: str, line: int) -> Iterator[Variable]:
+    """The variables of `text` that are declared before a line in its function, the last declaration of each."""
+    function = source.function_at(file, line)
+    for name in dict.fromkeys(_WORD.findall(text)):
+        made = [v for v in source.variables if v.name == name and v.value and v.file == file and v.line <= line]
+        if made and function is not None and function.holds(file, made[-1].line):
+            yield made[-1]
+
+
+def _pointers(finding: Finding, source: Source) -> Facts:
+    """What sets the pointer of a load of a wrong element. If two elements are wrong, it is what both pointers come
+    from."""
+    place = finding.other if finding.kind == "other_input" and finding.other else finding.place
+    if place is None:
+        return {}, {}
+    used = dict.fromkeys(use.name for use in source.uses if use.holds(place.file, place.line))
+    chains = [_origins(source, name, place) for name in used]
+    chains = [chain for chain in chains if chain]
+    if finding.kind == "other_unit_read" and len(chains) > 1:
+        chains = [[each for each in chains[0] if all(each in chain for chain in chains)]]
+    if len(chains) != 1 or not chains[0]:
+        return {}, {}
+    found = chains[0][-1 if finding.kind == "other_unit_read" else 0]
+    return {"set_line": found.line}, {"set_name": found.name}
+
+
+def _origins(source: Source, name: str, place: Place) -> list[Variable]:
+    """The pointers that `name` comes from, itself first."""
+    found: list[Variable] = []
+    text = name
+    for _ in range(4):
+        pointers = [
+            v for v in _variables(source, text, place.file, place.line) if v.pointers and v.value not in ("", "{}")
+        ]
+        if not pointers or pointers[0] in found:
+            break
+        found.append(pointers[0])
+        text = pointers[0].value
+    return [each for each in found if not each.shared and _WORD.search(each.value) and "{" not in each.value]
+
+
+def _start_of_maximum(finding: Finding, source: Source) -> Facts:
+    """The variable of a maximum that starts at a number that is no negative one."""
+    function = source.function_at(finding.file or "", finding.line or 0)
+    if function is None:
+        return {}, {}
+    calls = [c for c in source.calls if c.name in _MAXIMA and function.holds(c.file, c.line)]
+    names = {name for call in calls for name in call.arguments}
+    made = [v for v in source.variables if v.name in names and function.holds(v.file, v.line) and not v.pointers]
+    starts = [v for v in made if _NOT_NEGATIVE.fullmatch(v.value)]
+    if len(starts) != 1:
+        return {}, {}
+    return {"start_line": starts[0].line}, {"name": starts[0].name, "start": starts[0].value}
+
+
+def _grid(finding: Finding, source: Source) -> Facts:
+    """What sets the grid, if all launches have the same."""
+    grids = {launch.configuration[0] for launch in source.launches if launch.configuration}
+    if len(grids) != 1:
+        return {}, {}
+    first = source.launches[0]
+    made = next(_variables(source, grids.pop(), first.file, first.line), None)
+    at = made or first
+    return {}, {"grid": f"{at.file}:{at.line}"}
+
+
+def _loop_of_launch(finding: Finding, source: Source) -> Facts:
+    """The outermost loop around a launch that was not reached, and what sets its end."""
+    loops = source.loops_around(finding.file or "", finding.line or 0)
+    if not loops:
+        return {}, {}
+    loop = loops[0]
+    line, name = _set_before(source, loop.condition, loop.file, loop.line)
+    numbers: dict[str, object] = {"loop_line": loop.line}
+    return (numbers | {"end_line": line}, {"end": name}) if line else (numbers, {})
+
+
+def _masking(finding: Finding, source: Source) -> Facts:
+    """The lines that set scores to −∞."""
+    hidden = [a.line for a in source.assignments if re.fullmatch(r"-\s*(INFINITY|FLT_MAX|1e\d+f?)", a.value)]
+    guarded = [line for line in hidden if any(b.line <= line <= b.end for b in source.branches)]
+    return ({"masking": tuple(guarded[:4])}, {}) if guarded else ({}, {})
+
+
+_FINDERS: dict[str, Callable[[Finding, Source], Facts]] = {
+    "terms_missing": _loop_of_sum,
+    "other_input": _pointers,
+    "other_unit_read": _pointers,
+    "maximum_wrong": _start_of_maximum,
+    "never_written": _grid,
+    "launch_not_reached": _loop_of_launch,
+    "mask_wrong": _masking,
+}

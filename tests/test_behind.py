@@ -1,0 +1,66 @@
+"""What the source adds to a wrong value: the loop that loses terms, what sets a pointer, an end or a grid."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.findings import Finding
+from grader.sanitizers import explained
+
+TEXT = """\
+__global__ void product(const float* a, const float* b, float* c, int n) {
+    const float* mine = a + blockIdx.y * n;
+    const float* row = mine + threadIdx.x * n;
+    const int steps = n / 16;
+    float acc[4] = {};
+    for (int step = 0; step < steps; ++step)
+        for (int k = 0; k < 16; ++k)
+            for (int j = 0; j < 4; ++j)
+                acc[j] += row[k] * b[j];
+    for (int j = 0; j < 4; ++j) c[j] += acc[j];
+}
+__global__ void most(const float* x, float* y) {
+    float top = 0.0f;
+    for (int i = 0; i < 9; ++i) top = fmaxf(top, x[i]);
+    y[0] = expf(x[0] - top);
+}
+void run(const float* a, float* c, int n) {
+    const int groups = n / 12;
+    const dim3 grid(n / 64);
+    for (int group = 0; group < groups; ++group)
+        product<<<grid, 64>>>(a, a, c, n);
+}
+"""
+FILES = (("product.cu", TEXT.encode()),)
+
+
+def told(kind: str, line: int, **words: str) -> Finding:
+    return explained([Finding(kind=kind, file="product.cu", line=line, words=words)], FILES)[0]
+
+
+@pytest.mark.parametrize(("lost", "line"), [("end", 6), ("", 7)])
+def test_terms_are_lost_by_a_loop_over_terms_and_not_by_one_over_elements(lost: str, line: int) -> None:
+    found = told("terms_missing", 9, **({"lost": lost} if lost else {}))
+    assert found.line == line
+    assert (found.values.get("end_line"), found.words.get("end")) == ((4, "steps") if lost else (None, None))
+
+
+def test_without_such_a_loop_in_the_kernel_it_is_the_one_around_the_launch() -> None:
+    assert told("terms_missing", 10, lost="end").line == 20
+
+
+def test_the_pointer_of_a_wrong_element_and_what_it_comes_from() -> None:
+    assert told("other_input", 9).words["set_name"] == "row"
+    found = told("other_unit_read", 9)
+    assert (found.values["set_line"], found.words["set_name"]) == (2, "mine")
+
+
+def test_a_maximum_that_starts_at_no_negative_number() -> None:
+    found = told("maximum_wrong", 15)
+    assert (found.words["name"], found.words["start"], found.values["start_line"]) == ("top", "0.0f", 13)
+
+
+def test_what_sets_the_grid_and_the_end_of_the_loop_around_a_launch() -> None:
+    assert told("never_written", 17).words["grid"] == "product.cu:19"
+    found = told("launch_not_reached", 21)
+    assert (found.values["loop_line"], found.values["end_line"], found.words["end"]) == (20, 18, "groups")
