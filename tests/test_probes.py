@@ -310,6 +310,14 @@ def test_a_softmax(probed: Any, name: str) -> None:
         assert found[0].words["how"] == ("undivided" if name == "no sum" else "maximum")
 
 
+def test_weights_that_are_too_small_are_not_taken_for_none(probed: Any) -> None:
+    def tiny(q: F64, k: F64, v: F64) -> F64:
+        return attention(q, k, v) * np.where(np.arange(len(q)) % 3, 1e-4, 1e-12)[:, None]
+
+    found = probed(HW4, (2, 128, 32), each(tiny))
+    assert {finding.kind for finding in found} == {"rows_not_normalised"}
+
+
 def test_a_sum_without_few_of_many_columns_is_no_mistake_of_rescaling(probed: Any) -> None:
     """8 of 1,000 terms change a sum by less than a sloppy comparison with other sums would see."""
     [found] = probed(SOFTMAX, (7, 1000), each(lambda x: softmax(x, columns=slice(0, 992))))

@@ -108,6 +108,44 @@ def test_values_are_followed_through_calls_that_are_not_inlined(tmp_path: Path) 
     assert (first.kind, first.words.get("meaning")) == ("scale_wrong", "no_scale")
 
 
+ONE_KEY = (FIRST_LINES / "one_key_output_not_rescaled.cu").read_text(encoding="utf-8")
+
+
+def _changed(folder: Path, *changes: tuple[str, str]) -> list[Finding]:
+    """What is found in the program of one key at a time after these changes of its text."""
+    text = ONE_KEY
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "changed.cu").write_text(text, encoding="utf-8")
+    return _found(build(folder / "changed.cu", watch=True, record=True), _case("hw4", "s01"), folder)
+
+
+def test_a_correction_that_is_the_weight_of_the_old_maximum_is_no_mistake(tmp_path: Path) -> None:
+    """Only the rows are stored in another order."""
+    found = _changed(
+        tmp_path,
+        ("float m_new = fmaxf(m, s);", "float m_new = m; if (s > m) m_new = s;"),
+        ("acc[c] = acc[c] + p", "acc[c] = acc[c] * corr + p"),
+        ("o[row * d + c]", "o[(n - 1 - row) * d + c]"),
+    )
+    assert [each.kind for each in found] == ["stored_elsewhere"]
+
+
+def test_elements_of_another_batch_are_named(tmp_path: Path) -> None:
+    found = _changed(
+        tmp_path,
+        (
+            "CHECK(cudaMalloc(&dev_o, bytes));",
+            "CHECK(cudaMalloc(&dev_o, bytes)); float* old; cudaMalloc(&old, 3 * bytes);",
+        ),
+        ("attention<<<", "if (b == 0) CHECK(cudaMemcpy(old, host, 3 * bytes, cudaMemcpyHostToDevice)); attention<<<"),
+        ("(dev, dev + count,", "(old + count, old + 2 * count,"),
+    )
+    [other] = [each for each in found if each.kind == "other_unit_read"]
+    assert (other.array, other.words["label"], other.words["other_unit"]) == ("K and V", "batch 1", "batch 0")
+
+
 @pytest.mark.parametrize(
     ("assignment", "program", "test"),
     [

@@ -29,6 +29,7 @@ from grader.operators import Operator
 from grader.records.record import Record, TestRecord
 
 DIAGNOSED_SHARE = 0.8
+BLIND = "## Blind: programs by people who had not seen the grader\n"
 ONE_KEY, ONE_KEY_SUFFIX = "ONE_KEY_AT_A_TIME", "-one-key"
 """The definition that makes the shared header a kernel of one key at a time, and the suffix of its name in the
 table."""
@@ -182,6 +183,12 @@ def render(findings: Sequence[Finding], *, tests: str, device: str) -> str:
     )
 
 
+def blind_half(page: Path) -> str:
+    """The part of an existing page on programs by people who had not seen the grader: it is written by hand."""
+    _, found, kept = page.read_text(encoding="utf-8").partition(BLIND) if page.exists() else ("", "", "")
+    return f"\n{found}{kept}" if found else ""
+
+
 def hand_in(kernel: WrongKernel, place: Path) -> Path:
     """A copy in a separate folder, with the header that wrong solutions share, since a file that is graded with others
     brings no header."""
@@ -215,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     findings = [judge(kernel, record, suite) for kernel, record in zip(kernels, records, strict=True)]
     page = render(findings, tests=options.tests, device=records[0].engine.device)
     if options.write:
-        options.write.write_text(page, encoding="utf-8")
+        options.write.write_text(page + blind_half(options.write), encoding="utf-8")
     return report(findings)
 
 
