@@ -196,9 +196,10 @@ def _make(text: bytes) -> None:
 
 
 def _rules(text: bytes) -> None:
-    rules._spelled((("hw4.cu", text),), _RULES)
-    lines = list(rules.own_lines(io.StringIO(text.decode(errors="replace")), Path("/nowhere")))
-    list(rules.judge(lines, _RULES, ("/usr",), ("hw4.cu",)))
+    rules._embedded((("hw4.cu", text),), _RULES)
+    places = rules.Places(Path("/nowhere"), Path("/usr"))
+    lines = list(rules.own_lines(io.StringIO(text.decode(errors="replace")), places))
+    list(rules.judge(lines, _RULES))
 
 
 def _names(text: bytes) -> None:

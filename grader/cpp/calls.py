@@ -7,6 +7,7 @@ a declaration, or does not know, would hide one. A call through a pointer is not
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, NamedTuple
@@ -37,22 +38,22 @@ class Token(NamedTuple):
     line: int
 
 
-def calls_in(text: bytes, patterns: Sequence[str]) -> list[Found]:
-    """The first calls of functions whose names match one of the `patterns` (`*` stands for anything). To be called in
-    the room."""
-    words = "|".join(re.escape(pattern).replace(r"\*", r"\w*") for pattern in patterns)
-    if not re.search(rf"\b(?:{words})\b".encode(), text):
-        return []  # most programs: a megabyte takes the parser seconds
+def calls_in(text: bytes, patterns: Sequence[Sequence[str]]) -> list[list[Found]]:
+    """For each group of patterns (`*` stands for anything), the first calls of functions whose names match one of them.
+    To be called in the room."""
+    words = ["|".join(re.escape(each).replace(r"\*", r"\w*") for each in group) for group in patterns]
+    tokens: list[Token] = []
+    if any(group and re.search(rf"\b(?:{group})\b".encode(), text) for group in words):
+        tokens = list(_tokens(text))  # not for most programs: a megabyte takes the parser seconds
+    return [list(itertools.islice(_matching(tokens, group), MAX_FOUND)) if group else [] for group in words]
+
+
+def _matching(tokens: Sequence[Token], words: str) -> Iterator[Found]:
     names = re.compile(f"(?:{words})\\Z")
-    tokens = list(_tokens(text))
-    found: list[Found] = []
     for at, (name, line) in enumerate(tokens):
         member = at > 0 and tokens[at - 1].text in (".", "->")
         if not member and names.match(name) and _is_called(tokens, at + 1):
-            found.append(Found(name=name[:200], line=line))
-            if len(found) == MAX_FOUND:
-                break
-    return found
+            yield Found(name=name[:200], line=line)
 
 
 def _is_called(tokens: Sequence[Token], at: int) -> bool:

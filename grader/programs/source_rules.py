@@ -1,10 +1,10 @@
 """Finds what an assignment forbids in a submission's source.
 
 The grader looks for headers, calls and assembly in the output of nvcc's preprocessor, so a macro hides nothing and a
-comment breaks no rule. Line markers in that output lead back to the student's own lines. Only the student's files are
-searched, not the toolkit's headers. The preprocessor's output does not show how an include was spelled, so that is read
-from the files themselves. A call is a name, with or without template arguments or parentheses around it, before an
-opening parenthesis; a call through a pointer is not seen. All of this is read in the room.
+comment breaks no rule. Only the student's own lines are searched, not the toolkit's headers: `preprocessor` tells them
+apart. A line directive breaks any rule, since it names another origin of the lines after it. The output does not show
+#embed, so that is read from the files themselves. A call is a name, with or without template arguments or parentheses
+around it, before an opening parenthesis; a call through a pointer is not seen. All of this is read in the room.
 
 The preprocessor runs with the flags of the build and for its architecture. A source that cannot be examined, because it
 is too long, takes too long or fails in the preprocessor, is refused if any rule has the action `refuse`: the compiler
@@ -17,35 +17,34 @@ they call.
 from __future__ import annotations
 
 import bisect
+import codecs
 import fnmatch
 import hashlib
 import io
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from grader import sandbox
-from grader.base.errors import MachineFault
-from grader.base.sizes import Name, Whole
+from grader.base.sizes import Whole
 from grader.course.assignment import Assignment, SourceRule
 from grader.cpp.calls import Found, calls_in
-from grader.programs.compile_errors import first_line
+from grader.programs import preprocessor as origins
 from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.engine.emulator import EmulatorEngine
+from grader.programs.preprocessor import Line, Places, Preprocessor, own_lines
 from grader.programs.stubs import STUB_HEADERS
 from grader.programs.submission import Submission
 from grader.programs.toolkit import find_toolkit
 from grader.sandbox import quarantine
-from grader.sandbox.archive import MAX_MEMBERS
 from grader.sandbox.cache import kept
-from grader.sandbox.room import Blob, Unreadable, confined, shortened
+from grader.sandbox.room import Unreadable, confined, shortened
 from grader.sandbox.scratch import scratch_folder
 
 _MAX_BYTES = 128 << 20
@@ -57,7 +56,6 @@ _MAX_VIOLATIONS = 1000
 _MOST_QUOTED = 5
 _MAX_WHAT, _MAX_WHY = 300, 1000
 _CPU_S, _MEMORY_BYTES, _ANSWER_BYTES = 60, 4 << 30, 256 << 20
-_MARKER = re.compile(r'^# (\d{1,10}) "((?:[^"\\]|\\.)*)"((?: \d)*)')
 _TEXT = (
     r'(?<!\w)(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\((?s:.*?)(?:\)(?P=end)"|\Z)'
     r'|"(?:[^"\\\n]|\\.)*"?'
@@ -70,20 +68,9 @@ _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]+|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{1,
 _INCBIN = re.compile(r"\.incbin", re.IGNORECASE)
 _ASSEMBLY = ("asm", "__asm__", "__asm")
 _TRITON_ASSEMBLY = b"inline_asm_elementwise"
-_ABSOLUTE = re.compile(r'^\s*(?:#|%:|\?\?=)\s*(?:include|include_next|import|embed)\s*["<](/[^">\n]*)')
 _EMBED = re.compile(r"^\s*(?:#|%:|\?\?=)\s*embed\b(.*)")
-_COMPUTED = re.compile(rb"include[^\n\"<]*(?:\n|\Z)")
-"""An include directive, or text that may become one, that does not name the file on its own line."""
-_SYSTEM_HEADERS = ("/usr/include", "/usr/lib", "/usr/local/include", "/usr/local/cuda")
 _COMMENT = re.compile(rf"//[^\n]*|/\*(?s:.*?)(?:\*/|\Z)|{_TEXT}")
-_SPLICE = rb"(?:\\|\?\?/)[ \t\f\v]*(?:\r?\n|\r)"
-_LINE_DIRECTIVE = re.compile(
-    rb"(?:\A|(?<=[\n\r]))((?:[^\n\r]*\*/)?[ \t\f\v]*(?:#|%:|\?\?=)"
-    rb"(?:[ \t\f\v]|" + _SPLICE + rb"|/\*(?:[^*]|\*(?!/))*\*/)*)(?=\d|"
-    + (rb"(?:" + _SPLICE + rb")*").join((b"l", b"i", b"n", b"e")) + rb"\b)"
-)  # fmt: skip
-"""`#line 1 "x.h"` and `# 1 "x.h"`, with which a file could claim that its lines come from another file. They count in
-raw strings, too, and g++ makes a line end of a carriage return there."""
+_ORIGIN = "the grader could not tell whose they are; remove the #line directive, or include the header by its name"
 _PASSES = ((), ("-U__CUDA_ARCH__",))
 """nvcc -E shows what the device compiler sees; without that macro, it shows what the host compiler sees."""
 
@@ -108,16 +95,6 @@ _Violations = Annotated[list[Violation], Field(max_length=_MAX_VIOLATIONS)]
 _FOUND = TypeAdapter(_Violations)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A preprocessed line of the student's own files. `entered` is the header that it includes, or ''."""
-
-    file: str
-    number: int
-    text: str
-    entered: str = ""
-
-
 def violations(submission: Submission, assignment: Assignment, engine: Engine) -> tuple[Violation, ...]:
     """The places where `submission`, built for `engine`, breaks the assignment's source rules, in the order of files
     and lines. The result is cached like a build."""
@@ -126,7 +103,7 @@ def violations(submission: Submission, assignment: Assignment, engine: Engine) -
     if not assignment.source_rules:
         return ()
     rules = json.dumps([rule.model_dump() for rule in assignment.source_rules])
-    implementation = Path(__file__).read_text(encoding="utf-8")
+    implementation = "".join(Path(module).read_text(encoding="utf-8") for module in (__file__, origins.__file__))
     parts = (
         submission.sha256,
         *submission.sources,
@@ -192,8 +169,8 @@ def _look(submission: Submission, assignment: Assignment, engine: Engine) -> Ite
     refuses = any(rule.action == "refuse" for rule in assignment.source_rules)
     seen: set[tuple[str, int, str]] = set()
     try:
-        spelled, sources = _spelled(submission.files, assignment.source_rules)
-        found = [*spelled, *_preprocessed(submission, sources, assignment, engine)]
+        embeds = [rule for rule in assignment.source_rules if rule.forbid == "incbin"]
+        found = [*_embedded(submission.files, embeds), *_preprocessed(submission, assignment, engine)]
     except Unreadable as unreadable:
         found = [_unexamined(submission.sources[0], str(unreadable), refuses)]
     for violation in found:
@@ -218,26 +195,17 @@ def _found(file: str, line: int, what: str, why: str, refused: bool) -> Violatio
     )
 
 
-Files = Sequence[tuple[str, bytes]]
-_Files = Annotated[list[tuple[Name, Annotated[Blob, Field(max_length=_ANSWER_BYTES)]]], Field(max_length=MAX_MEMBERS)]
-
-
 @confined(cpu_s=_CPU_S, memory_bytes=_MEMORY_BYTES, answer_bytes=_ANSWER_BYTES)
-def _spelled(files: Files, rules: Sequence[SourceRule]) -> tuple[_Violations, _Files]:
-    """Violations that show only in the files as handed in (the spelling of includes, and #embed), and the files without
-    line directives."""
+def _embedded(files: Sequence[tuple[str, bytes]], rules: Sequence[SourceRule]) -> _Violations:
+    """The #embed directives in the files as handed in."""
     found: list[Violation] = []
-    for rule in rules:
-        pattern = {"absolute_include": _ABSOLUTE, "incbin": _EMBED}.get(rule.forbid)
-        if pattern is None:
-            continue
-        for name, content in files:
-            text = _COMMENT.sub(_blank_comment, _unspliced(content.decode(errors="replace")))
-            directive = "embeds" if rule.forbid == "incbin" else "includes"
-            matches = ((number, pattern.match(line)) for number, line in enumerate(text.split("\n"), 1))
-            each = (_violation(rule, name, n, f"{directive} {match.group(1).strip()}") for n, match in matches if match)
-            found += itertools.islice(each, _MAX_FOUND)
-    return found[:_MAX_VIOLATIONS], [(name, _LINE_DIRECTIVE.sub(rb"\1pragma ", content)) for name, content in files]
+    for rule, (name, content) in itertools.product(rules, files):
+        plain = content.removeprefix(codecs.BOM_UTF8).replace(b"\0", b" ").decode(errors="replace")
+        text = _COMMENT.sub(_blank_comment, _unspliced(plain))
+        matches = ((number, _EMBED.match(line)) for number, line in enumerate(text.split("\n"), 1))
+        each = (_violation(rule, name, n, f"embeds {match.group(1).strip()}") for n, match in matches if match)
+        found += itertools.islice(each, _MAX_FOUND)
+    return found[:_MAX_VIOLATIONS]
 
 
 def _unspliced(text: str) -> str:
@@ -260,59 +228,34 @@ def _blank_comment(match: re.Match[str]) -> str:
     return "\n" * text.count("\n") if text.startswith("/") else text
 
 
-def _preprocessed(
-    submission: Submission, sources: Files, assignment: Assignment, engine: Engine
-) -> Iterator[Violation]:
-    toolkit, rules = find_toolkit(), assignment.source_rules
+def _preprocessed(submission: Submission, assignment: Assignment, engine: Engine) -> Iterator[Violation]:
+    rules = assignment.source_rules
     refuses = any(rule.action == "refuse" for rule in rules)
     with scratch_folder("rules") as folder:
-        source, product = folder / "source", folder / "build"
-        source.mkdir()
+        files, product = folder / "files", folder / "build"
+        files.mkdir()
         product.mkdir()
-        submission.write_to(source)
-        for name, content in sources:
-            (source / name).write_bytes(content)
-        run = sandbox.runner(assignment.build.limit_s, readable=(toolkit.root, STUB_HEADERS), writable=(product,))
-        known = (str(toolkit.root), str(toolkit.root.resolve()), *_SYSTEM_HEADERS, str(STUB_HEADERS))
-        computed = tuple(name for name, content in sources if _COMPUTED.search(content))
+        readable = (find_toolkit().root, STUB_HEADERS, files)
+        run = sandbox.runner(assignment.build.limit_s, readable=readable, writable=(product,))
+        preprocessor = Preprocessor(submission, files, product, run)
         for number, (name, more) in enumerate(itertools.product(submission.sources, _PASSES)):
-            made = product / f"preprocessed{number}"
-            flags = [*submission.flags, *_architecture(engine), *more, f"-isystem={STUB_HEADERS}"]
-            command = [str(toolkit.nvcc), "-E", *flags, "-o", str(made), name]
-            if run(command, source).exit_code != 0:
-                if machine := _preprocessor_problem(command):
-                    raise MachineFault(machine)
+            made = f"preprocessed{number}"
+            if not preprocessor.preprocess(name, (*submission.flags, *_architecture(engine), *more), made):
                 yield _unexamined(name, "fails in the preprocessor, which these rules need", refuses)
                 continue
             try:
-                with quarantine.open_file(product, made.name, _MAX_BYTES) as file:
-                    yield from judge_file(file, source, rules, known, computed)
+                with quarantine.open_file(product, made, _MAX_BYTES) as file:
+                    yield from judge_file(file, preprocessor.places, rules)
             except quarantine.Refused as refused:
                 yield _unexamined(name, f"after preprocessing, {refused}: too much to examine", refuses)
 
 
-def _preprocessor_problem(command: Sequence[str]) -> str:
-    """Why the preprocessor does not even work on an empty file on this machine; '' if it does."""
-    with scratch_folder("control") as folder:
-        (folder / "empty.cu").write_bytes(b"")
-        made = sandbox.runner(_CPU_S, readable=(find_toolkit().root, STUB_HEADERS))(
-            [command[0], "-E", "-o", "empty.ii", "empty.cu"], folder
-        )
-    if made.exit_code == 0:
-        return ""
-    said = first_line(made.output)[:_MAX_WHAT]
-    return f"This machine's preprocessor does not work, not even on an empty file: {said}; see `grader doctor`."
-
-
 @confined(cpu_s=_CPU_S, memory_bytes=_MEMORY_BYTES, answer_bytes=_ANSWER_BYTES)
-def judge_file(
-    file: IO[bytes], source: Path, rules: Sequence[SourceRule], known: Sequence[str], computed: Sequence[str]
-) -> _Violations:
-    """Violations in the preprocessed `file`. `source` is the submission's folder, `known` are the folders of headers
-    that are included by name, and `computed` are the files in which a macro names an included file. In the room."""
+def judge_file(file: IO[bytes], places: Places, rules: Sequence[SourceRule]) -> _Violations:
+    """Violations in the preprocessed `file`, in which `places` tell the origin of lines. In the room."""
     with io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="\n") as text:
-        lines = list(itertools.islice(own_lines(text, source), _MAX_LINES))
-    found = list(judge(lines, rules, known, computed))
+        lines = list(itertools.islice(own_lines(text, places), _MAX_LINES))
+    found = list(judge(lines, rules))
     if len(lines) == _MAX_LINES:
         what = f"has more than {_MAX_LINES:,} lines after preprocessing: the rest was not examined"
         refuses = any(rule.action == "refuse" for rule in rules)
@@ -321,64 +264,33 @@ def judge_file(
     return found[-_MAX_VIOLATIONS:]
 
 
-def own_lines(preprocessed: Iterable[str], folder: Path) -> Iterator[Line]:
-    """The lines that come from files below `folder`, the compiler's working directory. An include directive itself is
-    not among them: at the end of the included file, a marker gives the number of the line after the directive."""
-    file, number = "", 0
-    entered: list[str] = []
-    for text in (line.rstrip("\r\n") for line in preprocessed):
-        marker = _MARKER.match(text)
-        if marker is None:
-            if file:
-                yield Line(file, number, text)
-            number += 1
-            continue
-        path, flags, left = marker.group(2), marker.group(3).split(), file
-        file, number = _relative(path, folder), int(marker.group(1))
-        if "1" in flags and left:
-            entered.append(path)
-        elif "2" in flags and file and entered:
-            yield Line(file, number - 1, "", entered=entered.pop())
-
-
-def _relative(path: str, folder: Path) -> str:
-    """The name of one of the student's files, relative to `folder`; '' for any other file."""
-    if path.startswith("<"):
-        return ""
-    whole = Path(path) if path.startswith("/") else folder / path
-    return whole.relative_to(folder).as_posix() if whole.is_relative_to(folder) and ".." not in whole.parts else ""
-
-
-def judge(
-    lines: Sequence[Line], rules: Iterable[SourceRule], known: Sequence[str], computed: Sequence[str]
-) -> Iterator[Violation]:
+def judge(lines: Sequence[Line], rules: Sequence[SourceRule]) -> Iterator[Violation]:
     """Violations in preprocessed lines, the first few for each rule. See `judge_file`."""
     text = "\n".join(line.text for line in lines).encode(errors="replace")
-    for rule in rules:
-        yield from itertools.islice(_broken(rule, lines, text, known, computed), _MAX_FOUND)
+    names = [{"call": rule.names, "inline_assembly": _ASSEMBLY}.get(rule.forbid, ()) for rule in rules]
+    for rule, called in zip(rules, calls_in(text, names), strict=True):
+        yield from itertools.islice(_broken(rule, lines, called), _MAX_FOUND)
+    refuses = any(rule.action == "refuse" for rule in rules)
+    absolute = any(rule.forbid == "absolute_include" for rule in rules)
+    for line in itertools.islice((line for line in lines if line.named), _MAX_FOUND):
+        if not (absolute and line.entered.startswith("/")):
+            yield _found(line.file, line.number, f"names {line.named} as the origin of its lines", _ORIGIN, refuses)
 
 
-def _broken(
-    rule: SourceRule, lines: Sequence[Line], text: bytes, known: Sequence[str], computed: Sequence[str]
-) -> Iterator[Violation]:
-    def called(found: Found, what: str) -> Violation:
-        line = lines[found.line - 1]
-        return _violation(rule, line.file, line.number, what)
-
+def _broken(rule: SourceRule, lines: Sequence[Line], called: Sequence[Found]) -> Iterator[Violation]:
     match rule.forbid:
         case "header":
             for line in lines:
                 if line.entered and (name := _matching_header(line.entered, rule.names)):
                     yield _violation(rule, line.file, line.number, f"includes {name}")
-        case "absolute_include":  # only includes with a name from a macro; `_spelled` finds the others
+        case "absolute_include":
             for line in lines:
-                path = line.entered if line.file in computed else ""
-                if path.startswith("/") and not path.startswith(tuple(known)):
-                    yield _violation(rule, line.file, line.number, f"includes {path}")
-        case "call":
-            yield from (called(found, f"calls {found.name}") for found in calls_in(text, rule.names))
-        case "inline_assembly":
-            yield from (called(found, "has inline assembly") for found in calls_in(text, _ASSEMBLY))
+                if line.entered.startswith("/"):
+                    yield _violation(rule, line.file, line.number, f"includes {line.entered}")
+        case "call" | "inline_assembly":
+            for found in called:
+                what = f"calls {found.name}" if rule.forbid == "call" else "has inline assembly"
+                yield _violation(rule, lines[found.line - 1].file, lines[found.line - 1].number, what)
         case "incbin":
             yield from _incbin(rule, lines)
 
