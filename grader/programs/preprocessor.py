@@ -13,7 +13,7 @@ from __future__ import annotations
 import posixpath
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from grader.programs.stubs import STUB_HEADERS
 from grader.programs.submission import Submission
 from grader.programs.toolkit import find_toolkit
 
-_MAX_SAID = 300
+_MAX_SAID, _CONTROL_S = 300, 60
 _MARKER = re.compile(r'# (\d{1,10}) "((?:[^"\\]|\\.)*)"((?: \d)*)')
 _LIKE_A_MARKER = re.compile(r'# \d+ "')
 _SEARCHED = re.compile(r"^#include <\.\.\.>.*\n((?: .*\n)+)", re.MULTILINE)
@@ -53,11 +53,13 @@ class Places:
 
 class Preprocessor:
     """A submission's preprocessor; `folder` is an empty folder for its files, which `run` can read. Results are written
-    to `product`. Raises MachineFault if the preprocessor does not even work on an empty file."""
+    to `product`, and `runner_of` makes a runner with so many seconds. Raises MachineFault if the preprocessor does not even work on an empty file."""
 
-    def __init__(self, submission: Submission, folder: Path, product: Path, run: Runner) -> None:
+    def __init__(
+        self, submission: Submission, folder: Path, product: Path, runner_of: Callable[[float], Runner], limit_s: float
+    ) -> None:
         self.places = Places(folder / secrets.token_hex(16), folder / secrets.token_hex(16))
-        self._folder, self._product, self._run = folder, product, run
+        self._folder, self._product, self._runner_of, self._run = folder, product, runner_of, runner_of(limit_s)
         self.places.own.mkdir()
         self.places.headers.mkdir()
         submission.write_to(self.places.own)
@@ -86,7 +88,7 @@ class Preprocessor:
         empty.write_bytes(b"")
         made = self._product / f"{empty.name}.ii"
         flags = ["-E", f"-isystem={STUB_HEADERS}", "-Xcompiler=-v", "-o", str(made), str(empty)]
-        done = self._run([str(find_toolkit().nvcc), *flags], self._product)
+        done = self._runner_of(_CONTROL_S)([str(find_toolkit().nvcc), *flags], self._product)
         if done.exit_code != 0 or not _searched(done.output):
             said = first_line(done.output)[:_MAX_SAID]
             problem = "This machine's preprocessor does not work, not even on an empty file"

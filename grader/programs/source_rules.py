@@ -31,6 +31,7 @@ from typing import IO, Annotated
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from grader import sandbox
+from grader.base.process import Runner
 from grader.base.sizes import Whole
 from grader.course.assignment import Assignment, SourceRule
 from grader.cpp.calls import Found, calls_in
@@ -236,8 +237,11 @@ def _preprocessed(submission: Submission, assignment: Assignment, engine: Engine
         files.mkdir()
         product.mkdir()
         readable = (find_toolkit().root, STUB_HEADERS, files)
-        run = sandbox.runner(assignment.build.limit_s, readable=readable, writable=(product,))
-        preprocessor = Preprocessor(submission, files, product, run)
+
+        def runner_of(limit_s: float) -> Runner:
+            return sandbox.runner(limit_s, readable=readable, writable=(product,))
+
+        preprocessor = Preprocessor(submission, files, product, runner_of, assignment.build.limit_s)
         for number, (name, more) in enumerate(itertools.product(submission.sources, _PASSES)):
             made = f"preprocessed{number}"
             if not preprocessor.preprocess(name, (*submission.flags, *_architecture(engine), *more), made):
