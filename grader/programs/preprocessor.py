@@ -52,8 +52,9 @@ class Places:
 
 
 class Preprocessor:
-    """A submission's preprocessor; `folder` is an empty folder for its files, which `run` can read. Results are written
-    to `product`, and `runner_of` makes a runner with so many seconds. Raises MachineFault if the preprocessor does not even work on an empty file."""
+    """A submission's preprocessor; `folder` is an empty folder for its files, which commands can read. Results go
+    to `product`; `runner_of` makes a runner with so many seconds. Raises MachineFault if the preprocessor does not even
+    work on an empty file."""
 
     def __init__(
         self, submission: Submission, folder: Path, product: Path, runner_of: Callable[[float], Runner], limit_s: float
