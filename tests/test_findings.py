@@ -9,7 +9,7 @@ from random import Random
 from xml.etree import ElementTree
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from grader.base.verdict import Verdict
 from grader.findings import KINDS, Finding, Place, claimed, detail, rank, select_language, sentence
@@ -212,3 +212,8 @@ def test_a_list_of_facts_has_a_number_and_facts_are_numbers() -> None:
         Finding(kind="race", values={"keys": ()})
     odd = Finding(kind="race", values={"factor": float("inf"), "sum": float("nan"), "bytes": 4})
     assert odd.values == {"bytes": 4}
+
+
+def test_a_finding_with_a_list_of_numbers_comes_out_of_the_room() -> None:
+    finding = Finding(kind="terms_missing", values={"numbers": (1, 2), "count": 2})
+    assert TypeAdapter(Finding).validate_json(finding.model_dump_json(), strict=True) == finding

@@ -37,10 +37,12 @@ def _short(most: int) -> BeforeValidator:
 
 
 def _finite(values: Any) -> Any:
-    """Leaves out what is no number, as the ratio of an output with infinities may be."""
+    """Leaves out what is no number, as the ratio of an output with infinities may be. A list in JSON is a tuple, which
+    strict validation does not see behind this function."""
     if not isinstance(values, Mapping):
         return values
-    return {name: value for name, value in values.items() if not isinstance(value, float) or math.isfinite(value)}
+    kept = {name: value for name, value in values.items() if not isinstance(value, float) or math.isfinite(value)}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in kept.items()}
 
 
 Name = Annotated[str, _short(MAX_NAME), Field(max_length=MAX_NAME)]
