@@ -260,11 +260,11 @@ class _Writer:
 
 def read(reader: Reader, wanted: Sequence[Wanted], unit_label: Callable[[int], str] = str) -> list[Finding]:
     """What is wrong with the watched values, the finding that most of them show first. Empty if nothing is certain.
-    What right values show, too, is no mistake."""
+    Factors that differ in right values, too, are no mistake; lost terms may be too small to matter there."""
     writer = _Writer(reader, unit_label)
     kept: dict[tuple[object, ...], Finding] = {}
     counts: Counter[tuple[object, ...]] = Counter()
-    harmless = set()
+    harmless = set[tuple[object, ...]]()
     for root, (tensor, index, is_right) in zip(reader.recording.roots, wanted, strict=False):
         meaning = reader.meanings[root] if root else None
         one = None
@@ -275,7 +275,7 @@ def read(reader: Reader, wanted: Sequence[Wanted], unit_label: Callable[[int], s
         if one is not None:
             key = (one.kind, one.file, one.line)
             if is_right:
-                harmless.add(key)
+                harmless |= {key} if isinstance(meaning, Odd) and meaning.why == "factor" else set()
             else:
                 kept.setdefault(key, one)
                 counts[key] += 1
