@@ -360,31 +360,32 @@ class Store:
         """Every graded attempt, by student and number, with the record that counts for it. `only` selects one attempt
         by its number in the store, `last` each student's last attempt; reading fewer records takes less time."""
         chosen = "AND s.student = ?" if student is not None else ""
-        wanted = f"AND id = {int(only)}" if only is not None else "AND number = of" if last else ""
+        wanted = f"WHERE attempts.id = {int(only)}" if only is not None else "WHERE from_last = 1" if last else ""
         query = f"""
-            SELECT *, number + from_last - 1 AS of FROM (
-                SELECT s.id, s.sha256, s.handed_in, s.days_late, s.penalty, r.id, r.json,
-                       dense_rank() OVER (PARTITION BY s.student ORDER BY s.handed_in, s.id) AS number, {_STUDENT},
-                       dense_rank() OVER (PARTITION BY s.student ORDER BY s.handed_in DESC, s.id DESC) AS from_last,
-                       row_number() OVER (PARTITION BY s.id ORDER BY {_PRACTICE}, r.faulted, r.id DESC) AS place
-                FROM submissions s JOIN students p ON p.student = s.student JOIN records r ON r.submission = s.id
-                WHERE s.assignment = ? {chosen}
-            ) WHERE place = 1 {wanted} ORDER BY student, number
+            SELECT attempts.*, number + from_last - 1, records.id, json FROM (
+                SELECT s.id, s.sha256, s.handed_in, s.days_late, s.penalty, {_STUDENT},
+                       row_number() OVER (PARTITION BY s.student ORDER BY s.handed_in, s.id) AS number,
+                       row_number() OVER (PARTITION BY s.student ORDER BY s.handed_in DESC, s.id DESC) AS from_last
+                FROM submissions s JOIN students p ON p.student = s.student
+                WHERE s.assignment = ? {chosen} AND EXISTS (SELECT 1 FROM records WHERE submission = s.id)
+            ) AS attempts JOIN records ON records.id = (SELECT r.id FROM records AS r WHERE r.submission = attempts.id
+                                                        ORDER BY {_PRACTICE}, faulted, r.id DESC LIMIT 1)
+            {wanted} ORDER BY student, number
         """
         parameters = (assignment,) if student is None else (assignment, student)
         with translate_sqlite_errors(self.path):
             for row in self._db.execute(query, parameters):
                 yield Attempt(
                     submission=row[0],
-                    student=Student(*row[8:15]),
-                    number=row[7],
+                    student=Student(*row[5:12]),
+                    number=row[12],
                     sha256=row[1],
                     handed_in=self._time(row[2]) if row[2] else None,
                     days_late=row[3],
                     penalty=row[4],
-                    record_id=row[5],
-                    record=self._record(row[0], row[6]),
-                    of=row[-1],
+                    record_id=row[15],
+                    record=self._record(row[0], row[16]),
+                    of=row[14],
                 )
 
     def _time(self, text: str) -> datetime:

@@ -27,6 +27,7 @@ import httpx
 
 from grader.judge.tokens import STAFF, make_token
 from grader.store import open_store
+from tests.redteam.judge_floods import FLOODS, fill
 
 MOST_P99_S, MOST_BYTES = 0.3, 300 << 20
 PATIENCE_S = 300.0
@@ -165,7 +166,7 @@ def endless(judge: Judge) -> str:
     return f"the next one done after {waited_s:.0f} s, while it {'ran' if running else 'had ended'}; then {state}"
 
 
-ATTACKS = (malformed, faults, datagrams, endless, line_ends, differences)
+ATTACKS = (malformed, *FLOODS, faults, datagrams, endless, line_ends, differences)
 
 
 @contextlib.contextmanager
@@ -176,6 +177,7 @@ def served(folder: Path) -> Iterator[Judge]:
         for student in ("alice", "mallory"):
             opened.add_student(student, enrolled=True)
         tokens = {who or "staff": make_token(opened, who) for who in (STAFF, "alice", "mallory")}
+        fill(opened, "mallory")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
