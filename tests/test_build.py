@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.base.process import Runner
+from grader.base.process import Completed, Runner, Stopped
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.emulator import DEFAULT_SANITIZERS
+from grader.emulator.native import compile_c
 from grader.programs.build import Build, build
 from grader.programs.compile_errors import failure_sentence
 from grader.programs.engine import Engine
@@ -21,7 +22,7 @@ from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.engine.interface import Compiled
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
-from grader.sandbox import Job, Limits, build_tools
+from grader.sandbox import Job, Limits, build_tools, room
 from grader.sanitizers import CHECKS
 from tests.support.batch_engine import PlainC
 from tests.support.timed_engine import GPU
@@ -165,3 +166,28 @@ def test_messages_made_to_be_searched_for_long_are_given_up(rules: Assignment) -
     began = time.process_time()
     assert failure_sentence(log, rules, solve="void solve()").startswith("It does not compile")
     assert time.process_time() - began < 2
+
+
+def test_what_a_build_runs_and_reads_shares_one_limit(
+    rules: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = EmulatorEngine(find_toolkit(), "sm_80")
+    hurried = rules.model_copy(update={"build": rules.build.model_copy(update={"limit_s": 0.2})})
+    source = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n"
+    late = built(source, engine, hurried, tmp_path)
+    assert (late.fault, late.reason) == (Fault.STUDENT, SLOW.format("0.2"))
+    monkeypatch.setattr(room.Budget, "spend", lambda budget, cpu_s: setattr(budget, "_left_s", 0))
+    late = built(source.replace("k", "two_calls"), engine, rules, tmp_path)
+    assert (late.fault, late.reason) == (Fault.STUDENT, SLOW.format("120"))
+
+
+@pytest.mark.parametrize("code", [124, 125])
+def test_a_compiler_that_was_stopped_has_not_failed(code: int, tmp_path: Path) -> None:
+    def stopped(*_: object) -> Completed:
+        return Completed(code, "gcc was stopped at its memory limit.", stopped=True)
+
+    with pytest.raises(Stopped, match="gcc was stopped"):
+        compile_c("int x;", tmp_path / "x.c", "-O2", stopped, tmp_path)
+
+
+SLOW = "Compiling took longer than {} s: make the code, or its templates, smaller."

@@ -6,13 +6,16 @@ import os
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Annotated
 
 import pytest
 from pydantic import Field
 
+from grader.base.process import Stopped
 from grader.sandbox import bubblewrap, landlock, room
 from grader.sandbox.room import Blob, Sentence, Unreadable, confined
 
@@ -169,6 +172,29 @@ def test_without_landlock_the_server_runs_in_a_container(monkeypatch: pytest.Mon
     assert room.control() == 499500
     assert "bwrap" in str(room._server()._process.args)
     room._server().end()
+
+
+@confined()
+def work(cpu_s: float) -> None:
+    began = time.process_time()
+    while time.process_time() < began + cpu_s:
+        pass
+
+
+def test_the_calls_of_a_step_share_a_budget_also_from_its_threads() -> None:
+    def work_four_times() -> None:
+        for _ in range(4):
+            work(0.2)
+
+    with room.drawing(0.5):
+        work(0.2)
+        drawn = room.budget()
+        with ThreadPoolExecutor(1, initializer=room.draw_from, initargs=(drawn,)) as pool:
+            failed = pool.submit(work_four_times).exception()
+        assert isinstance(failed, Stopped) and "was stopped after 0.5 s of processor time" in str(failed)
+        with pytest.raises(Stopped):
+            process()
+    assert process()
 
 
 def test_calls_from_many_threads_run_at_once() -> None:

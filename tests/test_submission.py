@@ -224,3 +224,27 @@ def test_a_link_in_the_place_of_the_program_is_refused(write: Write, rules: Assi
     link.symlink_to(secret)
     with pytest.raises(UsageError, match=r"hw4\.cu is a link: submit the file itself"):
         read(link, rules)
+
+
+def test_what_a_single_file_includes_draws_from_the_submissions_limits(
+    write: Write, rules: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write("hw4.cu", "".join(f'#include "h{n}.h"\n' for n in range(50)) + "int main() {}\n")
+    for number in range(50):
+        write(f"h{number}.h", "//" + "x" * 400)
+    read: list[str] = []
+
+    def counted(folder: Path, name: str, most: int) -> bytes:
+        read.append(name)
+        return (folder / name).read_bytes()
+
+    def limited(**limits: int) -> Assignment:
+        return rules.model_copy(update={"submission": rules.submission.model_copy(update=limits)})
+
+    monkeypatch.setattr("grader.programs.submission.quarantine.read_bytes", counted)
+    with pytest.raises(UsageError, match="bytes of source, expected at most 2,000"):
+        read_submission(path, limited(max_bytes=2000))
+    assert len(read) < 6
+    with pytest.raises(UsageError, match="more than 4 files"):
+        read_submission(path, limited(max_files=4))
+    assert len(read) < 12

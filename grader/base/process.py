@@ -14,6 +14,12 @@ class Completed:
     exit_code: int
     output: str
     wall_s: float = 0.0
+    stopped: bool = False
+    """Whether the command was ended at a limit of its runner, which says so in the output: no failure of its own."""
+
+
+class Stopped(Exception):
+    """A step used up the time or memory that all its commands and calls share. The message says so."""
 
 
 Runner = Callable[[Sequence[str], Path], Completed]

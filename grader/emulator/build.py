@@ -22,7 +22,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.base.process import Runner
+from grader.base.process import Completed, Runner, Stopped
 from grader.emulator.isa import RUNTIME, binutil, host_compiler, instruction_set
 from grader.emulator.lacking import ON_A_GPU
 from grader.emulator.native import compile_c, runtime_object, template_objects
@@ -111,7 +111,7 @@ def compile_program(
     if folder is None:
         sources = [source.resolve() for source in sources]
     folder = (folder or sources[0].parent).resolve()
-    parsed = NvccFlags.parse(flags)
+    parsed, run = NvccFlags.parse(flags), _within_limits(run)
     project = Project(folder, work, written, nvcc, parsed, target, run, place.content, extras.record)
     names = [os.path.relpath((folder / source).resolve(), folder) for source in sources]
     toolkit = toolkit_of(nvcc, run, work)
@@ -171,10 +171,23 @@ def carried_ptx(units: Sequence[Unit]) -> str:
     return "".join(lines)
 
 
+def _within_limits(run: Runner) -> Runner:
+    """`run`, which raises Stopped for a command that was stopped: no caller takes that for the compiler's failure."""
+
+    def run_or_stop(command: Sequence[str], folder: Path) -> Completed:
+        done = run(command, folder)
+        if done.stopped:
+            raise Stopped(done.output)
+        return done
+
+    return run_or_stop
+
+
 @contextmanager
 def _tool_threads() -> Iterator[ThreadPoolExecutor]:
     """Threads that wait for compilers. After an interrupt they start no further compiler."""
-    with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
+    most, budget = max(2, os.cpu_count() or 1), room.budget()
+    with ThreadPoolExecutor(most, initializer=room.draw_from, initargs=(budget,)) as pool:
         try:
             yield pool
         except (KeyboardInterrupt, SystemExit):

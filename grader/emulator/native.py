@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from grader.base.errors import GraderFault, MachineFault
-from grader.base.process import Runner
+from grader.base.process import Runner, Stopped
 from grader.emulator.isa import LANGUAGE, RUNTIME, host_compiler, instruction_set
 from grader.emulator.translated import Template
 from grader.sandbox import quarantine
@@ -42,6 +42,8 @@ def compile_c(text: str, path: Path, level: str, run: Runner, folder: Path) -> P
         done = run([*command, "-c", str(path), "-o", str(out)], folder)
         if done.exit_code == 0:
             return out
+        if done.stopped:
+            raise Stopped(done.output)
         if "internal compiler error" not in done.output:
             break
     raise GraderFault(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -69,13 +69,17 @@ def _grade(grading: Grading, submission: Submission, progress: Progress, built: 
         early = grading.quick and closer.possible and built is None
         if early and not submission.is_python:  # a Python program's build runs it, so the rules come first
             closer.prepare()
-        broken = background.submit(violations, submission, grading.assignment, grading.engine)
+        looked: Future[tuple[Violation, ...]] = Future()
+        if built is None or built.fault in (None, Fault.STUDENT):
+            looked = background.submit(violations, submission, grading.assignment, grading.engine)
+        else:  # what the machine or the grader failed at has no points to refuse
+            looked.set_result(())
         if built is None:
             progress.stage(f"{submission.id}: compiling")
             with watch.stage("compile"):
                 built = build_to_grade(submission, grading.assignment, grading.engine, grading.cases)
         with watch.stage("source rules"):  # their check can outlast a build from the cache
-            submission, built = _within_rules(submission, built, broken.result())
+            submission, built = _within_rules(submission, built, looked.result())
         if early and built.program is not None:
             closer.prepare()
         return _grade_built(grading, submission, built, progress, watch, closer)

@@ -22,6 +22,7 @@ import numpy as np
 from grader import sandbox
 from grader.base.machine import cpu_features
 from grader.base.names import SOURCE_FOLDER, spelled_out
+from grader.base.process import Stopped
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
@@ -35,7 +36,7 @@ from grader.programs.engine import Compiled, Engine, plan_program
 from grader.programs.function_contract import DECLARATION, MAIN, added_files, is_function, signature
 from grader.programs.source_rules import refusal, violations
 from grader.programs.submission import Submission
-from grader.sandbox import quarantine
+from grader.sandbox import quarantine, room
 from grader.sandbox.cache import cache_entry, making, mark_used, put
 
 _MAX_LOG = 256 << 10
@@ -165,7 +166,11 @@ def _compile_sources(
             (sources / name).write_text(text, encoding="utf-8")
         names, flags = (*names, MAIN), (*flags, "-include", DECLARATION)
     run = sandbox.runner(assignment.build.limit_s, readable=readable, writable=(output.parent,))
-    return engine.compile(names, flags, folder=sources, output=output, run=run)
+    try:
+        with room.drawing(assignment.build.limit_s):  # reading what compilers make draws from the same limit
+            return engine.compile(names, flags, folder=sources, output=output, run=run)
+    except Stopped as stopped:
+        return Compiled(Fault.STUDENT, str(stopped))
 
 
 def _record(

@@ -127,7 +127,7 @@ def _sentence(
         return "It has no function main, in which every program begins: write one."
     if undefined:
         return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
-    if "was stopped after" in log:
+    if "was stopped after" in log or "was not started" in log:
         return f"Compiling took longer than {assignment.build.limit_s:g} s: make the code, or its templates, smaller."
     errors = [line for line in _ERROR.findall(log) if not line.startswith("collect2")]
     count = f" ({len(errors)} errors in all)" if len(errors) > 1 else ""

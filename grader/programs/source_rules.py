@@ -31,7 +31,7 @@ from typing import IO, Annotated
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from grader import sandbox
-from grader.base.process import Runner
+from grader.base.process import Runner, Stopped
 from grader.base.sizes import Whole
 from grader.course.assignment import Assignment, SourceRule
 from grader.cpp.calls import Found, calls_in
@@ -43,7 +43,7 @@ from grader.programs.preprocessor import Line, Places, Preprocessor, own_lines
 from grader.programs.stubs import STUB_HEADERS
 from grader.programs.submission import Submission
 from grader.programs.toolkit import find_toolkit
-from grader.sandbox import quarantine
+from grader.sandbox import quarantine, room
 from grader.sandbox.cache import kept
 from grader.sandbox.room import Unreadable, confined, shortened
 from grader.sandbox.scratch import scratch_folder
@@ -171,7 +171,11 @@ def _look(submission: Submission, assignment: Assignment, engine: Engine) -> Ite
     seen: set[tuple[str, int, str]] = set()
     try:
         embeds = [rule for rule in assignment.source_rules if rule.forbid == "incbin"]
-        found = [*_embedded(submission.files, embeds), *_preprocessed(submission, assignment, engine)]
+        with room.drawing(_CPU_S):
+            found = [*_embedded(submission.files, embeds), *_preprocessed(submission, assignment, engine)]
+    except Stopped:
+        what = f"takes longer than {_CPU_S} s of processor time to examine"
+        found = [_unexamined(submission.sources[0], what, refuses)]
     except Unreadable as unreadable:
         found = [_unexamined(submission.sources[0], str(unreadable), refuses)]
     for violation in found:

@@ -80,6 +80,33 @@ class Submission:
             target.write_bytes(content)
 
 
+class _Files:
+    """Reads files of one submission, each once; all reads together draw from its limits of files and bytes."""
+
+    def __init__(self, path: Path, folder: Path, assignment: Assignment) -> None:
+        self.folder, self._path, self._rules = folder, path, assignment.submission
+        self._read: dict[str, bytes] = {}
+        self._bytes = 0
+
+    def __getitem__(self, name: str) -> bytes:
+        """The content of a regular file. Raises quarantine.Refused, and UsageError beyond a limit."""
+        if name not in self._read:
+            content = quarantine.read_bytes(self.folder, name, self._rules.max_bytes)
+            self._bytes += len(content)
+            if self._bytes > self._rules.max_bytes:
+                raise UsageError(
+                    f"{shown(self._path)} is at least {self._bytes:,} bytes of source, expected at most "
+                    f"{self._rules.max_bytes:,}: hand in source code only."
+                )
+            self._read[name] = content
+            if len(self._read.keys() - {*MAKEFILES, _CMAKELISTS}) > self._rules.max_files:
+                raise UsageError(
+                    f"{shown(self._path)} consists of more than {self._rules.max_files} files, with what it includes: "
+                    "hand in only the files of this assignment."
+                )
+        return self._read[name]
+
+
 def read_submission(
     path: Path, assignment: Assignment, *, shared_folder: bool = False, any_name: bool = False
 ) -> Submission:
@@ -150,21 +177,21 @@ def _read(path: Path, assignment: Assignment, shared_folder: bool) -> Submission
     if (python := find_python_main(path, assignment)) is not None:
         return _read_python(*python, path, assignment)
     if path.is_dir():
-        folder, names = path, _files_in(path, assignment)
+        names, files_of = _files_in(path, assignment), _Files(path, path, assignment)
         _check_names(path, names)
-        made = _makefile_flags(folder, names, assignment)
-        sources, notes = _chosen_sources(folder, names, assignment, made)
+        made = _makefile_flags(files_of, names, assignment)
+        sources, notes = _chosen_sources(files_of, names, assignment, made)
     elif path.suffix == ".cu":
-        folder, names, notes = path.parent, [path.name], []
+        files_of, names, notes = _Files(path, path.parent, assignment), [path.name], []
         if not shared_folder:
-            names, notes = _with_local_headers(path, assignment)
+            names, notes = _with_local_headers(path.name, files_of)
         _check_names(path, names)
         sources = [path.name]
-        made = None if shared_folder else _makefile_flags(folder, names, assignment)
+        made = None if shared_folder else _makefile_flags(files_of, names, assignment)
         if made is not None and path.name not in made.sources:
             made = None
         if made is not None and (include_folders := made.include_folders):
-            names, notes = _with_local_headers(path, assignment, include_folders)
+            names, notes = _with_local_headers(path.name, files_of, include_folders)
             _check_names(path, names)
     else:
         main = assignment.submission.main
@@ -173,9 +200,8 @@ def _read(path: Path, assignment: Assignment, shared_folder: bool) -> Submission
         raise UsageError(f"{shown(path)} is not a .cu file: rename it to {main} if it is your program.")
 
     if made is not None:  # a Makefile determines the program, so a submission with another Makefile is another attempt
-        names = [*names, *_makefiles_in(folder)]
-    files = tuple((name, _content(folder, name, assignment)) for name in sorted(names))
-    _check_size(path, files, assignment)
+        names = [*names, *_makefiles_in(files_of.folder)]
+    files = tuple((name, _content(files_of, name)) for name in sorted(names))
     if all(not content.strip() for name, content in files if name in sources):
         raise UsageError(f"{shown(path)} is empty: expected CUDA source code; save your work into it.")
     for name, content in files:
@@ -203,9 +229,8 @@ def _submission(
 
 
 def _read_python(main: Path, notes: Iterable[str], path: Path, assignment: Assignment) -> Submission:
-    files = ((main.name, _content(main.parent, main.name, assignment)),)
+    files = ((main.name, _content(_Files(path, main.parent, assignment), main.name)),)
     _check_names(path, [main.name])
-    _check_size(path, files, assignment)
     if not files[0][1].strip():
         raise UsageError(f"{shown(main)} is empty: expected a Python program; save your work into it.")
     return _submission(path, assignment, files, (main.name,), notes)
@@ -255,7 +280,7 @@ def _found_instead(folder: Path, assignment: Assignment) -> str:
 
 
 def _chosen_sources(
-    folder: Path, names: list[str], assignment: Assignment, made: MakefileFlags | None
+    files_of: _Files, names: list[str], assignment: Assignment, made: MakefileFlags | None
 ) -> tuple[list[str], list[str]]:
     """The translation units of a folder: those that the Makefile names; without one, the main file and every other .cu
     that has no `main` function (old versions and experiments have one)."""
@@ -265,13 +290,13 @@ def _chosen_sources(
             missing = [printable_name(name) for name in wanted if name not in names]
             return named, [f"{name} is left out: the submission holds no such file." for name in missing[:_MAX_NOTES]]
     units = sorted(name for name in names if Path(name).suffix == ".cu")
-    with_main = [name for name in units if _MAIN.search(_content(folder, name, assignment).decode(errors="replace"))]
+    with_main = [name for name in units if _MAIN.search(_content(files_of, name).decode(errors="replace"))]
     main = assignment.submission.main
     if main not in units:
         if len(with_main) > 1:
             listed = ", ".join(with_main[:5]) + (", …" if len(with_main) > 5 else "")
             raise UsageError(
-                f"{shown(folder)} holds {len(with_main)} programs ({listed}) and none is called {main}: give "
+                f"{shown(files_of.folder)} holds {len(with_main)} programs ({listed}) and none is called {main}: give "
                 f"the right file, or rename it to {main}; if they are submissions of a class: `grader grade --class`."
             )
         return units, []
@@ -293,17 +318,17 @@ def _check_names(path: Path, names: Iterable[str]) -> None:
 
 
 def _with_local_headers(
-    source: Path, assignment: Assignment, include_folders: Iterable[str] = ()
+    source: str, files_of: _Files, include_folders: Iterable[str] = ()
 ) -> tuple[list[str], list[str]]:
     """(names, notes): the file and all files that it includes, directly or not, from its own folder and from
     `include_folders` below it; and notes on includes that were left out."""
-    folder, most = source.parent, assignment.submission.max_bytes
-    names, notes = {source.name}, list[str]()
-    waiting, tried = [source.name], set[str]()
+    folder = files_of.folder
+    names, notes = {source}, list[str]()
+    waiting, tried = [source], set[str]()
     is_submission = cache(_is_submission)  # which reads every program of a folder
     while waiting:
         current = waiting.pop()
-        for match in _INCLUDE.finditer(_content(folder, current, assignment)):
+        for match in _INCLUDE.finditer(_content(files_of, current)):
             included = match.group(2).decode(errors="replace")
             places = [posixpath.dirname(current)] if match.group(1) == b'"' else []
             for place in (*places, *include_folders):
@@ -314,7 +339,7 @@ def _with_local_headers(
                     continue
                 tried.add(name)
                 try:
-                    content = quarantine.read_bytes(folder, name, most)
+                    content = files_of[name]
                 except quarantine.Refused as refused:
                     if not refused.missing:
                         notes.append(f"{printable_name(name)} is left out: it {refused}.")
@@ -360,24 +385,24 @@ def is_program(folder: Path, name: str, *, unread: bool = False) -> bool:
         return unread
 
 
-def _makefile_flags(folder: Path, names: Iterable[str], assignment: Assignment) -> MakefileFlags | None:
-    """Flags from the Makefile in `folder`, or from its CMakeLists.txt if no Makefile runs nvcc. make evaluates what the
-    student wrote, such as $(shell …), so it runs in a copy that holds only the Makefile and the submission's files
+def _makefile_flags(files_of: _Files, names: Iterable[str], assignment: Assignment) -> MakefileFlags | None:
+    """Flags from the submission's Makefile, or from its CMakeLists.txt if no Makefile runs nvcc. make evaluates what
+    the student wrote, such as $(shell …), so it runs in a copy that holds only the Makefile and the submission's files
     `names`."""
-    makefiles, run = _makefiles_in(folder), runner(_MAKE_LIMIT_S)
+    makefiles, run = _makefiles_in(files_of.folder), runner(_MAKE_LIMIT_S)
     if not makefiles:
         return None
     main = assignment.submission.main
     with scratch_folder("make") as copy:
         for name in (*names, *makefiles):
-            content = _content(folder, name, assignment)
+            content = _content(files_of, name)
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             (copy / name).write_bytes(content)
         if makefiles != [_CMAKELISTS] and (made := read_makefile_flags(copy, Path(main).stem, run)) is not None:
             return made
         if _CMAKELISTS not in makefiles:
             return None
-        return read_cmake_flags(_content(folder, _CMAKELISTS, assignment).decode(errors="replace"), main, copy)
+        return read_cmake_flags(_content(files_of, _CMAKELISTS).decode(errors="replace"), main, copy)
 
 
 def _makefiles_in(folder: Path) -> list[str]:
@@ -386,24 +411,15 @@ def _makefiles_in(folder: Path) -> list[str]:
     ]
 
 
-def _content(folder: Path, name: str, assignment: Assignment) -> bytes:
-    """The content of a regular file. Files above the size limit of a whole submission are refused."""
+def _content(files_of: _Files, name: str) -> bytes:
+    """The content of a regular file. Raises UsageError for another one, and beyond the submission's limits."""
     try:
-        return quarantine.read_bytes(folder, name, assignment.submission.max_bytes)
+        return files_of[name]
     except quarantine.Refused as refused:
-        text = f"{shown(folder / name)} {refused}; hand in source code only, in regular files."
+        text = f"{shown(files_of.folder / name)} {refused}; hand in source code only, in regular files."
         cause = refused.__cause__
         ours = isinstance(cause, OSError) and cause.errno not in (errno.ELOOP, errno.ENOTDIR, errno.ENOENT)
         raise UsageError(text) from (cause if ours else refused)
-
-
-def _check_size(path: Path, files: tuple[tuple[str, bytes], ...], assignment: Assignment) -> None:
-    size = sum(len(content) for _, content in files)
-    if size > assignment.submission.max_bytes:
-        raise UsageError(
-            f"{shown(path)} is {size:,} bytes of source, expected at most {assignment.submission.max_bytes:,}: "
-            "hand in source code only."
-        )
 
 
 def _identity(path: Path, assignment: Assignment) -> str:

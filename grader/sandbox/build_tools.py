@@ -36,7 +36,8 @@ def runner(wall_s: float, readable: Sequence[Path] = (), writable: Sequence[Path
         began.append(time.monotonic())
         left_s = wall_s - (began[-1] - began[0])
         if left_s <= 0:
-            return Completed(124, f"\n{Path(command[0]).name} was not started: {wall_s:g} s were over.\n", 0.0)
+            late = f"\n{Path(command[0]).name} was not started: {wall_s:g} s were over.\n"
+            return Completed(124, late, stopped=True)
         chosen = {name: os.environ[name] for name in _CHOOSES_COMPILER if name in os.environ}
         job = Job(tuple(command), folder, environment=chosen, readable=tuple(readable), writable=tuple(writable))
         memory_bytes = memory_share.of_a_tool(_MEMORY_BYTES)
@@ -47,10 +48,10 @@ def runner(wall_s: float, readable: Sequence[Path] = (), writable: Sequence[Path
         room[0] -= len(output)
         if outcome.timed_out:
             output += f"\n{Path(command[0]).name} was stopped after {wall_s:g} s.\n"
-            return Completed(124, output, outcome.wall_s)
+            return Completed(124, output, outcome.wall_s, stopped=True)
         if outcome.broke:
             output += f"\n{Path(command[0]).name} was stopped at its {outcome.broke} limit.\n"
-            return Completed(125, output, outcome.wall_s)
+            return Completed(125, output, outcome.wall_s, stopped=True)
         code = outcome.exit_code if outcome.exit_code is not None else 128
         return Completed(code, output, outcome.wall_s)
 

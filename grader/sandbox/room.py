@@ -20,6 +20,8 @@ one submission's bytes never meet another's.
 Limits. `cpu_s` is processor time, because on a loaded machine wall time accuses honest programs; the wall limit is only
 there to end a child that sleeps. `memory_bytes` limits the address space, `answer_bytes` the answer.
 
+Calls of one step, such as a build, share a budget of processor time as well: `drawing`.
+
 Who trusts whom. The child may be taken over by what it reads. It answers in JSON, never in pickles, and pydantic
 validates the answer against the function's return type before the caller sees it: give sentences, lists and numbers
 types that bound them (`Sentence`, `Annotated[..., Field(max_length=...)]`). Arguments are trusted; they travel as a
@@ -37,6 +39,7 @@ import contextlib
 import functools
 import io
 import json
+import math
 import os
 import pickle
 import select
@@ -48,14 +51,16 @@ import tempfile
 import threading
 import time
 import typing
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Annotated, Any, ParamSpec, TypeVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter, ValidationError
 
 from grader.base.errors import GraderFault, MachineFault
+from grader.base.process import Stopped
 from grader.sandbox import bubblewrap, landlock
 from grader.sandbox.job import Job
 from grader.sandbox.private import hidden_in_system
@@ -136,6 +141,46 @@ def confined(
     return wrap
 
 
+class Budget:
+    """Processor time that the calls of one step share."""
+
+    def __init__(self, cpu_s: float) -> None:
+        self._cpu_s = self._left_s = cpu_s
+
+    def within(self, limits: RoomLimits) -> RoomLimits:
+        """The limits of the next call. Raises Stopped if nothing is left."""
+        if self._left_s <= 0:
+            raise Stopped(f"Reading the submission was stopped after {self._cpu_s:g} s of processor time.")
+        return replace(limits, cpu_s=min(limits.cpu_s, math.ceil(self._left_s)))
+
+    def spend(self, cpu_s: float) -> None:
+        self._left_s -= cpu_s
+
+
+_budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+def budget() -> Budget | None:
+    """The budget that this thread's calls draw from."""
+    return _budget.get()
+
+
+def draw_from(budget: Budget | None) -> None:
+    """Let this thread's calls draw from another thread's budget."""
+    _budget.set(budget)
+
+
+@contextlib.contextmanager
+def drawing(cpu_s: float) -> Iterator[None]:
+    """Let all calls in the block, and in threads that `draw_from` it, take at most so much processor time together.
+    Then they raise Stopped."""
+    before = _budget.set(Budget(cpu_s))
+    try:
+        yield
+    finally:
+        _budget.reset(before)
+
+
 @functools.cache
 def answer_type(function: Callable[..., object]) -> TypeAdapter[Any]:
     """The type that a confined function returns, for pydantic."""
@@ -170,15 +215,20 @@ def control() -> Annotated[int, Field(ge=0, le=1 << 20)]:
 
 def _ask(module: str, name: str, limits: RoomLimits, arguments: object) -> bytes:
     """The JSON of the function's result. Raises Unreadable, and MachineFault if not even `control` works."""
+    drawn = budget() if name != control.__qualname__ else None
     for _ in range(_ATTEMPTS):
+        if drawn is not None:
+            limits = drawn.within(limits)
         try:
-            return _answer(module, name, limits, arguments)
+            return _answer(module, name, limits, arguments, drawn)
         except _ServerEnded:
             continue
         except Exceeded as exceeded:
             if name == control.__qualname__:
                 raise MachineFault(f"{_NO_PROCESSES}: {exceeded}; see `grader doctor`.") from None
             control()
+            if drawn is not None:
+                drawn.within(limits)
             raise
     raise MachineFault(f"{_NO_PROCESSES}: they were killed; free memory, then repeat the command.")
 
@@ -187,7 +237,7 @@ class _ServerEnded(Exception):
     """The fork server was killed: by a person, or by a kernel without memory."""
 
 
-def _answer(module: str, name: str, limits: RoomLimits, arguments: object) -> bytes:
+def _answer(module: str, name: str, limits: RoomLimits, arguments: object, drawn: Budget | None) -> bytes:
     files: list[int] = []
     payload = _pickled(arguments, files)
     ours, theirs = socket.socketpair()
@@ -207,6 +257,9 @@ def _answer(module: str, name: str, limits: RoomLimits, arguments: object) -> by
             ours.sendall(payload)
             ours.shutdown(socket.SHUT_WR)
         kind, answer = _received(ours, limits)
+        facts = _facts(status) if drawn is not None or kind not in (VALUE, REFUSED, OUT_OF_MEMORY, CRASHED) else {}
+        if drawn is not None:
+            drawn.spend(facts["cpu_s"])
         if kind == VALUE:
             return answer
         text = shortened(answer.decode(errors="replace"), MAX_DETAIL)
@@ -217,7 +270,7 @@ def _answer(module: str, name: str, limits: RoomLimits, arguments: object) -> by
         if kind == CRASHED:
             headline, _, detail = text.partition("\n")
             raise Exceeded(headline, detail)
-        raise Exceeded(_how_it_ended(status, limits))
+        raise Exceeded(_how_it_ended(facts, limits))
     finally:
         ours.close()
         os.close(status)  # if the child still runs, the server kills it now
@@ -243,16 +296,21 @@ def _received(ours: socket.socket, limits: RoomLimits) -> tuple[bytes, bytes]:
             raise Exceeded(f"gives an answer of more than {limits.answer_bytes:,} bytes")
 
 
-def _how_it_ended(status: int, limits: RoomLimits) -> str:
-    """Why a child ended without an answer, from what the server wrote after it had reaped the child."""
+def _facts(status: int) -> dict[str, Any]:
+    """What the server wrote after it had reaped the child."""
     if not select.select([status], [], [], _WALL_S)[0]:
-        return "did not end"
+        raise Exceeded("did not end")
     written = os.read(status, _MAX_STATUS)
     if not written:
         raise _ServerEnded
-    facts = json.loads(written)
+    facts: dict[str, Any] = json.loads(written)
     if problem := facts.get("problem"):
         raise GraderFault(f"The grader's confined process could not start: {problem}")
+    return facts
+
+
+def _how_it_ended(facts: Mapping[str, Any], limits: RoomLimits) -> str:
+    """Why a child ended without an answer."""
     code = facts["exit"]
     if code == -signal.SIGXCPU or facts["cpu_s"] > limits.cpu_s - 0.1:
         return f"takes longer than {limits.cpu_s} s of processor time"

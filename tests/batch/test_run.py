@@ -155,6 +155,15 @@ def test_every_kind_of_hand_in_gets_its_own_record(setup: Setup, store: Store, t
     assert outcome.faulted == ()
 
 
+def test_a_failed_build_is_recorded_by_a_helper(
+    setup: Setup, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("grader.classes.batch.class_run.grade")  # the coordinator does no step of grading
+    tally = graded(setup, store, a_class(tmp_path / "class", bob=BROKEN, dave="")).tally
+    assert tally.graded == 2 and records(store).keys() == {"bob", "dave"}
+    assert "does not compile" in records(store)["bob"].tests[0].reason
+
+
 def test_a_second_run_grades_what_changed_alone_as_another_attempt(setup: Setup, again: tuple[Store, Path]) -> None:
     store, folder = again
     a_class(folder, bob=SILENT)

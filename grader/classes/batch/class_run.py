@@ -94,6 +94,8 @@ class _Coordinator:
     to_read: deque[_Job] = field(default_factory=deque)
     to_build: deque[_Job] = field(default_factory=deque)
     to_grade: deque[_Job] = field(default_factory=deque)
+    to_record: deque[_Job] = field(default_factory=deque)
+    """Failed builds. A helper makes their records, since that examines their sources."""
 
     def run(self, found: Sequence[Found]) -> Outcome:
         """Grade the submissions that the policy chooses from `found`."""
@@ -145,7 +147,10 @@ class _Coordinator:
             if lane.job is None and not lane.closed and self.to_grade:
                 self._start_lane(lane, self.to_grade.popleft())
         while self.idle:
-            if self.to_build:
+            if self.to_record:
+                job = self.to_record.popleft()
+                self._start_helper(job, _grade_task(job))
+            elif self.to_build:
                 job = self.to_build.popleft()
                 assert job.submission is not None
                 self._start_helper(job, BuildTask(job.submission))
@@ -162,22 +167,20 @@ class _Coordinator:
                 f"lane (engine {self.engines[0].name}), the last one with: {self.last_fault} Submissions left: "
                 f"{left}. All results so far are stored, and the same command continues with the rest."
             )
-        return bool(
-            self.to_read or self.to_build or self.to_grade or self.at_work or any(lane.job for lane in self.lanes)
-        )
+        waiting = self.to_read or self.to_build or self.to_grade or self.to_record
+        return bool(waiting or self.at_work or any(lane.job for lane in self.lanes))
 
     def _ahead(self) -> int:
         return len(self.to_grade) + len(self.to_build) + len(self.at_work)
 
-    def _start_helper(self, job: _Job, task: ReadTask | BuildTask) -> None:
+    def _start_helper(self, job: _Job, task: ReadTask | BuildTask | GradeTask) -> None:
         worker = self.idle.pop()
         self.at_work[worker] = job
         worker.give(task)
 
     def _start_lane(self, lane: _Lane, job: _Job) -> None:
-        assert job.submission is not None and job.built is not None
         lane.job, lane.began = job, time.monotonic()
-        lane.worker.give(GradeTask(job.submission, job.built, frozenset(case.name for case in job.cases)))
+        lane.worker.give(_grade_task(job))
         self.view.working(lane.where, job.found.student)
 
     # ---- taking answers ----
@@ -200,6 +203,8 @@ class _Coordinator:
                 self._read(job, reading)
             case Build() as built:
                 self._built(job, built)
+            case Record() as record:
+                self._keep(job, record, "", time.monotonic() - job.began)
             case Exception() as fault:
                 self._failed(job, fault)
 
@@ -218,13 +223,14 @@ class _Coordinator:
         elif job.built.ok:
             self.to_grade.append(job)
         else:  # nothing to run, so no lane is needed
-            self._record_without_running(job, job.built)
+            self.to_record.append(job)
 
     def _built(self, job: _Job, built: Build) -> None:
         job.built = built
         self._next(job)
 
     def _record_without_running(self, job: _Job, built: Build) -> None:
+        """Record a fault of the machine or the grader, which takes no step of grading."""
         assert job.submission is not None
         record = grade(replace(self.grading, cases=job.cases), job.submission, Progress(), built)
         self._keep(job, record, "", time.monotonic() - job.began)
@@ -256,7 +262,8 @@ class _Coordinator:
         job.tries += 1
         if job.tries < MAX_TRIES:
             self.view.say(f"{job.found.student}: {first_line(str(fault))} It will be tried again.")
-            (self.to_read if job.submission is None else self.to_build).append(job)
+            failed = job.built is not None and not job.built.ok
+            (self.to_read if job.submission is None else self.to_record if failed else self.to_build).append(job)
             return
         if job.submission is None:
             job.submission = unreadable(job.found.student, job.found.path, str(fault))
@@ -281,6 +288,11 @@ class _Coordinator:
             shares = ((lane.where, lane.busy_s / elapsed) for lane in self.lanes)
             notes += [f"{where} was busy for {share:.0%} of {duration(elapsed)}." for where, share in shares]
         return (*notes, *self.desk.notes(found))
+
+
+def _grade_task(job: _Job) -> GradeTask:
+    assert job.submission is not None and job.built is not None
+    return GradeTask(job.submission, job.built, frozenset(case.name for case in job.cases))
 
 
 def grade_class(

@@ -10,7 +10,7 @@ from typing import Any
 
 from grader import emulator, sandbox
 from grader.base.errors import GraderFault
-from grader.base.process import Completed, Runner
+from grader.base.process import Completed, Runner, Stopped
 from grader.base.verdict import Fault
 from grader.emulator import DEFAULT_SANITIZERS, WATCHING
 from grader.plans.refusals import refusal
@@ -140,6 +140,9 @@ class EmulatorEngine:
                     )
                 except (emulator.Unsupported, Unreadable) as fault:
                     raise Refused(str(fault), lacking=True) from None
+                except Stopped as stopped:
+                    left_s()
+                    raise Refused(str(stopped).strip(), lacking=True) from None
                 except GraderFault as fault:
                     left_s()  # a compiler that was stopped is no fault
                     raise Refused(str(fault).partition(":\n")[0], lacking=True) from None
