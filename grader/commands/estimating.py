@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from grader.base.attempted import Failed, attempted
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.names import handed_in_name
 from grader.base.paths import shown
 from grader.base.progress import Progress, shown_progress
+from grader.base.verdict import Fault
 from grader.commands import classroom
 from grader.commands.choice import Choice
 from grader.course.assignment import Assignment
@@ -107,23 +109,23 @@ PER_GPU_S = 6.8
 time for all tests once; timed tests are repeated."""
 
 
-def class_plan(paths: Sequence[Path], assignment: str | None, gpu: str = "h100") -> str:
+def class_plan(paths: Sequence[Path], assignment: str | None, gpu: str = "h100") -> tuple[str, bool]:
     """How long grading a class will take on a GPU, from the predicted time of one test of each submission; the times of
-    the other tests are taken to be in proportion to their operations."""
+    the other tests are taken to be in proportion to their operations. And whether the grader and the machine served
+    all of them."""
     rules = Choice(assignment).rules(paths[0])
     found, _ = classroom.hand_ins(paths, rules, classroom.ClassOptions(as_class=True))
     suite = suite_of(rules)
     usual = _usual_case(rules, suite)
     times = sum(case.flops for case in suite.graded) / usual.flops
-    lines, total_s, unknown = [], 0.0, 0
+    lines, total_s, unknown, served = [], 0.0, 0, True
     for one in found:
-        try:
-            (made,) = estimate_program(one.path, Choice(rules.name, usual.name), gpu, fixes=False)
-            why = made.why
-        except UsageError as error:
-            made, why = None, str(error).partition("\n")[0]
+        tried = attempted(estimate_program, one.path, Choice(rules.name, usual.name), gpu, fixes=False)
+        made = None if isinstance(tried, Failed) else tried[0]
         if made is None or made.time is None:
             unknown += 1
+            served &= not isinstance(tried, Failed) or tried.whose is Fault.STUDENT
+            why = tried.headline if isinstance(tried, Failed) else tried[0].why
             lines.append(f"  {one.student}: not predictable: {why}")
             continue
         spent_s = RUN_S + PER_GPU_S * times * made.time.ms / 1e3
@@ -131,9 +133,8 @@ def class_plan(paths: Sequence[Path], assignment: str | None, gpu: str = "h100")
         lines.append(f"  {one.student}: {usual.name} {made.time.ms:,.3g} ms predicted, about {spent_s:,.0f} s in all")
     known = len(found) - unknown
     rest = f", and {unknown} that cannot be predicted" if unknown else ""
-    return "\n".join(
-        (*lines, f"Predicted for {known} submissions{rest}: {total_s / 60:,.0f} minutes of one {GPUS[gpu].title}.")
-    )
+    said = f"Predicted for {known} submissions{rest}: {total_s / 60:,.0f} minutes of one {GPUS[gpu].title}."
+    return "\n".join((*lines, said)), served
 
 
 def _shown(kernel: KernelEstimate, times: float) -> KernelEstimate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.base.errors import UsageError
+from grader.base.attempted import Failed, attempted
 from grader.base.paths import course_root, shown
 from grader.classes import similarity as similar
 from grader.classes.batch import find_class
@@ -21,10 +21,9 @@ def similarity(folder: Path, assignment: str | None, *, top: int, html: Path | N
     texts: dict[str, dict[str, str]] = {language: {} for language in similar.LANGUAGES}
     left_out = []
     for one in found:
-        try:
-            shared = one.path.name != rules.submission.main
-            submission = read_submission(one.path, rules, shared_folder=shared)
-        except UsageError:
+        shared = one.path.name != rules.submission.main
+        submission = attempted(read_submission, one.path, rules, shared_folder=shared)
+        if isinstance(submission, Failed):
             left_out.append(one.student)
             continue
         language = "python" if submission.is_python else "cuda"

@@ -160,8 +160,9 @@ def grade(
     if estimate_only:
         from grader.commands import estimating
 
-        say(estimating.class_plan(paths, assignment))
-        return
+        plan, served = estimating.class_plan(paths, assignment)
+        say(plan)
+        raise typer.Exit(not served)
     may_be_class = as_class or any(option is not None for option in (roster, rerun, cluster))
     may_be_class |= any(path.is_dir() for path in paths)
     if may_be_class:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader import sandbox
-from grader.base.errors import GraderFault, MachineFault, UsageError
+from grader.base.attempted import Failed, attempted
+from grader.base.errors import UsageError
 from grader.base.names import say, student_id
 from grader.base.paths import shown
 from grader.base.progress import Progress, shown_progress
@@ -24,6 +25,7 @@ from grader.programs import run as running
 from grader.programs.build import build, failed_build
 from grader.programs.engine import Engine
 from grader.programs.engine.emulator import EmulatorEngine
+from grader.programs.one_of_several import read_one_of_several
 from grader.programs.oracle import ensure
 from grader.programs.submission import Submission, read_submission, unreadable
 from grader.records import points
@@ -56,11 +58,11 @@ def grade_paths(
         began = time.monotonic()
         ensure(setup.cases, setup.suite, setup.files, progress)
         grading = replace(grading, prepared_s=time.monotonic() - began)
-        for submission, problem in submissions:
-            if problem:
-                record = grade(grading, submission, progress, failed_build(Fault.STUDENT, problem))
-            else:
+        for submission, failed in submissions:
+            if failed is None:
                 record = _graded(grading, submission, progress, alone=len(paths) == 1)
+            else:
+                record = grade(grading, submission, progress, failed_build(failed.whose, failed.problem))
             records.append(points.keep(entered, record))
             if json is not None:
                 write_records(records, json)
@@ -69,24 +71,26 @@ def grade_paths(
 
 def _graded(grading: Grading, submission: Submission, progress: Progress, *, alone: bool) -> Record:
     """Grade a submission. If there are others, what went wrong becomes a record, and the others are graded."""
-    try:
+    if alone:
         return grade(grading, submission, progress)
-    except (UsageError, MachineFault, GraderFault) as fault:
-        if alone:
-            raise
-        whose = Fault.GRADER if isinstance(fault, GraderFault) else Fault.MACHINE
-        return grade(grading, submission, progress, failed_build(whose, str(fault)))
+    record = attempted(grade, grading, submission, progress)
+    if isinstance(record, Failed):
+        whose = Fault.GRADER if record.whose is Fault.GRADER else Fault.MACHINE
+        return grade(grading, submission, progress, failed_build(whose, record.problem))
+    return record
 
 
-def _read(path: Path, rules: Assignment, *, shared: bool, alone: bool) -> tuple[Submission, str]:
+def _read(path: Path, rules: Assignment, *, shared: bool, alone: bool) -> tuple[Submission, Failed | None]:
     """Read a submission. If one of several cannot be read, the others are graded, so return the reason. Raises
     UsageError if there are no others, or if there is no such file."""
-    try:
-        return read_submission(path, rules, shared_folder=shared), ""
-    except UsageError as error:
-        if alone or not path.exists():
-            raise
-        return unreadable(student_id(path.stem), path, str(error)), str(error)
+    if alone or not path.exists():
+        return read_submission(path, rules, shared_folder=shared), None
+    reading = attempted(read_one_of_several, "", path, rules, shared_folder=shared)
+    if isinstance(reading, Failed):
+        return unreadable(student_id(path.stem), path, reading.problem), reading
+    if reading.problem:
+        return replace(reading.submission, id=student_id(path.stem)), Failed(reading.problem, Fault.STUDENT)
+    return reading.submission, None
 
 
 def enter_points(path: Path, given: Sequence[str], note: str) -> Record:

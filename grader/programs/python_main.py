@@ -8,7 +8,7 @@ from grader.base.errors import UsageError
 from grader.base.names import printable_name
 from grader.base.paths import shown
 from grader.course.assignment import Assignment
-from grader.sandbox.walk import files_below
+from grader.sandbox.walk import files_below, is_regular
 
 SUFFIX = ".py"
 _MAX_NOTES = 5
@@ -30,7 +30,7 @@ def find_python_main(path: Path, assignment: Assignment) -> tuple[Path, list[str
         return path, []
     if not wanted:
         return None
-    programs = [file for file in files_below(path) if file.is_file() and not file.is_symlink()]
+    programs = [file for file in files_below(path) if is_regular(file)]
     python = [file for file in programs if file.suffix == SUFFIX and not file.name.startswith(".")]
     named = [file for file in python if file.parent == path and file.name in wanted] or python
     if not python:

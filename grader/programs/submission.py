@@ -24,7 +24,7 @@ from grader.programs.makefile import MakefileFlags, read_cmake_flags, read_makef
 from grader.programs.python_main import SUFFIX, find_python_main
 from grader.sandbox import archive, quarantine, runner
 from grader.sandbox.scratch import scratch_folder
-from grader.sandbox.walk import files_below
+from grader.sandbox.walk import files_below, is_regular
 
 CODE = SOURCES | {".cuh", ".h", ".hpp", ".hh", ".hxx", ".inl", ".inc", ".tpp", ".cu_inl"}
 """The suffixes of the sources and headers that a CUDA submission may contain."""
@@ -241,7 +241,7 @@ def _files_in(folder: Path, assignment: Assignment) -> list[str]:
     names = []
     for path in files_below(folder):
         suits = path.suffix in CODE and not path.name.startswith(".")
-        if suits and path.is_file() and not path.is_symlink():
+        if suits and is_regular(path):
             names.append(path.relative_to(folder).as_posix())
         if len(names) > assignment.submission.max_files:
             raise UsageError(
@@ -265,7 +265,9 @@ def _found_instead(folder: Path, assignment: Assignment) -> str:
     for path in found:
         name, lower = printable_name(path.relative_to(folder).as_posix()), path.name.lower()
         if path.suffix.lower() == ".cu":
-            kind = "a link" if path.is_symlink() else "not a regular file" if not path.is_file() else "not spelled .cu"
+            kind = (
+                "a link" if path.is_symlink() else "not a regular file" if not is_regular(path) else "not spelled .cu"
+            )
             return f" {name} is {kind}."
         if path.suffix == SUFFIX:
             return f" {name} is in Python, which {assignment.name} does not accept."
@@ -406,9 +408,7 @@ def _makefile_flags(files_of: _Files, names: Iterable[str], assignment: Assignme
 
 
 def _makefiles_in(folder: Path) -> list[str]:
-    return [
-        name for name in (*MAKEFILES, _CMAKELISTS) if (folder / name).is_file() and not (folder / name).is_symlink()
-    ]
+    return [name for name in (*MAKEFILES, _CMAKELISTS) if is_regular(folder / name)]
 
 
 def _content(files_of: _Files, name: str) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,3 +33,11 @@ def files_below(folder: Path) -> Iterator[Path]:
                 yield Path(entry.path)
         if depth < DEEPEST:
             waiting += [(entry.path, depth + 1) for entry in reversed(folders) if not entry.name.startswith(".")]
+
+
+def is_regular(path: Path) -> bool:
+    """Whether there is a regular file, and no link, which this account may look at."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except (OSError, ValueError):
+        return False

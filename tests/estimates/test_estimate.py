@@ -91,7 +91,7 @@ def test_a_class_is_planned_from_one_predicted_time_of_each(monkeypatch: pytest.
         return [known if path.stem == "ada" else replace(known, time=None, why="it launches no kernel")]
 
     monkeypatch.setattr(estimating, "estimate_program", made)
-    plan = estimating.class_plan([tmp_path], "hw4").splitlines()
+    plan = estimating.class_plan([tmp_path], "hw4")[0].splitlines()
     assert plan[0].startswith("  ada: t23 265 ms predicted, about 75 s")
     assert plan[1] == "  bob: not predictable: it launches no kernel"
     assert plan[2] == "Predicted for 1 submissions, and 1 that cannot be predicted: 1 minutes of one H100."

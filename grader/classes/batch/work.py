@@ -7,22 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from grader.base.errors import GraderFault, MachineFault, UsageError
+from grader.base.errors import GraderFault, MachineFault
 from grader.base.progress import Progress
 from grader.grading.pipeline import grade
 from grader.grading.session import Grading
 from grader.programs.build import Build, build_to_grade
+from grader.programs.one_of_several import Reading, read_one_of_several
 from grader.programs.source_rules import violations
-from grader.programs.submission import Submission, read_submission, unreadable
+from grader.programs.submission import Submission
 from grader.records.record import Record
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A submission as it was read. If it could not be read, `problem` says why and the submission has no files."""
-
-    submission: Submission
-    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -33,17 +26,8 @@ class ReadTask:
     path: Path
 
     def __call__(self, grading: Grading) -> Reading:
-        try:
-            rules, shared = grading.assignment, self.path.name != grading.assignment.submission.main
-            submission = read_submission(self.path, rules, shared_folder=shared)
-            return Reading(replace(submission, id=self.student))
-        except UsageError as error:
-            if isinstance(error.__cause__, OSError):  # not the student's fault: permissions, a failing disk
-                raise MachineFault(str(error)) from error
-            return Reading(unreadable(self.student, self.path, str(error)), str(error))
-        except (OSError, ValueError, RecursionError) as error:  # a name or a folder tree that Python cannot read
-            problem = f"{self.path.name!r} cannot be read as a submission: {error}."
-            return Reading(unreadable(self.student, self.path, problem), problem)
+        shared = self.path.name != grading.assignment.submission.main
+        return read_one_of_several(self.student, self.path, grading.assignment, shared_folder=shared)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from grader.base.attempted import Failed, attempted
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.paths import shown
 from grader.base.progress import Progress
@@ -305,11 +306,12 @@ def grade_on_slurm(
 
 def _take(run: SlurmRun, desk: Desk, found: Found) -> None:
     """Read and register a submission and, if it must be graded, make it a task of the run."""
-    try:
-        reading = ReadTask(found.student, found.path)(run.grading)
+    reading = attempted(ReadTask(found.student, found.path), run.grading)
+    if isinstance(reading, Failed):
+        problem, whose = reading.problem, reading.whose
+        submission = unreadable(found.student, found.path, problem)
+    else:
         submission, problem, whose = reading.submission, reading.problem, Fault.STUDENT
-    except MachineFault as fault:
-        submission, problem, whose = unreadable(found.student, found.path, str(fault)), str(fault), Fault.MACHINE
     stored_as, cases = desk.take(found, submission)
     if not cases:
         return
