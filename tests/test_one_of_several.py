@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,16 @@ import pytest
 from grader.base.attempted import Failed, attempted
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.verdict import Fault
-from grader.commands import estimating, submissions
+from grader.commands import estimating, report_files, submissions
 from grader.commands.choice import Choice
 from grader.course.assignment import load_assignment
 from grader.programs.one_of_several import read_one_of_several
+from grader.records.record import Record
+from grader.report import sarif
 from grader.report.estimate import Estimate
 from grader.sandbox import quarantine
 from tests.support.course import ROOT
+from tests.support.records import made_record
 
 MODEL = (ROOT / "reference" / "saxpy" / "naive.cu").read_bytes()
 RULES = load_assignment("saxpy")
@@ -121,6 +125,24 @@ def test_grading_goes_on_after_one_that_fails(tmp_path: Path, monkeypatch: pytes
     eve, bob = submissions.grade_paths(paths, Choice("saxpy", "s01", "emulator"), json=kept)
     assert eve.infrastructure_failed and "not enough values" in eve.tests[0].reason
     assert bob.tests[0].verdict == "passed" and len(json.loads(kept.read_text())) == 2
+
+
+def test_a_record_that_cannot_be_rendered_is_left_out_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = [made_record(name, speedups=(2.0,)) for name in ("alice", "eve", "bob")]
+    said_of = sarif.render
+
+    def fails(records: Sequence[Record]) -> str:
+        if any(record.submission.id == "eve" for record in records):
+            raise ValueError("not enough values to unpack")
+        return said_of(records)
+
+    monkeypatch.setattr(sarif, "render", fails)
+    with pytest.raises(GraderFault, match=r"Left out of the report: eve\. The grader failed: ValueError: not enough"):
+        report_files.write_reports(records, junit=tmp_path / "j.xml", sarif=tmp_path / "s.json")
+    assert len(json.loads((tmp_path / "s.json").read_text())["runs"]) == 2
+    assert "eve" in (tmp_path / "j.xml").read_text()
 
 
 def test_loops_over_submissions_read_them_so_that_the_others_are_done() -> None:

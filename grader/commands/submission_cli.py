@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from grader.base.errors import UsageError
+from grader.base.errors import GraderFault, UsageError
 from grader.base.names import say
 from grader.base.verdict import Verdict
 from grader.commands.options import (
@@ -148,7 +148,7 @@ def grade(
     The results of a class go into a store. After an interruption, the same command continues where it stopped.
     """
     from grader import sandbox
-    from grader.commands import submissions
+    from grader.commands import report_files, submissions
     from grader.commands.choice import Choice
     from grader.report import explain as explanation
     from grader.report import terminal
@@ -180,12 +180,14 @@ def grade(
         from grader.commands import classroom
 
         classroom.keep(records, store)
-    if html is not None or junit is not None or sarif is not None:
-        from grader.commands import report_files
-
-        report_files.write_reports(records, html, junit, sarif)
-    text = f"\n{'=' * terminal.WIDTH}\n".join(terminal.render(record, verbose=verbose) for record in records)
+    line = f"\n{'=' * terminal.WIDTH}\n"
+    text, missing = report_files.rendered(
+        records, lambda some: line.join(terminal.render(record, verbose=verbose) for record in some)
+    )
     say(text, paint=_paint())
+    report_files.write_reports(records, html, junit, sarif)
+    if missing:
+        raise GraderFault(missing)
     if timings:
         say("\n" + "\n\n".join(explanation.render_timings(record) for record in records))
     if any(record.infrastructure_failed for record in records):

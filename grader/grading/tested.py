@@ -6,6 +6,7 @@ when also is decided how much of the facts it may show.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -162,7 +163,7 @@ def record_of(test: Tested, rules: HiddenInputs) -> TestRecord:
             "reason": said.reason,
             "cause": said.cause,
             "findings": said.findings[:MAX_FINDINGS],
-            "max_error": check.max_error if check is not None else None,
+            "max_error": check.max_error if check is not None and math.isfinite(check.max_error or 0) else None,
             "wrong_elements": check.wrong if check and check.kind in ("passed", "values", "precision") else None,
             "precision": _precision(check) if check is not None else (),
             "wall_s": round(ran.wall_s, 4) if ran is not None else None,
@@ -209,6 +210,7 @@ def _precision(check: Check) -> tuple[PrecisionRecord, ...]:
         )
         for found in check.precision
         if found.limit.plain is not None and found.limit.rms is not None and found.rms is not None
+        if math.isfinite(found.largest) and math.isfinite(found.rms)
     )
 
 

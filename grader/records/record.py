@@ -45,7 +45,7 @@ Corner = Annotated[tuple[Annotated[tuple[float, ...], AtMost(MAX_CORNER)], ...],
 
 
 class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -201,7 +201,7 @@ class FloorRecord(_Value):
 class CornerRecord(_Value):
     """The top-left corner of an output tensor, row by row. NaN and infinities are strings in JSON."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=True, ser_json_inf_nan="strings")
     tensor: Name
     unit: Name
     got: Corner

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import math
 import os
 import platform
 import secrets
@@ -382,11 +383,16 @@ class Store:
                     sha256=row[1],
                     handed_in=self._time(row[2]) if row[2] else None,
                     days_late=row[3],
-                    penalty=row[4],
+                    penalty=self._finite(row[4]),
                     record_id=row[15],
                     record=self._record(row[0], row[16]),
                     of=row[14],
                 )
+
+    def _finite(self, number: float) -> float:
+        if not math.isfinite(number):
+            raise UsageError(damage(self.path, f"{number} stands where a number of points or a share should be"))
+        return number
 
     def _time(self, text: str) -> datetime:
         try:
@@ -421,7 +427,7 @@ class Store:
         found: dict[str, dict[str, Points]] = {}
         query = "SELECT student, part, points, comment FROM manual_points WHERE assignment = ? ORDER BY 1, 2"
         for row in self._rows(query, assignment):
-            found.setdefault(row[0], {})[row[1]] = Points(*row)
+            found.setdefault(row[0], {})[row[1]] = Points(row[0], row[1], self._finite(row[2]), row[3])
         return found
 
     def execute(self, query: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:

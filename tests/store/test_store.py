@@ -30,6 +30,7 @@ from grader.store import (
     vacuum_store,
 )
 from grader.store.rows import Points, compressed, decompressed
+from tests.support.command_line import grader
 from tests.support.records import made_record, made_test
 
 
@@ -301,6 +302,25 @@ def test_a_damaged_store_is_told_and_what_can_be_read_is_saved(tmp_path: Path) -
         counts, _ = export_store(store, tmp_path / "saved.jsonl")
     assert counts["student"] + counts.get("record", 0) > 0
     assert json.loads((tmp_path / "saved.jsonl").read_text().splitlines()[0]) == {"schema": "grader-store-1"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE manual_points SET points = 9e999",
+        "UPDATE submissions SET penalty = -9e999",
+        """UPDATE records SET json = replace(json, '"correctness":60.0', '"correctness":1e999')""",
+    ],
+)
+def test_a_number_of_a_foreign_store_that_is_none_is_one_sentence(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "s"
+    with open_store(path, create=True) as store:
+        keep(store, made_record())
+        store.set_points("hw4", [Points("alice", "report", 8, "")])
+    with sqlite3.connect(path) as raw:
+        assert raw.execute(change).rowcount == 1
+    said = grader("gradebook", "--store", path, "--assignment", "hw4")
+    assert said.code and "The store" in said.err and "bug" not in said.err, said.err
 
 
 def test_a_changed_record_is_found(tmp_path: Path) -> None:
