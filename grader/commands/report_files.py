@@ -11,7 +11,12 @@ from grader.base.paths import shown
 from grader.records.record import Record
 from grader.report import junit as junit_report
 from grader.report import sarif as sarif_report
-from grader.site import report_page
+
+
+def _page(records: Sequence[Record]) -> str:
+    from grader.site import report_page
+
+    return report_page(records)
 
 
 def write_reports(
@@ -19,7 +24,7 @@ def write_reports(
 ) -> None:
     """Write records as one self-contained page, as JUnit XML and as SARIF, each only if its path is given. Raises
     GraderFault, after everything is written, if a record could not be rendered: it names those that are missing."""
-    reports = ((html, report_page, "page"), (junit, junit_report.render, "JUnit file"))
+    reports = ((html, _page, "page"), (junit, junit_report.render, "JUnit file"))
     missing = ""
     for path, render, what in (*reports, (sarif, sarif_report.render, "SARIF file")):
         if path is not None:
