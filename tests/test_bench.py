@@ -138,7 +138,9 @@ def test_two_references_in_one_rubric_are_refused(rules: Assignment) -> None:
     (_, ratio) = rules.rubric
     other = ratio.model_copy(update={"part": "more", "reference": "other.cu"})
     with pytest.raises(ValidationError, match=r"other\.cu and ref\.cu are both references"):
-        Assignment.model_validate(rules.model_dump() | {"rubric": [ratio.model_dump(), other.model_dump()]})
+        Assignment.model_validate(
+            rules.model_dump(by_alias=True) | {"rubric": [ratio.model_dump(), other.model_dump()]}
+        )
 
 
 # ---- profiles and floors ----------------------------------------------------------------------------------------

@@ -176,7 +176,7 @@ def test_what_a_build_runs_and_reads_shares_one_limit(
     source = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n"
     late = built(source, engine, hurried, tmp_path)
     assert (late.fault, late.reason) == (Fault.STUDENT, SLOW.format("0.2"))
-    monkeypatch.setattr(room.Budget, "spend", lambda budget, cpu_s: setattr(budget, "_left_s", 0))
+    monkeypatch.setattr(room.CpuBudget, "spend", lambda budget, cpu_s: setattr(budget, "_left_s", 0))
     late = built(source.replace("k", "two_calls"), engine, rules, tmp_path)
     assert (late.fault, late.reason) == (Fault.STUDENT, SLOW.format("120"))
 

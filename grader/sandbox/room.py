@@ -141,7 +141,7 @@ def confined(
     return wrap
 
 
-class Budget:
+class CpuBudget:
     """Processor time that the calls of one step share."""
 
     def __init__(self, cpu_s: float) -> None:
@@ -157,15 +157,15 @@ class Budget:
         self._left_s -= cpu_s
 
 
-_budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
+_budget: ContextVar[CpuBudget | None] = ContextVar("budget", default=None)
 
 
-def budget() -> Budget | None:
+def budget() -> CpuBudget | None:
     """The budget that this thread's calls draw from."""
     return _budget.get()
 
 
-def draw_from(budget: Budget | None) -> None:
+def draw_from(budget: CpuBudget | None) -> None:
     """Let this thread's calls draw from another thread's budget."""
     _budget.set(budget)
 
@@ -174,7 +174,7 @@ def draw_from(budget: Budget | None) -> None:
 def drawing(cpu_s: float) -> Iterator[None]:
     """Let all calls in the block, and in threads that `draw_from` it, take at most so much processor time together.
     Then they raise Stopped."""
-    before = _budget.set(Budget(cpu_s))
+    before = _budget.set(CpuBudget(cpu_s))
     try:
         yield
     finally:
@@ -237,7 +237,7 @@ class _ServerEnded(Exception):
     """The fork server was killed: by a person, or by a kernel without memory."""
 
 
-def _answer(module: str, name: str, limits: RoomLimits, arguments: object, drawn: Budget | None) -> bytes:
+def _answer(module: str, name: str, limits: RoomLimits, arguments: object, drawn: CpuBudget | None) -> bytes:
     files: list[int] = []
     payload = _pickled(arguments, files)
     ours, theirs = socket.socketpair()
