@@ -12,6 +12,7 @@ from grader.commands import submissions
 from grader.commands.choice import Choice
 from grader.course.assignment import load_assignment
 from grader.course.coherence import suite_of
+from tests.support.assignments import NO_CAUSE
 from tests.support.command_line import grader, grader_process
 from tests.support.course import ROOT
 
@@ -30,7 +31,7 @@ def test_a_program_gives_right_results(path: Path) -> None:
 def build_log(text: str, folder: Path, encoding: str = "utf-8") -> str:
     """What the build says of a submission that does not compile."""
     (folder / "softmax.py").write_text(text, encoding=encoding)
-    [record] = submissions.grade_paths([folder], assignment="softmax", tests="s02,s03", engine="emulator", json=None)
+    [record] = submissions.grade_paths([folder], Choice("softmax", "s02,s03", "emulator"))
     assert not record.build.ok and {test.verdict for test in record.tests} == {"compile_error"}
     assert str(folder) not in record.build.log
     return record.build.log
@@ -109,6 +110,9 @@ def test_a_wrong_solution_is_refused_with_its_cause(path: Path, tmp_path: Path) 
     verdict, _, says = path.read_text().splitlines()[1].removeprefix("# expect: ").partition(" on most: ")
     failed = [test for test in graded(path, path.parts[-3], tmp_path) if test["verdict"] != "passed"]
     assert {test["verdict"] for test in failed} == {verdict}
+    if says == NO_CAUSE:
+        assert not any(test["cause"] for test in failed)
+        return
     assert 2 * sum(says in test["reason"] for test in failed) > len(failed), [test["reason"] for test in failed]
 
 

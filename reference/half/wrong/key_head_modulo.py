@@ -1,5 +1,5 @@
 # Query head h reads key head h mod Hkv.
-# expect: wrong_answer on most: not h mod Hkv
+# expect: wrong_answer on most: no cause is named
 import torch
 import triton
 import triton.language as tl

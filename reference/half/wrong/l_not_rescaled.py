@@ -1,5 +1,5 @@
 # The sum of the exponentials is not rescaled when the maximum grows.
-# expect: wrong_answer on most: does not rescale ℓ when
+# expect: wrong_answer on most: look at what each row is divided by
 import torch
 import triton
 import triton.language as tl

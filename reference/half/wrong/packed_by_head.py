@@ -1,5 +1,5 @@
 # Packed tensors are read as if each head had its Q, K and V next to each other.
-# expect: wrong_answer on most: packed tensors that are read as [B, N, H,
+# expect: wrong_answer on most: no cause is named
 import torch
 import triton
 import triton.language as tl

@@ -1,5 +1,5 @@
 # The last key of the window is left out.
-# expect: wrong_answer on most: one key too narrow
+# expect: wrong_answer on most: no cause is named
 import torch
 import triton
 import triton.language as tl

@@ -1,5 +1,5 @@
 # The loop over tiles runs K / 32 times, rounded down.
-# expect: wrong_answer on most: K is not a multiple of the tile
+# expect: wrong_answer on most: no cause is named
 import triton
 import triton.language as tl
 

@@ -1,5 +1,5 @@
 # The sum is set to 0 for every tile.
-# expect: wrong_answer on most: each tile starts the sum again
+# expect: wrong_answer on most: no cause is named
 import triton
 import triton.language as tl
 

@@ -1,5 +1,5 @@
 # The division by the sum is missing.
-# expect: wrong_answer on most: without the division by the row's sum
+# expect: wrong_answer on most: look at what each row is divided by
 import triton
 import triton.language as tl
 
