@@ -47,7 +47,7 @@ def make_cubin(self: CUDABackend, ptx: str, *rest: Any) -> Any:
     tool, *words = called
     options = [word for word in itertools.takewhile(lambda word: "--gpu-name" not in word, words) if word != "-v"]
     if others := [word for word in options if word not in get_args(PtxasWord)]:
-        raise Refused(f"error: options for ptxas are not possible here: {' '.join(others)}")
+        raise Refused(f"ptx_options are not possible here: remove {' '.join(others)}")
     ptx_of[made] = ptx.encode(), (Path(tool).name, *options)
     return made
 

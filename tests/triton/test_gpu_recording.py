@@ -119,3 +119,13 @@ def solve(x, y, rows, columns):
 """
     made = recorded(own, tmp_path, driver).compiled
     assert made.fault is Fault.STUDENT and "ptxas" in made.log, made.log
+
+
+def test_options_of_ptxas_are_refused_at_the_launch(driver: Path, tmp_path: Path) -> None:
+    solve = """
+def solve(x, y, rows, columns):
+    double.fn[(1,)](x, y, 1, BLOCK=64, ptx_options="--maxrregcount=32")
+"""
+    made = recorded(solve, tmp_path, driver).compiled
+    assert made.fault is Fault.STUDENT and "remove --maxrregcount=32" in made.log, made.log
+    assert made.log.count("error:") == 1
