@@ -21,7 +21,7 @@ from grader.gpu.state import GpuState
 from grader.operators.tolerance import Tolerance
 from grader.records.disclosure import Doubt
 from grader.timing.evidence import Outside
-from grader.timing.fresh_inputs import FreshInput, fresh_input, one_ahead
+from grader.timing.fresh_inputs import MOST_CHECKED_ROWS, FreshInput, fresh_input, one_ahead, some_rows
 from grader.timing.measurement import TimedRun, Timer, Timing, repeat
 from tests.support.machine import goes
 
@@ -196,6 +196,16 @@ def test_what_is_wrong_on_a_hidden_input_is_said_without_values(case: Case, fres
     output = tmp_path / "output"
     np.full(case.output_bytes // 4, 12345.5, "<f4").tofile(output)
     assert "12345" not in str(fresh.renew().problem(output, tolerance(case, tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "flops", "count"),
+    [(5, 1e9, 5), (1000, 1e9, 8), (1000, 1e6, 300), (1 << 26, 2, MOST_CHECKED_ROWS)],  # the last is saxpy
+)
+def test_rows_to_check_are_chosen_at_random_and_are_not_too_many(rows: int, flops: float, count: int) -> None:
+    chosen = some_rows(rows, flops)
+    assert len(chosen) == count and (np.diff(chosen) > 0).all() and 0 <= chosen[0] <= chosen[-1] < rows
+    assert count == rows or not np.array_equal(chosen, some_rows(rows, flops))
 
 
 def test_an_input_that_nobody_waited_for_is_removed_too(suite: Suite, tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ from grader.sandbox.scratch import scratch_folder
 
 ORACLE_FLOPS = 3e8
 """The oracle's work for the new rows of a unit: about 0.2 s on one core, less than a run takes."""
-MIN_CHECKED_ROWS = 8
+MIN_CHECKED_ROWS, MOST_CHECKED_ROWS = 8, 1 << 20
+"""Choosing, computing and comparing a row costs more than the oracle's work for it where a row is one number."""
 MOVED_BYTES = 4 << 20
 """Size of the units that change places before a run; writing them to memory takes a few milliseconds."""
 _COPY_BYTES = 8 << 20
@@ -283,6 +284,9 @@ class FreshInput(OwnInput):
             whole[rows] = known
         return _Draw(unit, tensors, right)
 
+    def _some_rows(self, rows: int) -> NDArray[np.intp]:
+        return some_rows(rows, self._case.operator.flops(self._case.shape) / len(self._order) / rows)
+
     def _with_other_rows(self, seed: Seed) -> tuple[Tensors, Tensors] | None:
         """The tensors and the right outputs of some unit with some rows drawn again."""
         case = self._case
@@ -306,11 +310,13 @@ class FreshInput(OwnInput):
             lambda count: draw_unit(seed, case.identity, unit, count, distribution),
         )
 
-    def _some_rows(self, rows: int) -> NDArray[np.intp]:
-        """Choose row numbers below `rows`, as many as ORACLE_FLOPS allows."""
-        each = self._case.operator.flops(self._case.shape) / len(self._order) / rows
-        count = min(rows, max(MIN_CHECKED_ROWS, int(ORACLE_FLOPS / each)))
-        return np.array(sorted(_CHOICE.sample(range(rows), count)), dtype=np.intp)
+
+def some_rows(rows: int, flops: float) -> NDArray[np.intp]:
+    """Random row numbers below `rows` in ascending order, as many as ORACLE_FLOPS and MOST_CHECKED_ROWS allow. The
+    oracle needs so many `flops` for a row."""
+    count = min(rows, MOST_CHECKED_ROWS, max(MIN_CHECKED_ROWS, int(ORACLE_FLOPS / flops)))
+    chosen = np.random.default_rng(secrets.randbits(128)).choice(rows, count, replace=False, shuffle=False)
+    return np.sort(chosen).astype(np.intp)
 
 
 @contextlib.contextmanager
