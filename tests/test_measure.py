@@ -20,6 +20,7 @@ from grader.gpu.outside_clock import Busy
 from grader.gpu.state import GpuState
 from grader.operators.tolerance import Tolerance
 from grader.records.disclosure import Doubt
+from grader.timing import fresh_inputs
 from grader.timing.evidence import Outside
 from grader.timing.fresh_inputs import MOST_CHECKED_ROWS, FreshInput, fresh_input, one_ahead, some_rows
 from grader.timing.measurement import TimedRun, Timer, Timing, repeat
@@ -175,6 +176,19 @@ def test_a_right_output_is_believed_and_the_one_of_the_run_before_is_not(
         right_output(case, fresh.path, output)
         assert answer.problem(output, tolerance(case, tmp_path)) is None
     assert "on a fresh input its output is wrong: " in str(fresh.renew().problem(output, tolerance(case, tmp_path)))
+
+
+@pytest.mark.parametrize("case", ["hw4"], indirect=True)
+def test_a_unit_that_takes_long_to_draw_serves_all_runs(
+    fresh: FreshInput, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = [fresh.renew().drawn for _ in range(3)]
+    monkeypatch.setattr(fresh_inputs, "LONG_DRAW_S", 0.0)
+    slow = [fresh.renew() for _ in range(3)]
+    assert len({id(drawn) for drawn in quick}) == 3
+    assert len({id(answer.drawn) for answer in slow}) == 1
+    right_output(case, fresh.path, tmp_path / "output")
+    assert slow[-1].problem(tmp_path / "output", tolerance(case, tmp_path)) is None
 
 
 @pytest.mark.parametrize("case", ["hw4"], indirect=True)

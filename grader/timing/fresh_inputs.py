@@ -18,6 +18,7 @@ import random
 import secrets
 import shutil
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -49,6 +50,9 @@ ORACLE_FLOPS = 3e8
 """The oracle's work for the new rows of a unit: about 0.2 s on one core, less than a run takes."""
 MIN_CHECKED_ROWS, MOST_CHECKED_ROWS = 8, 1 << 20
 """Choosing, computing and comparing a row costs more than the oracle's work for it where a row is one number."""
+LONG_DRAW_S = 1.0
+"""Processor time. A new unit that takes longer to draw, with its right output, serves all further runs of the test: no
+run knows what the one before it was given, and 30 runs would otherwise wait for 30 oracles of up to 10 s each."""
 MOVED_BYTES = 4 << 20
 """Size of the units that change places before a run; writing them to memory takes a few milliseconds."""
 _COPY_BYTES = 8 << 20
@@ -73,6 +77,8 @@ class _Draw:
     unit: int
     tensors: Tensors
     right: Tensors
+    seconds: float
+    """Processor time that drawing it took."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +233,8 @@ class FreshInput(OwnInput):
 
     def renew(self) -> Answer:
         """Change the file before every run except the first: move some units, write the new unit, which was drawn in
-        the meantime, and begin to draw another. Raises MachineFault if the file cannot be written."""
+        the meantime, and begin to draw another, unless that takes long. Raises MachineFault if the file cannot be
+        written."""
         with self._room():
             self._whole.result()
             drawn, moved = self._next.result(), self._moved(self._next.result().unit)
@@ -237,7 +244,8 @@ class FreshInput(OwnInput):
                 new = layout.stored(self._bytes, drawn.unit)
                 new[:] = layout.type.encode(values).reshape(new.shape)
         self._redrawn = drawn.unit
-        self._next = self._background.submit(self._draw)
+        if drawn.seconds < LONG_DRAW_S:
+            self._next = self._background.submit(self._draw)
         return Answer(self._case, self.files, tuple(self._order), drawn)
 
     # A unit's rows may be scattered over the file. Through a mapping, numpy moves all of them at once; thousands of
@@ -268,21 +276,26 @@ class FreshInput(OwnInput):
         return [place for place in chosen if place != drawn]
 
     def _draw(self) -> _Draw:
+        begin = time.thread_time()
+        unit, tensors, right = self._drawn()
+        return _Draw(unit, tensors, right, time.thread_time() - begin)
+
+    def _drawn(self) -> tuple[int, Tensors, Tensors]:
         case = self._case
         operator, shape = case.operator, case.shape
         unit, seed = _CHOICE.randrange(len(self._order)), self._seed(secrets.token_hex(16))
         if not operator.independent_rows and (changed := self._with_other_rows(seed)) is not None:
-            return _Draw(unit, *changed)
+            return unit, *changed
         tensors = draw_tensors(operator, shape, case.distribution, seed, case.identity, unit)
         floats = all(tensor.type.computed.kind == "f" for tensor in operator.outputs(shape))
         if not (operator.independent_rows and floats):  # no integer stands for an unknown value, as NaN does
             outputs = zip(operator.outputs(shape), operator.oracle(shape, tensors), strict=True)
-            return _Draw(unit, tensors, [values.astype(tensor.type.computed) for tensor, values in outputs])
+            return unit, tensors, [values.astype(tensor.type.computed) for tensor, values in outputs]
         rows = self._some_rows(min(tensor.rows for tensor in operator.outputs(shape)))
         right = [np.full((each.rows, each.columns), np.nan, each.type.computed) for each in operator.outputs(shape)]
         for whole, known in zip(right, operator.oracle(shape, tensors, rows), strict=True):
             whole[rows] = known
-        return _Draw(unit, tensors, right)
+        return unit, tensors, right
 
     def _some_rows(self, rows: int) -> NDArray[np.intp]:
         return some_rows(rows, self._case.operator.flops(self._case.shape) / len(self._order) / rows)
