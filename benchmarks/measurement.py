@@ -46,7 +46,7 @@ from grader.programs.engine.cuda import CudaEngine, find_gpus  # noqa: E402
 from grader.programs.run import run_program  # noqa: E402
 from grader.programs.submission import read_submission  # noqa: E402
 from grader.programs.trace import Trace, read_trace  # noqa: E402
-from grader.programs.trace.events import union_ns  # noqa: E402
+from grader.programs.trace.events import times_of, union_ns  # noqa: E402
 
 RULES = load_assignment("hw4")
 SUITE = load_suite(RULES.testcases_file)
@@ -284,11 +284,12 @@ def _agree_with_ncu() -> None:
             output_bytes=case.output_bytes, limits=RULES.limits,
         )  # fmt: skip
         trace, _ = traced(engine, program, test)
-        kernels = sorted(trace.kernels, key=lambda kernel: kernel.start_ns)
+        kernels = times_of((), trace.kernels)
+        kernels = kernels[np.argsort(kernels[:, 0])]
         if invocations is not None:
-            kernels = [kernels[number - 1] for number in invocations]
+            kernels = kernels[np.array(invocations) - 1]
         # As gpu_ms: flash2.cu's launches overlap a little, one of each stream, where ncu runs one after the other.
-        ours = union_ns((kernel.start_ns, kernel.end_ns) for kernel in kernels) / 1e6
+        ours = union_ns(kernels) / 1e6
         theirs = sum(launch.duration_ns for launch in launches) / 1e6
         assert len(launches) == len(kernels), (len(launches), len(kernels))
         each_us = ours / len(kernels) * 1e3
@@ -296,7 +297,7 @@ def _agree_with_ncu() -> None:
         rows.append(
             [
                 f"{name}, {test}",
-                f"{len(launches)} of {len(trace.kernels):,}",
+                f"{len(launches)} of {trace.launch_count:,}",
                 f"{each_us:,.1f}",
                 f"{ours:.4f}",
                 f"{theirs:.4f}",
@@ -316,7 +317,7 @@ def _agree_where_kernels_overlap() -> None:
     for _ in range(3):
         trace, said = traced(engine, program, "s01", lambda path: path.read_text())
         own_union, own_sum = (int(word) / 1e6 for word in said.split())
-        total = sum(kernel.end_ns - kernel.start_ns for kernel in trace.kernels) / 1e6
+        total = sum(summary.total_ns for summary in trace.kernel_summaries()) / 1e6
         ours = trace.gpu_ns / 1e6
         rows.append(
             [f"{ours:.4f}", f"{own_union:.4f}", f"{ours / own_union - 1:+.2%}", f"{total:.4f}", f"{own_sum:.4f}"]
@@ -333,8 +334,8 @@ def _one_at_a_time() -> float:
         launch = engine.launch(program, (str(FILES.input(SUITE.cases["t23"])), f"{folder}/out"), str(trace_file))
         environment = os.environ | launch.environment | {"CUDA_LAUNCH_BLOCKING": "1"}
         subprocess.run(launch.command, env=environment, check=True)
-        kernels = read_trace(trace_file).kernels
-    return statistics.fmean(kernel.end_ns - kernel.start_ns for kernel in kernels) / 1e3
+        trace = read_trace(trace_file)
+    return sum(summary.total_ns for summary in trace.kernel_summaries()) / trace.launch_count / 1e3
 
 
 # ---- 3: the profile ---------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from grader.checking.contradictions import contradictions
@@ -21,7 +22,7 @@ int main() {
     cudaMemcpy(y, d_y, 4 * n, cudaMemcpyDeviceToHost);
 }
 """
-KERNEL = KernelEvent("scale", (1, 1, 1), (32, 1, 1), 8, 0, 0, 0, 0, 1, 0)
+KERNEL = KernelEvent("scale", (1, 1, 1), (32, 1, 1), 8, 0, 0, 0, 0, np.array([(0, 1)]))
 IN, BACK = (MemcpyEvent(direction, 128, 0, 1, 0) for direction in ("HtoD", "DtoH"))
 RAN = Trace(kernels=(KERNEL,), memcpys=(IN, BACK), starts=1, ends=1)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from grader.base.verdict import Verdict
@@ -36,7 +37,7 @@ WITNESS = Witness("cuda", wall_s=1.0, cpu_s=0.6, file_bytes=1 << 20, flops=1 << 
 
 
 def kernel(start_ns: int, end_ns: int) -> KernelEvent:
-    return KernelEvent("attention", (64, 1, 1), (128, 1, 1), 32, 0, 0, 0, start_ns, end_ns, 7)
+    return KernelEvent("attention", (64, 1, 1), (128, 1, 1), 32, 0, 0, 0, 7, np.array([(start_ns, end_ns)]))
 
 
 HONEST = Trace(

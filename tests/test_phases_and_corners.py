@@ -19,11 +19,11 @@ from tests.support.command_line import grader
 from tests.support.course import ROOT
 
 PHASES = (Phase(name="forward", kernels="forward|fwd"), Phase(name="backward", kernels="backward|bwd"))
-KERNEL = KernelEvent("", (1, 1, 1), (32, 1, 1), 32, 0, 0, 0, 0, 0, 7)
+KERNEL = KernelEvent("", (1, 1, 1), (32, 1, 1), 32, 0, 0, 0, 7, np.array([(0, 0)]))
 
 
 def trace(*kernels: tuple[str, int, int], memsets: tuple[MemsetEvent, ...] = ()) -> Trace:
-    events = tuple(KERNEL._replace(name=name, start_ns=start, end_ns=end) for name, start, end in kernels)
+    events = tuple(KERNEL._replace(name=name, times=np.array([(start, end)])) for name, start, end in kernels)
     return Trace(kernels=events, memsets=memsets)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from grader.base.errors import UsageError
@@ -30,7 +31,7 @@ def trace_of(*kernels: tuple[str, int, int]) -> Trace:
     events, clock = [], 0
     for name, launches, each in kernels:
         for _ in range(launches):
-            events.append(KernelEvent(name, (1, 1, 1), (1024, 1, 1), 32, 0, 0, 0, clock, clock + each, 7))
+            events.append(KernelEvent(name, (1, 1, 1), (1024, 1, 1), 32, 0, 0, 0, 7, np.array([(clock, clock + each)])))
             clock += each
     return Trace(kernels=tuple(events))
 
@@ -138,7 +139,7 @@ def _filled(work_ms: float, filler_ms: float, *, beside: bool = False) -> Scored
     filler = Launch("filler(float*)", (132, 1, 1), (1024, 1, 1), {SHOWN[0].ncu: 100.0, READ_BYTES: 64.0})
     trace = trace_of(("filler(float*)", 1, int(filler_ms * 1e6)), (work.kernel, 1, int(work_ms * 1e6)))
     if beside:
-        moved = [kernel._replace(start_ns=0, end_ns=kernel.end_ns - kernel.start_ns) for kernel in trace.kernels]
+        moved = [kernel._replace(times=kernel.times - kernel.times[0, 0]) for kernel in trace.kernels]
         trace = Trace(kernels=tuple(moved))
     return scored_occupancy(kernel_profiles(trace, (work, filler), SHOWN, None), trace.kernels)
 
@@ -156,8 +157,8 @@ def test_a_filler_beside_the_work_counts_only_for_the_time_it_runs_alone() -> No
 
 
 def test_work_on_several_streams_counts_once() -> None:
-    events = [KernelEvent("a", (1, 1, 1), (32, 1, 1), 32, 0, 0, 0, start, start + 10, 7) for start in (0, 5, 30)]
-    events.append(KernelEvent("b", (1, 1, 1), (32, 1, 1), 32, 0, 0, 0, 10, 40, 8))
+    a = KernelEvent("a", (1, 1, 1), (32, 1, 1), 32, 0, 0, 0, 7, np.array([(0, 10), (5, 15), (30, 40)]))
+    events = [a, a._replace(name="b", stream=8, times=np.array([(10, 40)]))]
     assert counted_ns(events, {"a": 0.5, "b": 0.9}) == {"a": 25, "b": 15}
     assert counted_ns(events, {"b": 0.9}) == {"b": 30}
 

@@ -214,7 +214,7 @@ def _profile_on_gpu(
         else:
             if chosen is not None:
                 notes.append(
-                    f"sampled: {len(launches):,} of {len(trace.kernels):,} launches, spread evenly over the run "
+                    f"sampled: {len(launches):,} of {trace.launch_count:,} launches, spread evenly over the run "
                     "(--launches for more)."
                 )
             notes.append(f"Nsight Compute took {wall_s:.1f} s; clocks were not changed.")
@@ -261,7 +261,7 @@ def sanitize_program(path: Path, choice: Choice, checks: Sequence[Check]) -> tup
     source = subject.files.input(subject.case).resolve()
     reports = []
     with shown_progress() as progress, gpu_to_ourselves(subject.engine.gpu.uuid, progress.line):
-        kernels = len(_traced(subject, program).kernels)
+        kernels = _traced(subject, program).launch_count
         for check in checks:
             progress.stage(f"{subject.submission.id}: {subject.case.name} under the {check} sanitizer")
             arguments = (str(source), "{output}")

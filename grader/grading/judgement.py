@@ -226,10 +226,10 @@ def _capital(text: str) -> str:
 def _last_seen(trace: Trace | None) -> str:
     if trace is None:
         return ""
-    if not trace.kernels:
+    if (last := trace.last_kernel) is None:
         return "; no kernel had finished"
-    count = len(trace.kernels)
-    return f"; {count:,} kernel{'s' * (count > 1)} had finished, the last was {short_kernel(trace.kernels[-1].name)}"
+    count = trace.launch_count
+    return f"; {count:,} kernel{'s' * (count > 1)} had finished, the last was {short_kernel(last.name)}"
 
 
 def _warnings(run: Run, files: Files) -> tuple[str, ...]:

@@ -70,11 +70,12 @@ def counted_run(engine: Engine, program: Path, case: Case, limits: Limits, progr
 def _cut_off(run: Run) -> str:
     """A phrase on how far a program came before it was stopped; '' if it ended by itself."""
     kernels = run.trace.kernels if run.trace is not None else ()
-    stopped = next((kernel for kernel in kernels if "blocks_begun" in kernel.counters), None)
-    if stopped is not None:
+    for number, stopped in enumerate(kernels, 1):
+        if "blocks_begun" not in stopped.counters:
+            continue
         blocks = stopped.grid[0] * stopped.grid[1] * stopped.grid[2]
         begun = int(stopped.counters["blocks_begun"])
-        launch = f"launch {kernels.index(stopped) + 1:,} ({short_kernel(stopped.name)})"
+        launch = f"launch {number:,} ({short_kernel(stopped.name)})"
         share = f"{begun:,} of {blocks:,} blocks had begun ({begun / blocks:.1%})"
         return f"after {run.outcome.wall_s:.0f} s, in {launch}, of which {share}"
     if run.outcome.timed_out:

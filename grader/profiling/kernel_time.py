@@ -34,8 +34,8 @@ def counted_ns(kernels: Iterable[KernelEvent], occupancy: Mapping[str, float]) -
 def _edges(kernels: Sequence[KernelEvent]) -> list[tuple[int, bool, str]]:
     """(ns, whether the kernel begins, its name) for every beginning and end of a kernel, in order of time. At equal
     times, ends come first, so that two consecutive kernels do not overlap."""
-    begins = ((kernel.start_ns, True, kernel.name) for kernel in kernels)
-    ends = ((kernel.end_ns, False, kernel.name) for kernel in kernels)
+    begins = ((start, True, kernel.name) for kernel in kernels for start in kernel.times[:, 0].tolist())
+    ends = ((end, False, kernel.name) for kernel in kernels for end in kernel.times[:, 1].tolist())
     return sorted(chain(begins, ends))
 
 

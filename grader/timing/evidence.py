@@ -26,6 +26,7 @@ from grader.course.testcase import Case
 from grader.gpu.outside_clock import TICK_S, Busy
 from grader.programs.run import Run
 from grader.programs.trace import MAX_EVENTS, Trace
+from grader.programs.trace.events import times_of
 from grader.records.disclosure import Doubt, line
 from grader.records.record import ProfileRecord, TestRecord, TimedRunRecord
 
@@ -191,15 +192,14 @@ def _of_times(trace: Trace, witness: Witness) -> list[Doubt]:
         found.append(
             Doubt("By the tracer's clock, its trace begins before or after the run", "another program wrote it")
         )
-    of_each = [events for events in (trace.kernels, trace.memsets, trace.memcpys) if events]
-    if trace.clock_ns and of_each:
-        first = min(min(event.start_ns for event in events) for events in of_each)
-        last = max(max(event.end_ns for event in events) for events in of_each)
+    times = times_of([*trace.memsets, *trace.memcpys], trace.kernels)
+    if trace.clock_ns and len(times):
+        first, last = int(times[:, 0].min()), int(times[:, 1].max())
         if first < trace.clock_ns - _CLOCK_SLACK_NS:
             found.append(Doubt("Its trace has events from before the program began"))
         if last > trace.clock_ns + wall_ns + _CLOCK_SLACK_NS:
             found.append(Doubt("Its trace has events from after the program ended"))
-    if instant := next((kernel for kernel in trace.kernels if kernel.end_ns == kernel.start_ns), None):
+    if instant := next((kernel for kernel in trace.kernels if (kernel.times[:, 0] == kernel.times[:, 1]).any()), None):
         found.append(Doubt("Its trace has a kernel that takes no time", line(instant.name, 100)))
     return found
 
@@ -226,7 +226,7 @@ def computed_on_the_host(
     if witness.replayed:
         return None
     startup_s = min(STARTUP_CPU_S, STARTUPS * startup_cpu_s) if startup_cpu_s else STARTUP_CPU_S
-    launches = len(trace.kernels) + len(trace.memsets) + len(trace.memcpys)
+    launches = trace.launch_count + len(trace.memsets) + len(trace.memcpys)
     used = [(witness.cpu_s, trace.gpu_ns / 1e9, trace.copy_ns / 1e9)]
     used += [(run.cpu_s, run.gpu_ms / 1e3, run.copy_ms / 1e3) for run in timed_runs]
     for cpu_s, gpu_s, copying_s in used:
@@ -235,7 +235,7 @@ def computed_on_the_host(
         if spare >= sequential_s / VECTORISED:
             return Doubt(
                 f"It used {cpu_s:.3g} s of processor time, {spare:.3g} s more than start-up, files, copies and "
-                f"{len(trace.kernels):,} launches explain; the sequential program needs {sequential_s:.3g} s for the "
+                f"{trace.launch_count:,} launches explain; the sequential program needs {sequential_s:.3g} s for the "
                 "whole computation"
             )
     return None

@@ -96,7 +96,7 @@ def timed(run: Run, state: GpuState | None) -> TimedRun | Doubt:
         cpu_s=run.outcome.cpu_s,
         wall_s=run.outcome.wall_s,
         state=state,
-        launches=len(trace.kernels),
+        launches=trace.launch_count,
     )
 
 

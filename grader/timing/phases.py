@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from grader.course.assignment import Phase
 from grader.programs.trace import Trace
-from grader.programs.trace.events import Interval, union_ns
+from grader.programs.trace.events import KernelEvent, times_of, union_ns
 
 OTHER = "other"
 
@@ -23,10 +23,11 @@ def phase_times(trace: Trace, phases: Sequence[Phase]) -> dict[str, float | None
     if not phases:
         return {}
     patterns = [(phase.name, re.compile(phase.kernels, re.IGNORECASE)) for phase in phases]
-    intervals: dict[str, list[Interval]] = {name: [] for name, _ in patterns}
-    others: list[Interval] = [(memset.start_ns, memset.end_ns) for memset in trace.memsets]
+    kernels: dict[str | None, list[KernelEvent]] = {name: [] for name in (*(name for name, _ in patterns), None)}
     for kernel in trace.kernels:
-        name = next((name for name, pattern in patterns if pattern.search(kernel.name)), None)
-        (intervals[name] if name is not None else others).append((kernel.start_ns, kernel.end_ns))
-    times: dict[str, float | None] = {name: union_ns(each) / 1e6 if each else None for name, each in intervals.items()}
-    return times | ({OTHER: union_ns(others) / 1e6} if others else {})
+        kernels[next((name for name, pattern in patterns if pattern.search(kernel.name)), None)].append(kernel)
+    others = times_of(trace.memsets, kernels.pop(None))
+    times: dict[str, float | None] = {
+        str(name): union_ns(times_of((), each)) / 1e6 if each else None for name, each in kernels.items()
+    }
+    return times | ({OTHER: union_ns(others) / 1e6} if len(others) else {})

@@ -75,7 +75,7 @@ void fake_context_destroyed() {
     used = 0;
 }
 
-void fake_kernel(const char* mangled_name, uint64_t start_ns, uint64_t end_ns) {
+void fake_kernel(const char* mangled_name, uint64_t start_ns, uint64_t end_ns, uint32_t stream) {
     KernelRecord record = {};
     record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     record.name = mangled_name;
@@ -86,7 +86,7 @@ void fake_kernel(const char* mangled_name, uint64_t start_ns, uint64_t end_ns) {
     record.dynamicSharedMemory = 1024;
     record.localMemoryPerThread = 8;
     record.start = start_ns, record.end = end_ns;
-    record.streamId = 7;
+    record.streamId = stream;
     put(record);
 }
 

@@ -121,7 +121,7 @@ def test_every_kind_of_event_is_written_so_that_the_reader_takes_it(play: Play) 
     assert kernel.name == "attention(float const*, float*, int, float)"
     assert (kernel.grid, kernel.block, kernel.registers) == ((128, 1, 1), (32, 32, 1), 56)
     assert (kernel.static_shared_bytes, kernel.dynamic_shared_bytes, kernel.local_bytes) == (16640, 1024, 8)
-    assert (kernel.start_ns, kernel.end_ns, kernel.stream) == (100, 400, 7)
+    assert (kernel.times.tolist(), kernel.stream) == ([[100, 400]], 7)
     assert [(copy.direction, copy.bytes) for copy in trace.memcpys] == [("HtoD", 4096), ("DtoH", 1024)]
     assert [memset.bytes for memset in trace.memsets] == [512]
     assert (trace.engine, trace.clock_ns) == ("cuda", 1234567)
@@ -136,8 +136,20 @@ def test_the_program_prints_and_returns_what_it_would_without_the_tracer(play: P
 def test_a_hundred_thousand_kernels_are_all_there(play: Play) -> None:
     trace = play("many_kernels").trace
 
-    assert len(trace.kernels) == 100_000 and trace.complete
+    assert trace.launch_count == 100_000 and trace.complete
     assert trace.gpu_ns == 500_000
+    assert len(trace.kernels) < 300
+
+
+def test_equal_launches_are_few_lines_which_say_when_each_ran(play: Play) -> None:
+    trace = play("turns").trace
+
+    of_a, late, of_b = trace.kernels
+    assert [kernel.name for kernel in trace.kernels] == ["a(float*)", "a(float*)", "b(float*)"]
+    assert of_a.times.tolist() == [[1, 31], [101, 131], [201, 231], [301, 331], [401, 431]]
+    assert of_b.times.tolist() == [[21, 51], [121, 151], [221, 251], [321, 351], [421, 451]]
+    assert late.times.tolist() == [[51, 61]] and len(trace.memsets) == 1
+    assert trace.gpu_ns == 5 * 50 + 10
 
 
 def test_a_kernel_that_cupti_could_not_time_counts_as_dropped(play: Play) -> None:

@@ -245,7 +245,7 @@ def test_reading_stops_at_a_line_that_no_tracer_writes(read: Read, line) -> None
     trace = read(START, kernel(5, 15), line, kernel(10, 20), END)
 
     assert trace.malformed_lines == 1 and trace.truncated
-    assert [each.end_ns for each in trace.kernels] == [15]
+    assert [each.times.tolist() for each in trace.kernels] == [[[5, 15]]]
     assert not trace.complete
 
 
@@ -298,13 +298,16 @@ def test_no_more_findings_are_kept_than_are_ever_used(read: Read) -> None:
     assert (len(trace.findings), trace.unknown_lines) == (MAX_FINDINGS, 1000 - MAX_FINDINGS)
 
 
-@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
-@pytest.mark.parametrize("counters", [{}, {"flops": 1.0}])
-def test_a_kernel_is_the_same_however_it_is_spelled(
-    read: Read, separators: tuple[str, str], counters: dict[str, float]
-) -> None:
-    line = json.dumps(kernel(10, 20, counters=counters), separators=separators).encode() + b"\n"
-    assert read(START, line, END).kernels == read(START, kernel(10, 20, counters=counters), END).kernels
+def test_equal_launches_are_one_line_with_the_times_of_each(read: Read) -> None:
+    trace = read(START, kernel(100, 200, more=[150, 20, 0, 5]), kernel(300, 310), END)
+
+    assert [each.times.tolist() for each in trace.kernels] == [[[100, 200], [250, 270], [250, 255]], [[300, 310]]]
+    assert (trace.launch_count, trace.gpu_ns, trace.complete) == (4, 130, True)
+
+
+@pytest.mark.parametrize("more", [[1], [-1, 2], [1, 2.0], [True, 2], [2**63 - 1, 2**63 - 1], "12", [[1, 2]]])
+def test_times_that_no_launch_has_are_malformed(read: Read, more: object) -> None:
+    assert read(START, kernel(1, 2, more=more), END).malformed_lines == 1
 
 
 def test_a_long_run_of_a_naive_program_is_read_whole() -> None:

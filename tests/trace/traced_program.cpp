@@ -29,6 +29,13 @@ int main(int argc, char** argv) {
         fake_memcpy(2, 1024);
     } else if (part == "many_kernels") {
         for (uint64_t i = 0; i < 100000; ++i) fake_kernel("_Z9attentionPKfPfif", 10 * i + 1, 10 * i + 6);
+    } else if (part == "turns") {
+        for (uint64_t i = 0; i < 5; ++i) {
+            fake_kernel("_Z1aPf", 100 * i + 1, 100 * i + 31);
+            fake_kernel("_Z1bPf", 100 * i + 21, 100 * i + 51, 8);
+        }
+        fake_kernel("_Z1aPf", 51, 61);    // CUPTI hands it over late
+        fake_memset(512);
     } else if (part == "untimed_kernel") {
         fake_kernel("_Z9attentionPKfPfif", 0, 0);
     } else if (part == "errors") {

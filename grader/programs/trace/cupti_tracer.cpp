@@ -14,6 +14,10 @@
 //     api_error. The runtime calls the driver, so we would see one failure twice; while a thread is inside a
 //     runtime call, we therefore report only that call's result.
 //
+//   Programs launch the same kernel thousands of times. Launches of one stream that differ only in their times become
+//   one line: the times of the first, then of each further one how long after the start before it started and how long
+//   it took. That is a tenth of the text, and the grader does not wait for lines to be read one by one.
+//
 //   We write everything as JSON lines to the file or descriptor that GRADER_TRACE names: "start" once a context exists
 //   (or at the end), then events in the order in which CUPTI delivers them, then "end". A trace without "end" was cut
 //   off. We write whole lines, with O_APPEND, so a second process that inherits the environment adds its own "start"
@@ -48,6 +52,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
@@ -56,6 +61,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace {
 
@@ -72,6 +78,8 @@ using MemsetRecord = CUpti_ActivityMemset4;
 constexpr size_t kActivityBufferBytes = size_t(8) << 20;    // about 40,000 kernels
 constexpr size_t kActivityBufferAlignment = 8;              // ACTIVITY_RECORD_ALIGNMENT of CUPTI's samples
 constexpr size_t kWriteBytes = size_t(16) << 10;            // one packet of the socket, so that lines of others never mix in
+constexpr size_t kRunBytes = size_t(4) << 10;               // of the further launches in one line
+constexpr size_t kMaxRuns = 16;                             // lines that are open for further launches
 constexpr uint32_t kFlushPeriodMs = 1000;
 constexpr int kMaxApiErrors = 1000;    // a program may poll a failing call forever
 
@@ -158,6 +166,21 @@ private:
 
 // --------------------------------------------------------------------------------------------- the tracer
 
+// Equal launches, not yet written.
+struct Run {
+    KernelRecord first;
+    uint64_t last_start;
+    std::string more;
+};
+
+bool equal_launches(const KernelRecord& a, const KernelRecord& b) {
+    return (a.name == b.name || (a.name && b.name && std::strcmp(a.name, b.name) == 0)) && a.gridX == b.gridX &&
+           a.gridY == b.gridY && a.gridZ == b.gridZ && a.blockX == b.blockX && a.blockY == b.blockY &&
+           a.blockZ == b.blockZ && a.registersPerThread == b.registersPerThread &&
+           a.staticSharedMemory == b.staticSharedMemory && a.dynamicSharedMemory == b.dynamicSharedMemory &&
+           a.localMemoryPerThread == b.localMemoryPerThread && a.streamId == b.streamId;
+}
+
 class Tracer {
 public:
     // `where`: "fd:N", a descriptor that is already open, or a path.
@@ -187,11 +210,15 @@ private:
     void write_start(const char* device, int major, int minor);
     const std::string& demangled(const char* name);
     void record(const CUpti_Activity& activity);
+    void kernel(const KernelRecord& r);
+    void write_run(const Run& run);
+    void write_runs();
     void end_of_line();
     void write_out();
 
     std::mutex mutex_;    // guards all below
     std::string text_;    // lines not yet written
+    std::vector<Run> runs_;    // after them; empty unless `records` is at work
     std::unordered_map<std::string, std::string> names_;    // mangled → quoted, demangled
     Driver driver_;
     CUcontext context_ = nullptr;    // a live context, to wait for at the end
@@ -228,7 +255,7 @@ void Tracer::write_out() {
 
 void Tracer::end_of_line() {
     text_ += "}\n";
-    if (text_.size() >= kWriteBytes) write_out();
+    if (text_.size() >= kWriteBytes - kRunBytes) write_out();
 }
 
 void Tracer::write_start(const char* device, int major, int minor) {
@@ -297,24 +324,58 @@ void append_times(std::string& to, const Record& r) {
     append(to, ",\"start_ns\":%llu,\"end_ns\":%llu", Number(r.start), Number(r.end));
 }
 
+void append_number(std::string& to, uint64_t number) {
+    char text[24] = ",";
+    to.append(text, std::to_chars(text + 1, text + sizeof text, number).ptr);
+}
+
+void Tracer::kernel(const KernelRecord& r) {
+    if (r.start == 0 || r.end == 0) {    // CUPTI could not time it
+        ++dropped_;
+        return;
+    }
+    for (Run& run : runs_) {
+        if (!equal_launches(run.first, r)) continue;
+        if (r.start >= run.last_start && r.end >= r.start && run.more.size() < kRunBytes) {
+            append_number(run.more, r.start - run.last_start);
+            append_number(run.more, r.end - r.start);
+        } else {
+            write_run(run);
+            run.first = r;
+            run.more.clear();
+        }
+        run.last_start = r.start;
+        return;
+    }
+    if (runs_.size() == kMaxRuns) write_runs();
+    runs_.push_back({r, r.start, ""});
+}
+
+void Tracer::write_run(const Run& run) {
+    const KernelRecord& r = run.first;
+    text_ += "{\"kind\":\"kernel\",\"name\":";
+    text_ += demangled(r.name ? r.name : "");
+    append(text_, ",\"grid\":[%d,%d,%d],\"block\":[%d,%d,%d],\"registers\":%d", r.gridX, r.gridY, r.gridZ, r.blockX,
+           r.blockY, r.blockZ, int(r.registersPerThread));
+    append(text_, ",\"static_shared_bytes\":%d,\"dynamic_shared_bytes\":%d,\"local_bytes\":%u", r.staticSharedMemory,
+           r.dynamicSharedMemory, r.localMemoryPerThread);
+    append_times(text_, r);
+    append(text_, ",\"stream\":%u", r.streamId);
+    if (!run.more.empty()) text_.append(",\"more\":[").append(run.more, 1).append("]");
+    end_of_line();
+}
+
+void Tracer::write_runs() {
+    for (const Run& run : runs_) write_run(run);
+    runs_.clear();
+}
+
 void Tracer::record(const CUpti_Activity& activity) {
     switch (activity.kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
-        const auto& r = reinterpret_cast<const KernelRecord&>(activity);
-        if (r.start == 0 || r.end == 0) {    // CUPTI could not time it
-            ++dropped_;
-            return;
-        }
-        text_ += "{\"kind\":\"kernel\",\"name\":";
-        text_ += demangled(r.name ? r.name : "");
-        append(text_, ",\"grid\":[%d,%d,%d],\"block\":[%d,%d,%d],\"registers\":%d", r.gridX, r.gridY, r.gridZ, r.blockX,
-               r.blockY, r.blockZ, int(r.registersPerThread));
-        append(text_, ",\"static_shared_bytes\":%d,\"dynamic_shared_bytes\":%d,\"local_bytes\":%u", r.staticSharedMemory,
-               r.dynamicSharedMemory, r.localMemoryPerThread);
-        append_times(text_, r);
-        append(text_, ",\"stream\":%u,\"counters\":{}", r.streamId);
-        break;
+        kernel(reinterpret_cast<const KernelRecord&>(activity));
+        return;
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
         const auto& r = reinterpret_cast<const MemcpyRecord&>(activity);
@@ -348,6 +409,7 @@ void Tracer::records(CUcontext context, uint32_t stream, uint8_t* buffer, size_t
     if (ended_) return;
     CUpti_Activity* activity = nullptr;
     while (cuptiActivityGetNextRecord(buffer, valid, &activity) == CUPTI_SUCCESS) record(*activity);
+    write_runs();
     size_t dropped = 0;
     if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS) dropped_ += dropped;
     write_out();

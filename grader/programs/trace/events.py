@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from grader.findings import Finding
 
@@ -18,9 +21,15 @@ Operation = Literal["load", "store", "atomic", "reduction", "async_copy"]
 NO_COUNTERS: Mapping[str, float] = {}
 
 
+Interval = tuple[int, int]
+Times = NDArray[np.int64]
+"""Intervals, one (start, end) a row."""
+
+
 class KernelEvent(NamedTuple):
-    """One kernel that ran. `registers` and `local_bytes` are per thread, shared bytes per block. A tuple, since a trace
-    can have millions, and one is made in a third of a dataclass's time."""
+    """Launches of a kernel on one stream that differ only in their times; there is one row of `times` for each, in the
+    order of their starts. The emulator writes every launch by itself. `registers` and `local_bytes` are per thread,
+    shared bytes per block."""
 
     name: str
     grid: Dim3
@@ -29,9 +38,8 @@ class KernelEvent(NamedTuple):
     static_shared_bytes: int
     dynamic_shared_bytes: int
     local_bytes: int
-    start_ns: int
-    end_ns: int
     stream: int
+    times: Times
     counters: Mapping[str, float] = NO_COUNTERS
 
 
@@ -165,24 +173,24 @@ class KernelSummary:
     share: float
 
 
-Interval = tuple[int, int]
+def times_of(events: Iterable[MemcpyEvent | MemsetEvent], kernels: Iterable[KernelEvent] = ()) -> Times:
+    """The times of all these events, in no order."""
+    single = np.array([(event.start_ns, event.end_ns) for event in events], np.int64).reshape(-1, 2)
+    return np.concatenate([single, *(kernel.times for kernel in kernels)])
 
 
-def union_ns(intervals: Iterable[Interval]) -> int:
-    """The length of the union of the intervals (start, end).
+def union_ns(times: Times) -> int:
+    """The length of the union of intervals.
 
-    >>> union_ns([(0, 10), (5, 12), (20, 21)])
+    >>> union_ns(np.array([(0, 10), (5, 12), (20, 21)]))
     13
     """
-    total, covered_to = 0, None
-    for start, end in sorted(intervals):
-        if covered_to is None or start > covered_to:
-            total += end - start
-            covered_to = end
-        elif end > covered_to:
-            total += end - covered_to
-            covered_to = end
-    return total
+    if not len(times):
+        return 0
+    start, end = times[np.argsort(times[:, 0])].T
+    covered_to = np.maximum.accumulate(end)
+    added = end[1:] - np.maximum(start[1:], covered_to[:-1])
+    return int(end[0] - start[0] + added[added > 0].sum())
 
 
 @dataclass(frozen=True)
@@ -230,41 +238,50 @@ class Trace:
         return ended and not (self.dropped or self.tracer_errors or self.truncated)
 
     @cached_property
+    def launch_count(self) -> int:
+        """The number of kernels that ran."""
+        return sum(len(kernel.times) for kernel in self.kernels)
+
+    @property
+    def last_kernel(self) -> KernelEvent | None:
+        """The kernel that ended last."""
+        return max(self.kernels, key=lambda kernel: int(kernel.times[:, 1].max()), default=None)
+
+    @cached_property
     def gpu_ns(self) -> int:
         """The time during which the device worked in its own memory: in a kernel, a memset, or a copy that can do a
         kernel's work. Kernels of different streams can overlap, so the sum of their times would count some twice."""
-        return union_ns(self._compute_intervals())
+        return union_ns(self._compute_times)
 
     @cached_property
     def copy_ns(self) -> int:
         """The time during which a copy to or from the host was running, alone or with other work."""
-        return union_ns(self._copy_intervals())
+        return union_ns(self._copy_times)
 
     @cached_property
     def idle_ns(self) -> int:
         """The time between the first and the last event during which no kernel, memset or copy was running."""
-        intervals = [*self._compute_intervals(), *self._copy_intervals()]
-        if not intervals:
-            return 0
-        span = max(end for _, end in intervals) - min(start for start, _ in intervals)
-        return span - union_ns(intervals)
+        times = np.concatenate([self._compute_times, self._copy_times])
+        return int(times[:, 1].max() - times[:, 0].min()) - union_ns(times) if len(times) else 0
 
     def kernel_summaries(self) -> tuple[KernelSummary, ...]:
         """One summary for each kernel name, the longest total first."""
-        times: defaultdict[str, list[int]] = defaultdict(list)
+        launches, times = Counter[str](), Counter[str]()
         for kernel in self.kernels:
-            times[kernel.name].append(kernel.end_ns - kernel.start_ns)
-        everything = sum(map(sum, times.values()))
+            launches[kernel.name] += len(kernel.times)
+            times[kernel.name] += sum((kernel.times[:, 1] - kernel.times[:, 0]).tolist())
+        everything = times.total()
         summaries = (
-            KernelSummary(name, len(each), sum(each), sum(each) / everything if everything else 0.0)
+            KernelSummary(name, launches[name], each, each / everything if everything else 0.0)
             for name, each in times.items()
         )
         return tuple(sorted(summaries, key=lambda summary: (-summary.total_ns, summary.name)))
 
-    def _compute_intervals(self) -> list[Interval]:
-        kernels = [(kernel.start_ns, kernel.end_ns) for kernel in self.kernels]
-        memsets = [(memset.start_ns, memset.end_ns) for memset in self.memsets]
-        return kernels + memsets + [(copy.start_ns, copy.end_ns) for copy in self.memcpys if copy.direction == "DtoD"]
+    @cached_property
+    def _compute_times(self) -> Times:
+        within = (copy for copy in self.memcpys if copy.direction == "DtoD")
+        return times_of([*self.memsets, *within], self.kernels)
 
-    def _copy_intervals(self) -> list[Interval]:
-        return [(copy.start_ns, copy.end_ns) for copy in self.memcpys if copy.direction != "DtoD"]
+    @cached_property
+    def _copy_times(self) -> Times:
+        return times_of(copy for copy in self.memcpys if copy.direction != "DtoD")

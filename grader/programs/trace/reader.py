@@ -2,8 +2,8 @@
 
 Whatever the file contains, reading ends, uses bounded memory and raises no error about the content. Reading stops at a
 line that no tracer would write, such as a kernel that no GPU can run, because nothing after it can be trusted. It also
-stops after MAX_EVENTS, MAX_UNUSUAL lines that are not a plain kernel's, or MAX_CPU_S. In all cases the trace is
-incomplete: the run keeps its verdict but has no time.
+stops after MAX_EVENTS, MAX_LINES or MAX_CPU_S. In all cases the trace is incomplete: the run keeps its verdict but has
+no time.
 
 This is read in the grader's own process, not in the room: an honest trace can have 1.6 million events, which would be
 read a second time as the room's answer. Python's JSON parser, on one line of at most 64 KiB at a time, is all that sees
@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from grader.base.names import handed_in_name, spelled_out
 from grader.findings import KINDS, Finding
 from grader.programs.trace.events import (
@@ -35,6 +37,7 @@ from grader.programs.trace.events import (
     MemcpyEvent,
     MemsetEvent,
     ReuseEvent,
+    Times,
     Trace,
     TracerError,
 )
@@ -44,12 +47,13 @@ MAX_FILE_BYTES = 768 << 20
 MAX_EVENTS = 2_000_000
 """More than an honest program needs. A program that launches a kernel for each pair of 32 x 32 tiles, in 100 attentions
 over 4096 keys, makes 1.6 million launches and a trace of about 550 MB."""
-MAX_UNUSUAL = 400_000
-"""Lines that take a JSON parser: a counted run of 54,000 launches has 110 counters in each, which is MAX_COUNTERS."""
+MAX_LINES = 1_000_000
+"""The CUPTI tracer writes equal launches in one line, the emulator each in its own; a counted run of 54,000 launches
+has 110 counters in each, which is MAX_COUNTERS."""
 MAX_FINDINGS = 300
 """Findings that are kept. The emulator writes at most 100; lines beyond this limit count as unknown."""
 MAX_CPU_S = 20.0
-"""An honest trace of 1.6 million launches takes 7 s."""
+"""A million lines take 8 s."""
 MAX_LINE_BYTES = 64 << 10
 MAX_TEXT = 4096
 """Characters kept of a name or message; mangled template names can have thousands."""
@@ -62,26 +66,13 @@ bytes of memory."""
 _MAX_INT = 2**63 - 1
 _MAX_THREADS_PER_BLOCK = 1024
 _MAX_GRID = (2**31 - 1, 65535, 65535)
-_NUMBER = rb"(0|[1-9][0-9]{0,17})"
-_DIM3 = rb"\[" + rb",".join([_NUMBER] * 3) + rb"\]"
-_PLAIN_LAUNCH = re.compile(
-    rb'\{"kind":"kernel","name":"([ !#-\[\]-~]{1,4096})","grid":' + _DIM3 + rb',"block":' + _DIM3
-    + rb',"registers":' + _NUMBER + rb',"static_shared_bytes":' + _NUMBER + rb',"dynamic_shared_bytes":' + _NUMBER
-    + rb',"local_bytes":' + _NUMBER
-)  # fmt: skip
-_THEN = b',"start_ns":'
-_PLAIN_TIMES = re.compile(
-    _NUMBER + rb',"end_ns":' + _NUMBER + rb',"stream":' + _NUMBER + rb'(?:,"counters":\{\})?\}\n'
-)  # fmt: skip
-"""A kernel's line as tracers write it, in two parts, the launch and its times. A trace can have millions of these
-lines, but few different first parts. So each first part is parsed once, and a line takes much less time than with a
-JSON parser."""
-_MAX_KNOWN_LAUNCHES = 1024
-"""A hostile trace may have millions of different launches, each of which takes up to 4.5 kB to remember."""
 _COUNTER = re.compile(r"[a-z0-9_]{1,64}")
 _FILES = ("allocated_file", "other_file")
 _WITHOUT_OWN_TEXT = ("kernel", "memcpy", "memset")
 """Kinds of events that a trace can have millions of. Their only text is the names of kernels, which repeat."""
+
+
+_LAUNCH = ("registers", "static_shared_bytes", "dynamic_shared_bytes", "local_bytes", "stream")
 
 
 class _Malformed(Exception):
@@ -91,10 +82,10 @@ class _Malformed(Exception):
 def read_received(file: IO[bytes], *, max_bytes: int = MAX_FILE_BYTES) -> Trace:
     """The trace in `file`, which holds what the grader received and is positioned at its beginning."""
     building = _Building()
-    left, number, until = max_bytes, 0, time.thread_time() + MAX_CPU_S
+    left, until = max_bytes, time.thread_time() + MAX_CPU_S
     while left > 0 and building.wants_more and (line := file.readline(min(MAX_LINE_BYTES, left))):
-        left, number = left - len(line), number + 1
-        if number % 4096 == 0 and time.thread_time() > until:
+        left -= len(line)
+        if building.lines % 4096 == 4095 and time.thread_time() > until:
             break
         if line.endswith(b"\n"):
             building.take(line)
@@ -132,10 +123,6 @@ _KINDS: dict[str, tuple[str, type[Any]]] = {
 """For each kind of line: the field of `Trace` that lists its events, and their class."""
 
 
-_Launch = tuple[str, Dim3, Dim3, int, int, int, int]
-"""The first fields of a `KernelEvent`, before its times."""
-
-
 class _Building:
     def __init__(self) -> None:
         self.found: dict[str, list[Any]] = {
@@ -146,15 +133,14 @@ class _Building:
         self.starts = self.ends = 0
         self.computed_floats: bool | None = None
         self.dropped = self.api_errors_suppressed = 0
-        self.malformed_lines = self.unknown_lines = self.events = self.unusual = 0
+        self.malformed_lines = self.unknown_lines = self.events = self.lines = 0
         self.names: dict[str, str] = {}
         self.dims: dict[Dim3, Dim3] = {}
-        self.launches: dict[bytes, _Launch] = {}
         self.text_left, self.counters_left = MAX_TEXT_IN_ALL, MAX_COUNTERS
 
     @property
     def wants_more(self) -> bool:
-        return self.events < MAX_EVENTS and self.unusual < MAX_UNUSUAL and not self.malformed_lines
+        return self.events < MAX_EVENTS and self.lines < MAX_LINES and not self.malformed_lines
 
     def trace(self, *, truncated: bool) -> Trace:
         events: dict[str, Any] = {name: tuple(found) for name, found in self.found.items()}
@@ -173,15 +159,7 @@ class _Building:
 
     def take(self, line: bytes) -> None:
         try:
-            what, _, times = line.partition(_THEN)
-            if (plain := _PLAIN_TIMES.fullmatch(times)) is not None and (launch := self._launch(what)) is not None:
-                start_ns, end_ns, stream = map(int, plain.groups())
-                if end_ns < start_ns:
-                    raise _Malformed
-                self.kernels.append(KernelEvent(*launch, start_ns, end_ns, stream))
-                self.events += 1
-                return
-            self.unusual += 1
+            self.lines += 1
             entry = json.loads(line)
             if not isinstance(entry, dict):
                 raise _Malformed
@@ -196,7 +174,8 @@ class _Building:
     def _take(self, entry: Mapping[str, object]) -> None:
         match entry.get("kind"):
             case "kernel":
-                self.kernels.append(self._kernel(entry))
+                self.kernels.append(kernel := self._kernel(entry))
+                self.events += len(kernel.times) - 1
             case str(kind) if kind in _KINDS:
                 name, event = _KINDS[kind]
                 stride = {"stride": _stride(entry)} if kind == "access" else {}  # may be negative
@@ -248,20 +227,6 @@ class _Building:
         if self.text_left < 0:
             raise _Malformed
 
-    def _launch(self, text: bytes) -> _Launch | None:
-        """The fields of a kernel's line before its times; None if the line is not in the form that tracers write."""
-        if (known := self.launches.get(text)) is not None:
-            return known
-        match = _PLAIN_LAUNCH.fullmatch(text)
-        if match is None:
-            return None
-        name, *numbers = match.groups()
-        gx, gy, gz, bx, by, bz, registers, static, dynamic, local = map(int, numbers)
-        launch = (*self._shared(name.decode("ascii"), (gx, gy, gz), (bx, by, bz)), registers, static, dynamic, local)
-        if len(self.launches) < _MAX_KNOWN_LAUNCHES:
-            self.launches[text] = launch
-        return launch
-
     def _shared(self, name: str, grid: Dim3, block: Dim3) -> tuple[str, Dim3, Dim3]:
         """The name, grid and block as objects that all equal launches share, to save memory."""
         if name not in self.names:
@@ -279,8 +244,8 @@ class _Building:
         self.counters_left -= len(counters)
         if self.counters_left < 0:
             raise _Malformed
-        event: KernelEvent = _event(KernelEvent, entry, name=name, grid=grid, block=block, counters=counters)
-        return event
+        sizes = (_count(entry, field) for field in _LAUNCH)
+        return KernelEvent._make((name, grid, block, *sizes, _times(entry), counters))
 
 
 def _event(kind: Any, entry: Mapping[str, object], **known: object) -> Any:
@@ -353,6 +318,17 @@ def _dim3(entry: Mapping[str, object], key: str) -> Dim3:
         raise _Malformed
     x, y, z = (_whole(part) for part in value)
     return x, y, z
+
+
+def _times(entry: Mapping[str, object]) -> Times:
+    """The times of a kernel's launches: `start_ns` and `end_ns` of the first, then in `more` for each further one how
+    long after the start before it started, and how long it took."""
+    start, end, more = _count(entry, "start_ns"), _count(entry, "end_ns"), entry.get("more", [])
+    if end < start or not isinstance(more, list) or len(more) % 2 or start + sum(map(_whole, more)) > _MAX_INT:
+        raise _Malformed
+    steps = np.array([0, end - start, *more], np.int64).reshape(-1, 2)
+    starts = start + np.cumsum(steps[:, 0])
+    return np.stack([starts, starts + steps[:, 1]], axis=1)
 
 
 def _numbers(entry: Mapping[str, object], key: str) -> tuple[int, ...]:
