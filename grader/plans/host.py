@@ -13,7 +13,7 @@ from typing import Any
 from grader.plans import driver, lines
 from grader.plans.contract import Arguments, def_lines
 from grader.plans.dtypes import DTYPES
-from grader.plans.handles import Memory, Tensor
+from grader.plans.handles import Memory, Tensor, strided
 from grader.plans.plan import Plan
 from grader.plans.recorder import Recorder, use
 
@@ -50,7 +50,7 @@ def tensors_of(arguments: Arguments) -> dict[str, Tensor]:
     """The tensor arguments, in new memory, by name."""
     memory = [Memory(part.size_bytes) for part in arguments.buffers]
     return {
-        each.name: Tensor(memory[each.buffer], DTYPES[each.dtype], each.shape, each.strides, each.offset)
+        each.name: strided(memory[each.buffer], DTYPES[each.dtype], each.shape, each.strides, each.offset)
         for each in arguments.tensors
     }
 

@@ -6,14 +6,14 @@
     steps[]                 in order: `constant`, `copy`, `fill`, `launch`, each with the submission's file and line
     configurations[]        what autotune tried and chose
 
-A place is [buffer, offset in bytes]. A kernel's argument is a place, or [type, bits]. A blob is a file, named after its
-SHA-256. A submission's process writes plans, so everything in one is bounded here and nothing is believed.
+A place is [buffer, offset in bytes]. A kernel's argument is a place, or the bytes of a value. A blob is a file, named
+after its SHA-256. A submission's process writes plans, so everything in one is bounded here and nothing is believed.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -23,22 +23,16 @@ MAX_STEPS, MAX_BUFFERS, MAX_KERNELS, MAX_CONSTANTS, MAX_ARGUMENTS = 200_000, 20_
 MAX_CONSTANT_BYTES = 16 << 20
 """Of all constants of one plan: a table of sines for 32,768 positions and 64 columns takes half of it."""
 MAX_KERNEL_BYTES = 4 << 20
-TYPE_BYTES = {
-    "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "fp16": 2,
-    "bf16": 2, "fp32": 4, "fp64": 8,
-}  # fmt: skip
 
 Count = Annotated[int, Field(ge=0, lt=1 << 47)]
 Number = Annotated[int, Field(ge=0, lt=1 << 31)]
 Place = tuple[Annotated[int, Field(ge=-1, lt=MAX_BUFFERS)], Count]
 """(buffer, offset); (-1, 0) is a null pointer."""
-Value = tuple[
-    Literal[
-        "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "fp16", "bf16", "fp32", "fp64"
-    ],
-    Annotated[int, Field(ge=0, lt=1 << 64)],
-]  # fmt: skip
-Argument = Place | Value
+Pattern = Annotated[
+    str, StringConstraints(pattern=r"^[0-9a-f]{2}([0-9a-f]{2}([0-9a-f]{4}([0-9a-f]{8})?)?)?$", max_length=16)
+]
+"""1, 2, 4 or 8 bytes, hexadecimal, in the order of memory."""
+Argument = Place | Pattern
 BlobName = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$", max_length=64)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_$.]+$", max_length=1000)]
 File = Annotated[str, StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f]*$", max_length=250)]
@@ -92,13 +86,11 @@ class Constant(_Step):
 
 
 class Fill(_Step):
-    """Write `pattern` (1, 2, 4 or 8 bytes, hexadecimal) `count` times."""
+    """Write `pattern` `count` times."""
 
     do: Literal["fill"] = "fill"
     to: Place
-    pattern: Annotated[
-        str, StringConstraints(pattern=r"^[0-9a-f]{2}([0-9a-f]{2}([0-9a-f]{4}([0-9a-f]{8})?)?)?$", max_length=16)
-    ]
+    pattern: Pattern
     count: Count
 
 
@@ -156,32 +148,24 @@ def problem_of(plan: Plan, buffers: tuple[int, ...]) -> str:
 
 
 def _problem_of_step(plan: Plan, step: Step) -> str:
-    if isinstance(step, Launch):
-        if step.kernel >= len(plan.kernels):
-            return f"line {step.line} launches a kernel that is not in it"
-        if any(isinstance(kind, str) and bits >> 8 * TYPE_BYTES[kind] for kind, bits in step.arguments):
-            return f"an argument in line {step.line} does not fit its type"
-    elif isinstance(step, Constant) and step.constant >= len(plan.constants):
+    if isinstance(step, Launch) and step.kernel >= len(plan.kernels):
+        return f"line {step.line} launches a kernel that is not in it"
+    if isinstance(step, Constant) and step.constant >= len(plan.constants):
         return f"line {step.line} writes a constant that is not in it"
-    return next(
-        (
-            f"line {step.line} uses memory outside of its buffers"
-            for (buffer, offset), size in _touched(plan, step)
-            if buffer >= len(plan.buffers) or (offset + size > (plan.buffers[buffer].bytes if buffer >= 0 else 0))
-        ),
-        "",
-    )
+    for (buffer, offset), size in touched(step, plan.constants):
+        if buffer >= len(plan.buffers) or offset + size > (plan.buffers[buffer].bytes if buffer >= 0 else 0):
+            return f"line {step.line} uses memory outside of its buffers"
+    return ""
 
 
-def _touched(plan: Plan, step: Step) -> Iterator[tuple[Place, int]]:
+def touched(step: Step, constants: Sequence[Blob]) -> Iterator[tuple[Place, int]]:
+    """The places that a step names, and how many bytes it reads or writes there; 0 if only a kernel knows."""
     match step:
         case Constant():
-            yield step.to, plan.constants[step.constant].bytes
+            yield step.to, constants[step.constant].bytes
         case Fill():
             yield step.to, len(step.pattern) // 2 * step.count
         case Copy():
             yield from ((step.to, step.bytes), (step.source, step.bytes))
         case Launch():
-            for first, second in step.arguments:
-                if not isinstance(first, str):
-                    yield (first, second), 0
+            yield from ((each, 0) for each in step.arguments if not isinstance(each, str))

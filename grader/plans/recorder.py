@@ -7,8 +7,8 @@ Addresses are made up: buffer number i begins at (i + 1) · 2⁴⁰, so an addre
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grader.plans.lines import program_line
 from grader.plans.plan import (
@@ -25,6 +25,7 @@ from grader.plans.plan import (
     Plan,
     Step,
     blob_name,
+    touched,
 )
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ _APART = 1 << 40
 MOST_THREADS = 1024
 _SOME_REGISTERS = 32
 """For kernels that no device has loaded. Programs such as Triton's second tutorial divide by this number."""
-Argument = tuple[str, int]
-"""An argument of a kernel: the name of its type, '' for a pointer, and its bits."""
 
 
 class NoValues(Exception):
@@ -51,15 +50,6 @@ class Loaded(NamedTuple):
     registers: int
     spills: int
     most_threads: int
-
-
-class Shape(NamedTuple):
-    """How a kernel is launched, apart from its grid: `threads` of a block and `cluster` blocks of a cluster."""
-
-    threads: int
-    shared_bytes: int
-    cluster: int = 1
-    cooperative: bool = False
 
 
 _loaded: list[Kernel] = []
@@ -90,24 +80,24 @@ class Recorder:
         self.samples: dict[int, bytes] = {}
         """Values for the input buffers, by number, which are repeated until a buffer is full."""
         self._live = gives_values
-        self._buffers: list[int] = []
-        self._constants: list[str] = []
-        self._constant_bytes = 0
-        self._steps: list[Step] = []
         self._trying = False
+        self._buffers: list[int] = []
+        self._constants: list[Blob] = []
+        self._steps: list[Step] = []
 
     def plan(self, arguments: int) -> Plan:
-        """What was recorded, without what only trials used. The first buffers are the `arguments`."""
-        kernels = _numbered(step.kernel for step in self._steps if isinstance(step, Launch))
-        constants = _numbered(step.constant for step in self._steps if isinstance(step, Constant))
-        buffers = _numbered([*range(arguments), *(buffer for step in self._steps for buffer in _buffers_of(step))])
+        """What was recorded. The first buffers are the `arguments`; those that only trials used are empty."""
+        used = {place[0] for step in self._steps for place, _ in touched(step, self._constants)} | {*range(arguments)}
+        kernels = list(dict.fromkeys(step.kernel for step in self._steps if isinstance(step, Launch)))
+        numbers = {kernel: number for number, kernel in enumerate(kernels)}
         return Plan(
-            buffers=tuple(Buffer(bytes=self._buffers[each]) for each in buffers),
-            constants=tuple(
-                Blob(name=name, bytes=len(blobs[name])) for name in map(self._constants.__getitem__, constants)
-            ),
+            buffers=tuple(Buffer(bytes=size * (number in used)) for number, size in enumerate(self._buffers)),
+            constants=tuple(self._constants),
             kernels=tuple(_loaded[each] for each in kernels),
-            steps=tuple(_renumbered(step, kernels, constants, buffers) for step in self._steps),
+            steps=tuple(
+                step.model_copy(update={"kernel": numbers[step.kernel]}) if isinstance(step, Launch) else step
+                for step in self._steps
+            ),
             configurations=tuple(self.configurations),
         )
 
@@ -131,27 +121,21 @@ class Recorder:
             whole = sample * -(-self._buffers[number] // max(1, len(sample)))
             self.replayer.do(Constant(to=(number, 0), constant=0), whole[: self._buffers[number]])
         for step in self._steps:
-            self._replay(step)
+            data = blobs[self._constants[step.constant].name] if isinstance(step, Constant) else b""
+            self.replayer.do(step, data)
 
-    def end(self) -> None:
-        """Free the replayer's memory."""
-        if self.replayer is not None:
-            self.replayer.reset()
+    @property
+    def _plans(self) -> bool:
+        """Whether what is done now is part of the plan."""
+        return not (self._trying or self.gives_values)
 
-    def _replay(self, step: Step) -> None:
-        if self.replayer is None or not self._live:
-            return
-        if isinstance(step, Constant):
-            self.replayer.do(step, blobs[self._constants[step.constant]])
-        else:
-            self.replayer.do(step)
-
-    def _do(self, step: Step) -> None:
+    def _do(self, step: Step, constant: bytes = b"") -> None:
         file, line = program_line()
         step = step.model_copy(update={"file": file, "line": line})
-        if not (self._trying or self.gives_values):
+        if self._plans:
             self._steps.append(step)
-        self._replay(step)
+        if self.replayer is not None and self._live:
+            self.replayer.do(step, constant)
 
     @staticmethod
     def place(address: int) -> tuple[int, int]:
@@ -173,20 +157,20 @@ class Recorder:
 
     def free(self, address: int) -> None:
         """The memory stays in the plan, whose launches may still use it."""
-        if self.replayer is not None and self._live and (self._trying or self.gives_values):
+        if self.replayer is not None and self._live and not self._plans:
             self.replayer.free(self.place(address)[0])
 
     def upload(self, address: int, data: bytes) -> None:
         """Write bytes that host code knows: a constant."""
-        self._constant_bytes += len(data)
-        if self._constant_bytes > MAX_CONSTANT_BYTES and not self.gives_values:
-            raise ValueError(
-                f"the constants of solve take more than {MAX_CONSTANT_BYTES >> 20} MiB: compute large tables in a "
-                "kernel"
-            )
-        self._constants.append(blob_name(data))
-        blobs[self._constants[-1]] = data
-        self._do(Constant(to=self.place(address), constant=len(self._constants) - 1))
+        number = len(self._constants)
+        if self._plans:
+            if sum(each.bytes for each in self._constants) + len(data) > MAX_CONSTANT_BYTES:
+                raise ValueError(
+                    f"the constants of solve take more than {MAX_CONSTANT_BYTES >> 20} MiB: compute large tables in a "
+                    "kernel"
+                )
+            self._constants.append(Blob(name=_kept(data), bytes=len(data)))
+        self._do(Constant(to=self.place(address), constant=number), data)
 
     def fill(self, address: int, pattern: bytes, count: int) -> None:
         """Write `count` times the 1, 2, 4 or 8 bytes of `pattern`."""
@@ -206,27 +190,28 @@ class Recorder:
     def load(self, name: str, binary: bytes, shared_bytes: int) -> Loaded:
         """Load the kernel `name` from what Triton compiled."""
         ptx, ptxas = ptx_of.get(binary, (binary, ()))
-        blob = blob_name(ptx)
-        blobs[blob] = ptx
-        code = Code(ptx=blob, ptxas=ptxas)
+        code = Code(ptx=_kept(ptx), ptxas=ptxas)
         _loaded.append(Kernel(name=name, arch=self.architecture, code=code, shared_bytes=shared_bytes))
         number = len(_loaded) - 1
         if self.replayer is None:
             return Loaded(number, _SOME_REGISTERS, 0, MOST_THREADS)
         return Loaded(number, *self.replayer.load(name, binary, shared_bytes, program_line()))
 
-    def launch(self, kernel: int, grid: tuple[int, int, int], shape: Shape, arguments: Sequence[Argument]) -> None:
-        one: Literal[1] = 1
-        values: list[Any] = [(kind, bits) if kind else self.place(bits) for kind, bits in arguments]
+    def launch(
+        self, kernel: int, grid: tuple[int, int, int], arguments: Sequence[int | bytes], *,
+        threads: int, shared_bytes: int = 0, cluster: int = 1, cooperative: bool = False,
+    ) -> None:  # fmt: skip
+        """Launch a kernel with blocks of so many `threads`, and clusters of so many blocks. An argument is an address
+        or the bytes of a value."""
         self._do(
             Launch(
                 kernel=kernel,
                 grid=grid,
-                block=(shape.threads, one, one),
-                shared_bytes=shape.shared_bytes,
-                cluster=shape.cluster,
-                cooperative=shape.cooperative,
-                arguments=tuple(values),
+                block=(threads, 1, 1),
+                shared_bytes=shared_bytes,
+                cluster=cluster,
+                cooperative=cooperative,
+                arguments=tuple(each.hex() if isinstance(each, bytes) else self.place(each) for each in arguments),
             )
         )
 
@@ -235,36 +220,11 @@ class Recorder:
             self.replayer.synchronize()
 
 
-def _numbered(used: Iterable[int]) -> dict[int, int]:
-    """The numbers in a plan of what is used, in the order of its first use."""
-    return {each: number for number, each in enumerate(dict.fromkeys(used))}
-
-
-def _buffers_of(step: Step) -> Iterator[int]:
-    match step:
-        case Launch():
-            used = [first for first, _ in step.arguments if isinstance(first, int)]
-        case Copy():
-            used = [step.to[0], step.source[0]]
-        case _:
-            used = [step.to[0]]
-    return (buffer for buffer in used if buffer >= 0)
-
-
-def _renumbered(step: Step, kernels: dict[int, int], constants: dict[int, int], buffers: dict[int, int]) -> Step:
-    def moved(place: Any) -> Any:
-        return (buffers[place[0]], place[1]) if isinstance(place[0], int) and place[0] >= 0 else place
-
-    match step:
-        case Launch():
-            changes = {"kernel": kernels[step.kernel], "arguments": tuple(map(moved, step.arguments))}
-        case Copy():
-            changes = {"to": moved(step.to), "source": moved(step.source)}
-        case Constant():
-            changes = {"to": moved(step.to), "constant": constants[step.constant]}
-        case _:
-            changes = {"to": moved(step.to)}
-    return step.model_copy(update=changes)
+def _kept(content: bytes) -> str:
+    """The name of a blob, which is kept for all plans of this process."""
+    name = blob_name(content)
+    blobs[name] = content
+    return name
 
 
 _used: list[Recorder] = []

@@ -48,7 +48,8 @@ def main() -> None:
             (out / f"{number}.error").write_text(described(error, file))
             continue
         finally:
-            made.end()
+            if replayer is not None:
+                replayer.reset()
         for name in recorder.blobs.keys() - written:
             (out / "blobs" / name).write_bytes(recorder.blobs[name])
             written.add(name)

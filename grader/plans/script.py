@@ -6,7 +6,7 @@ commands.
 
 from __future__ import annotations
 
-from grader.plans.plan import TYPE_BYTES, Argument, Constant, Copy, Fill, Launch, Step
+from grader.plans.plan import Argument, Constant, Copy, Fill, Launch, Step
 
 
 def place_line(file: str, line: int) -> str:
@@ -35,5 +35,4 @@ def kernel_line(name: str, shared_bytes: int, binary: str) -> str:
 
 
 def _argument(argument: Argument) -> str:
-    first, second = argument
-    return f"v {TYPE_BYTES[first]} {second:x}" if isinstance(first, str) else f"p {first} {second}"
+    return f"v {len(argument) // 2} {argument}" if isinstance(argument, str) else f"p {argument[0]} {argument[1]}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from grader.plans import dtypes
+from grader.plans.dtypes import DTYPES, dtype_of
 from grader.plans.recorder import NoValues
 
 _IN_A_KERNEL = "host code never sees values, so compute this in a kernel"
@@ -118,11 +118,11 @@ class Names:
     def to(self: Any, *to: Any, dtype: Any = None, device: Any = None, copy: bool = False, **options: Any) -> Any:
         """This tensor, or a copy if its type is another. There is one device."""
         for each in (*to, device):
-            if isinstance(each, str) and each not in dtypes.DTYPES:
+            if isinstance(each, str) and each not in DTYPES:
                 checked_device(each)
             elif each is not None and not isinstance(each, Device | int):
                 dtype = each.dtype if isinstance(each, Names) else each
-        if not copy and (dtype is None or dtypes.dtype_of(dtype) == self.dtype):
+        if not copy and (dtype is None or dtype_of(dtype) == self.dtype):
             return self
         return self.new_like(dtype).copy_(self)
 
@@ -130,13 +130,13 @@ class Names:
         return self
 
     def half(self) -> Any:
-        return self.to(dtypes.float16)
+        return self.to("float16")
 
     def bfloat16(self) -> Any:
-        return self.to(dtypes.bfloat16)
+        return self.to("bfloat16")
 
     def float(self) -> Any:
-        return self.to(dtypes.float32)
+        return self.to("float32")
 
     def __setitem__(self: Any, index: Any, value: Any) -> None:
         part = self[index]

@@ -100,7 +100,7 @@ def test_a_launch_with_other_arguments_than_the_kernels_is_refused(tmp_path: Pat
 from grader.plans import recorder
 def solve(x, y, rows, columns):
     kernel = recorder.current().load("double", {PTX!r}, 0)
-    recorder.current().launch(kernel.handle, (1, 1, 1), recorder.Shape(32, 0), [("", y.data_ptr()), ("int32", 3)])
+    recorder.current().launch(kernel.handle, (1, 1, 1), [y.data_ptr(), bytes(4)], threads=32)
 """
     made = recorded(solve, tmp_path, driver)
     assert made.compiled.ok, made.compiled.log
@@ -115,7 +115,7 @@ def test_machine_code_is_made_by_the_graders_compiler_alone(driver: Path, tmp_pa
 def solve(x, y, rows, columns):
     from grader.plans import recorder
     number = recorder.current().load("double", b"\\x7fELF" + bytes(60), 0).handle
-    recorder.current().launch(number, (1, 1, 1), recorder.Shape(1, 0), [("", x.data_ptr())])
+    recorder.current().launch(number, (1, 1, 1), [x.data_ptr()], threads=1)
 """
     made = recorded(own, tmp_path, driver).compiled
     assert made.fault is Fault.STUDENT and "ptxas" in made.log, made.log

@@ -53,7 +53,7 @@ def test_a_plan_has_the_launch_with_its_line_and_its_arguments(tmp_path: Path) -
     assert [buffer["bytes"] for buffer in plan["buffers"]] == [480, 480]
     (step,) = plan["steps"]
     assert (step["do"], step["grid"], step["line"]) == ("launch", [2, 1, 1], ONE_KERNEL.count("\n") + 2)
-    assert step["arguments"][:3] == [[0, 0], [1, 0], ["int32", 120]]
+    assert step["arguments"][:3] == [[0, 0], [1, 0], "78000000"]
     assert [kernel["name"] for kernel in plan["kernels"]] == ["double"]
 
 

@@ -21,7 +21,7 @@
  *     constant BUFFER OFFSET BLOB
  *     fill BUFFER OFFSET WIDTH HEX COUNT
  *     copy BUFFER OFFSET BUFFER OFFSET BYTES  to, from
- *     launch KERNEL X Y Z THREADS SHARED CLUSTER COOPERATIVE COUNT then `v BYTES HEX` or `p BUFFER OFFSET` for each argument
+ *     launch KERNEL X Y Z THREADS SHARED CLUSTER COOPERATIVE COUNT then `v WIDTH HEX` or `p BUFFER OFFSET` for each argument
  *     output BUFFER                           append a buffer to OUTPUT, when all kernels have ended
  *     fail TEXT                               host code failed for this shape
  *
@@ -109,6 +109,10 @@ struct Line {
         at++;
         return -(int64_t)number();
     }
+    uint64_t bytes(unsigned &width) { /* WIDTH HEX: in the order of memory */
+        width = number();
+        return __builtin_bswap64(number(16)) >> 8 * (8 - width);
+    }
 };
 
 /* ---- the replay ------------------------------------------------------------------------------------------------- */
@@ -163,8 +167,9 @@ static void do_launch(Line &line) {
             given.push_back(sizeof(uint64_t));
             made.values.push_back(address(line));
         } else {
-            given.push_back(line.number());
-            made.values.push_back(line.number(16));
+            unsigned width;
+            made.values.push_back(line.bytes(width));
+            given.push_back(width);
         }
     }
     const std::vector<size_t> &expected = kernels[kernel].parameter_bytes;
@@ -196,8 +201,8 @@ template <typename Blob> static bool common(const std::string &word, Line &line,
         upload(to, bytes.data, bytes.size);
     } else if (word == "fill") {
         uint64_t to = address(line);
-        unsigned width = line.number();
-        uint64_t pattern = __builtin_bswap64(line.number(16)) >> 8 * (8 - width); /* its first byte comes first */
+        unsigned width;
+        uint64_t pattern = line.bytes(width);
         fill(to, width, pattern, line.number());
     } else if (word == "copy") {
         uint64_t to = address(line), from = address(line);
