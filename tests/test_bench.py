@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -15,13 +17,16 @@ from grader.base.errors import GraderFault, UsageError
 from grader.base.paths import course_root
 from grader.base.progress import Progress
 from grader.base.stopwatch import Stopwatch
+from grader.base.verdict import Verdict
 from grader.course.assignment import Assignment, FailedTests, ReferenceRatio, TimingRules
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import Suite, load_suite
 from grader.gpu.facts import GpuFacts, known_limits
 from grader.gpu.idle import Use
+from grader.gpu.lock import gpu_to_ourselves
 from grader.gpu.outside_clock import Busy
 from grader.grading.bench import open_bench
+from grader.grading.judgement import Judgement, explained_failure
 from grader.grading.pipeline import grade
 from grader.grading.session import Grading
 from grader.grading.setup import Setup
@@ -31,7 +36,7 @@ from grader.records.record import ProfileRecord, Record
 from grader.records.rescore import scored
 from grader.report.explain import differences, explain
 from tests.support.sequential import right_program
-from tests.support.timed_engine import TimedC, program, tool
+from tests.support.timed_engine import GPU, TimedC, program, tool
 
 RIGHT = right_program()
 HEADER = (course_root() / "reference/sequential.h").read_text()
@@ -104,6 +109,22 @@ def test_records_against_different_references_warn(graded: Callable[..., Record]
     one, other = graded(0.3, program(RIGHT, 0.25)), graded(0.3, program(RIGHT, 0.26))
     assert any("another reference solution" in sentence for sentence in differences(one, other))
     assert differences(one, one) == []
+
+
+def test_the_gpu_is_free_while_the_cause_of_a_failure_is_looked_for(
+    graded: Callable[..., Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def explained(*facts: Any) -> Judgement:
+        with gpu_to_ourselves(GPU.uuid, lambda _: None):  # as another submission's grader
+            said.append(threading.current_thread().name)
+            return replace(explained_failure(*facts), cause="Because.")
+
+    monkeypatch.setattr("grader.grading.one_test.explained_failure", explained)
+    (test,) = graded(0.3, "does not compile", own="int main(void) { return 0; }").tests
+    assert len(said) == 1 and said != [threading.main_thread().name]
+    assert (test.verdict, test.cause) == (Verdict.NO_OUTPUT, "Because.")
 
 
 def test_a_program_that_fails_has_no_time_and_needs_no_reference(graded: Callable[..., Record]) -> None:

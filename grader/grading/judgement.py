@@ -6,7 +6,7 @@ program that crashes after writing the right answer has passed, with a warning.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from grader.base.hints import hint
@@ -39,7 +39,8 @@ _MOST_SAID = 300
 @dataclass(frozen=True)
 class Judgement:
     """The judgement on one testcase. `fault` is None if it passed. `cause` explains the failure, '' if nothing does;
-    `consequence` is what else happened. `warnings` cost no points. `findings` are facts behind it."""
+    `consequence` is what else happened. `warnings` cost no points. `findings` are facts behind it. `open`: whether
+    `explained_failure` may find its cause."""
 
     verdict: Verdict
     fault: Fault | None
@@ -47,6 +48,7 @@ class Judgement:
     cause: str = ""
     warnings: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    open: bool = False
 
     @property
     def reason(self) -> str:
@@ -60,18 +62,16 @@ def judge(
     *,
     limit_s: float,
     limit_name: str,
-    diagnosis: Diagnosis | None = None,
-    submission: Submission | None = None,
+    files: Files = (),
     machine_fails: Callable[[], bool] = lambda: True,
     control_fails: Callable[[], bool] = lambda: True,
 ) -> Judgement:
-    """Judge one run by its check. `limit_name` names the time limit. `diagnosis` is the likely mistake behind a wrong
-    answer. Sentences quote lines of `submission`. If CUDA errors in the trace blame the machine, `machine_fails` is
+    """Judge one run by its check. `limit_name` names the time limit. Sentences quote lines of `files`, those of the
+    submission. If CUDA errors in the trace blame the machine, `machine_fails` is
     called to confirm it: a program can write such trace lines itself, and it can provoke such errors by asking for a
     GPU that does not exist or by hiding the one that does. In the same way `control_fails` confirms a crash that the
     emulator reports as its own."""
     outcome, trace = run.outcome, run.trace
-    files = submission.files if submission is not None else ()
     if outcome.timed_out:
         reason = f"Stopped at {limit_name} of {limit_s:g} s{_last_seen(trace)}."
         return _failed(Verdict.TIME_LIMIT, hint("", _still_running, trace, files), reason)
@@ -88,33 +88,35 @@ def judge(
         if control_fails():
             return Judgement(Verdict.GRADER_ERROR, Fault.GRADER, failure)
         return _failed(Verdict.RUNTIME_ERROR, failure, "The emulator runs the grader's own program: this is a crash.")
-    contradiction = hint("", _contradiction, run, check, submission)
-    likely = contradiction or hint("", _explained, diagnosis, submission)
+    seen, facts = hint("", _seen, run, files), hint((), _facts, run, files)
+    return replace(_failed(*_failure(run, check, "", "", seen)), findings=facts, open=True)
+
+
+def explained_failure(run: Run, check: Check, submission: Submission, diagnosis: Diagnosis | None) -> Judgement:
+    """The judgement on a run whose failure is `open`, with its likely cause: what leaves no result that could be right,
+    what the engine saw, what the source alone shows, or `diagnosis`, which the wrong output shows. It takes seconds."""
+    files = submission.files
+    wrong = hint((), _contradictions, run, check, submission)
+    likely = hint("", _likely, wrong, diagnosis, submission)
     where = diagnosis.where if diagnosis is not None else ""
-    seen = "" if contradiction else hint("", _seen, run, files)
-    failed = _failed(*_failure(run, check, likely, where, seen))
+    seen = "" if wrong else hint("", _seen, run, files)
     shown = diagnosis.findings if diagnosis is not None else ()
-    return replace(failed, findings=hint(shown, _facts, run, check, submission, shown))
+    facts = hint(shown, lambda: _facts(run, files, (*wrong, *slips(files)), shown))
+    return replace(_failed(*_failure(run, check, likely, where, seen)), findings=facts)
 
 
-def _facts(run: Run, check: Check, submission: Submission | None, shown: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Everything that the engine saw, that the source shows, and that the output has `shown`, the likeliest first."""
-    files = submission.files if submission is not None else ()
-    seen = explained(_found(run)[:MAX_FINDINGS], files)
-    wrong = _contradictions(run, check, submission)
-    return rank([(*wrong, *slips(files), *seen, *shown)])
+def _facts(
+    run: Run, files: Files, before: tuple[Finding, ...] = (), shown: tuple[Finding, ...] = ()
+) -> tuple[Finding, ...]:
+    """What the source shows, what the engine saw, and what the output has `shown`, the likeliest first."""
+    return rank([(*before, *explained(_found(run)[:MAX_FINDINGS], files), *shown)])
 
 
-def _contradictions(run: Run, check: Check, submission: Submission | None) -> tuple[Finding, ...]:
+def _contradictions(run: Run, check: Check, submission: Submission) -> tuple[Finding, ...]:
     """What leaves no result that could be right, such as a missing copy back."""
-    if submission is None or submission.is_python or run.outcome.signal or check.kind not in ("values", "precision"):
+    if submission.is_python or run.outcome.signal or check.kind not in ("values", "precision"):
         return ()
     return explained(contradictions(submission.files, run.trace), submission.files)
-
-
-def _contradiction(run: Run, check: Check, submission: Submission | None) -> str:
-    found = _contradictions(run, check, submission)
-    return sentence(found[0], submission.line) if found and submission is not None else ""
 
 
 def _failed(verdict: Verdict, cause: str, consequence: str = "") -> Judgement:
@@ -134,10 +136,11 @@ def _broken_limit(run: Run, check: Check) -> tuple[Verdict, str]:
             return Verdict.RUNTIME_ERROR, "Stopped because it started too many processes or threads."
 
 
-def _explained(diagnosis: Diagnosis | None, submission: Submission | None) -> str:
-    """The diagnosis's cause. A mistake that the source alone shows comes before it."""
-    if submission is None:
-        return diagnosis.cause if diagnosis is not None else ""
+def _likely(wrong: Sequence[Finding], diagnosis: Diagnosis | None, submission: Submission) -> str:
+    """What is `wrong` for certain, or else the diagnosis's cause. A mistake that the source alone shows comes before
+    it."""
+    if wrong:
+        return sentence(wrong[0], submission.line)
     if slip := find_slip(submission.files, "all"):
         return sentence(slip, submission.line)
     if diagnosis is None or not diagnosis.cause:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache, partial
 
 from grader.base.errors import MachineFault
 from grader.base.hints import hint
 from grader.base.names import spelled_out
 from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import Fault, Verdict
-from grader.checking.check import check_output
+from grader.checking.check import Check, check_output
 from grader.checking.corners import read_corners
 from grader.checking.diagnose import diagnose
 from grader.course.catalogue import changed_files, limits, read_sidecar
@@ -21,7 +22,7 @@ from grader.gpu.state import watching
 from grader.grading.closer_look import is_explained
 from grader.grading.gpu_times import graded_time, measured_time
 from grader.grading.hidden_testcases import shows_diagnosis
-from grader.grading.judgement import Judgement, judge
+from grader.grading.judgement import Judgement, explained_failure, judge
 from grader.grading.session import Grading, Trial
 from grader.grading.tested import GpuTime, Ran, Tested
 from grader.programs import control
@@ -29,11 +30,14 @@ from grader.programs.build import Build
 from grader.programs.engine import Engine
 from grader.programs.run import Run, run_program
 from grader.programs.submission import Submission
+from grader.records.record import CornerRecord
 from grader.timing.fresh_inputs import FreshInput, OwnInput, own_input
 from grader.timing.phases import phase_times
 
 _MACHINE_RETRIES = 1
 """The number of times that the grader repeats a test after a machine fault, before it reports the fault."""
+DIAGNOSIS = "diagnosis"
+"""The stage in which causes of failures are looked for, as far as the GPU is not at work meanwhile."""
 _PRINTED = 4000
 """Characters of printed text that a record keeps, the last ones."""
 
@@ -61,9 +65,10 @@ def grade_case(
     case: Case,
     watch: Stopwatch,
     own: OwnInput | MachineFault | None = None,
+    later: Later | None = None,
 ) -> Tested:
     """Grade `case`, and try again after a machine fault. `own` is the input for the first try, opened ahead of
-    time."""
+    time. With `later`, the cause of a failure is looked for in the background."""
     if built.program is None:
         if built.fault is Fault.STUDENT:
             return Tested(case, Judgement(Verdict.COMPILE_ERROR, built.fault, cause=built.reason))
@@ -76,7 +81,7 @@ def grade_case(
             with ahead as given:
                 if isinstance(given, MachineFault):
                     raise given
-                test = _run(trial, given, last=left == 0)
+                test = _run(trial, given, later, last=left == 0)
         except MachineFault as fault:
             test = Tested(case, Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, str(fault)))
         if test.judgement.fault is not Fault.MACHINE:
@@ -84,7 +89,30 @@ def grade_case(
     return test
 
 
-def _run(trial: Trial, own: OwnInput, *, last: bool) -> Tested:
+class Later:
+    """Looks for the causes of failures in a background thread, one at a time, since each keeps its output file. The end
+    of the block waits for the last one."""
+
+    def __init__(self, watch: Stopwatch) -> None:
+        self._watch = watch
+        self._pool = ThreadPoolExecutor(1)
+        self._last: Future[Judgement] | None = None
+
+    def __enter__(self) -> Later:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._watch.stage(DIAGNOSIS):
+            self._pool.shutdown()
+
+    def begin(self, explain: Callable[[], Judgement]) -> Future[Judgement]:
+        if self._last is not None:
+            self._last.exception()  # waits
+        self._last = self._pool.submit(explain)
+        return self._last
+
+
+def _run(trial: Trial, own: OwnInput, later: Later | None, *, last: bool) -> Tested:
     """Run the test once. On the `last` try, CUDA errors that blame the machine count only if the grader's own test of
     the engine fails too, since a program can provoke or forge them."""
     grading, case, watch = trial.grading, trial.case, trial.watch
@@ -115,16 +143,12 @@ def _run(trial: Trial, own: OwnInput, *, last: bool) -> Tested:
             tolerance = limits(case, files, rules.tolerance)
             expected, source = files.expected(case), files.input(case)
             check = check_output(case.operator, case.shape, expected, run.output, tolerance, source)
-            diagnosis = None
-            if shown:
-                diagnosis = hint(None, diagnose, check, case.operator, source, expected, run.output)
             judgement = judge(
                 run,
                 check,
                 limit_s=trial.limit_s,
                 limit_name=trial.limit_name,
-                diagnosis=diagnosis,
-                submission=trial.submission,
+                files=trial.submission.files,
                 machine_fails=machine_fails,
                 control_fails=lambda: bool(control.problem(engine)),
             )
@@ -140,13 +164,20 @@ def _run(trial: Trial, own: OwnInput, *, last: bool) -> Tested:
             times = graded_time(trial, run, passed=passed)
             ran = _ran(trial, run, believed=isinstance(times.gpu, GpuTime))
             sidecar = read_sidecar(case, files) or {}
-        corners = (
-            read_corners(case.operator, case.shape, expected, run.output, grading.show)
-            if shown and grading.show
-            else ()
-        )
+            corners = tuple[CornerRecord, ...]()
+            if shown and grading.show:
+                corners = read_corners(case.operator, case.shape, expected, run.output, grading.show)
+        explaining = None
+        if judgement.open:
+            explain = partial(_explained, trial, run, check, judgement, stack.pop_all(), shown=shown)
+            with watch.stage(DIAGNOSIS):
+                if later is None:
+                    judgement = explain()
+                else:
+                    explaining = later.begin(explain)
     if passed:
-        times = measured_time(trial, times, run, watched.state, own, since)
+        with watch.stage("times and doubts"):
+            times = measured_time(trial, times, run, watched.state, own, since)
     return Tested(
         case,
         judgement,
@@ -157,7 +188,21 @@ def _run(trial: Trial, own: OwnInput, *, last: bool) -> Tested:
         corners,
         run.trace if passed and bench is not None and case.name in bench.scored_tests() else None,
         is_explained(run.trace.findings if run.trace is not None else (), judgement.verdict),
+        explaining=explaining,
     )
+
+
+def _explained(
+    trial: Trial, run: Run, check: Check, judgement: Judgement, kept: contextlib.ExitStack, *, shown: bool
+) -> Judgement:
+    """The judgement on a failure, with its likely cause. `kept` holds the run's output until then."""
+    with kept:
+        files, case = trial.grading.files, trial.case
+        diagnosis = None
+        if shown:
+            source, expected = files.input(case), files.expected(case)
+            diagnosis = hint(None, diagnose, check, case.operator, source, expected, run.output)
+        return hint(judgement, explained_failure, run, check, trial.submission, diagnosis)
 
 
 def _ran(trial: Trial, run: Run, *, believed: bool) -> Ran:

@@ -25,7 +25,7 @@ from grader.gpu.idle import Waited
 from grader.grading.closer_look import CloserLook, case_to_look_at
 from grader.grading.hidden_testcases import drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
 from grader.grading.judgement import Judgement
-from grader.grading.one_test import grade_case, input_of
+from grader.grading.one_test import Later, grade_case, input_of
 from grader.grading.probing import by_probes
 from grader.grading.session import Grading
 from grader.grading.shape_split import wrong_launch
@@ -103,7 +103,12 @@ def _grade_built(
     grading: Grading, submission: Submission, built: Build, progress: Progress, watch: Stopwatch, closer: CloserLook
 ) -> Record:
     bench, waited = grading.bench, Waited(None, "")
-    with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
+    with contextlib.ExitStack() as stack:
+        later = None
+        if bench is not None:
+            later = stack.enter_context(Later(watch))
+            with watch.stage("waiting for the GPU"):
+                stack.enter_context(bench.to_ourselves(progress))
         if bench is not None and built.program is not None:
             with watch.stage("waiting for an idle GPU"):
                 waited = bench.wait_until_idle(progress.line)
@@ -127,7 +132,7 @@ def _grade_built(
                 """Run a case; whether it ended within its time limit."""
                 progress.step(case.name)
                 progress.advance(len(by_case))
-                by_case[case] = grade_case(grading, submission, built, case, watch, own)
+                by_case[case] = grade_case(grading, submission, built, case, watch, own, later)
                 if built.program is not None:
                     progress.step(case.name, _in_short(by_case[case]))
                 if looks and _needs_a_look(grading, by_case[case]):
@@ -135,7 +140,7 @@ def _grade_built(
                 return _ended(by_case[case])
 
             smallest = min(grading.cases, key=lambda case: case.flops)
-            for case, own in opened:
+            for case, own in watch.each("fresh inputs and their checks", opened):
                 if case in by_case or ran(case, own):
                     continue
                 if grading.quick or not (ran(smallest) if smallest not in by_case else _ended(by_case[smallest])):
@@ -146,14 +151,14 @@ def _grade_built(
                 by_case[case] = _left_out(case, over_time, quick=grading.quick)
         passed = [case for case, test in by_case.items() if test.passed]
         again = to_draw_again(grading.assignment.hidden_inputs, grading.suite, passed)
-        with fresh_files(grading.suite, again) as drawn:  # made during profiling
+        with watch.stage("fresh draws"), fresh_files(grading.suite, again) as drawn:  # made during profiling
             profiled = _profiles(grading, built, [by_case[case] for case in grading.cases], watch, progress)
             redrawn, missed = _on_fresh_draws(grading, submission, built, by_case, drawn, watch, progress)
-        tested = [by_case[case] for case in grading.cases]
-        names = {test.case.name for test in tested if test.passed}
+        names = {case.name for case, test in by_case.items() if test.passed}
         profiles = tuple(profile for profile in profiled if profile.test in names)
-        look, tested = (None, tested) if not looks else _looked_at(grading, closer, tested, watch, progress)
-        tested = hint(tested, by_probes, grading, submission, built, tested, watch)
+    tested = [by_case[case].settled() for case in grading.cases]
+    look, tested = (None, tested) if not looks else _looked_at(grading, closer, tested, watch, progress)
+    tested = hint(tested, by_probes, grading, submission, built, tested, watch, progress)
     tested = hint(tested, _for_one_shape, grading, submission, tested)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
     if waited.warning:
@@ -267,19 +272,18 @@ def _on_fresh_draws(
     were rerun, and the reason why the machine could not rerun all of them, or ''. A rerun that the machine could not
     make costs no points."""
     done, missed = list[Case](), ""
-    with watch.stage("fresh draws"):
-        try:
-            for case, files in drawn:
-                progress.stage(f"{case.name} on fresh values")
-                once = replace(grading, files=files, baseline=None, bench=None)
-                again = grade_case(once, submission, built, case, watch)
-                tested[case] = both(tested[case], again)
-                if again.verdict is Verdict.GRADER_ERROR:
-                    missed = again.judgement.reason
-                else:
-                    done.append(case)
-        except MachineFault as fault:
-            missed = str(fault)
+    try:
+        for case, files in drawn:
+            progress.stage(f"{case.name} on fresh values")
+            once = replace(grading, files=files, baseline=None, bench=None)
+            again = grade_case(once, submission, built, case, watch)
+            tested[case] = both(tested[case], again)
+            if again.verdict is Verdict.GRADER_ERROR:
+                missed = again.judgement.reason
+            else:
+                done.append(case)
+    except MachineFault as fault:
+        missed = str(fault)
     return done, missed
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from grader.base.hints import hint
+from grader.base.progress import Progress
 from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import Verdict
 from grader.checking.probes.reading import examine, outputs_of, read_probe, write_probe
@@ -37,7 +38,7 @@ that a loaded machine sees what an idle one sees; the wall limits are then nets.
 
 
 def by_probes(
-    grading: Grading, submission: Submission, built: Build, tested: list[Tested], watch: Stopwatch
+    grading: Grading, submission: Submission, built: Build, tested: list[Tested], watch: Stopwatch, progress: Progress
 ) -> list[Tested]:
     """Run the probes of the operator if a wrong answer has no cause that is surer. All tests with wrong values get what
     the probes or the watch show, since one mistake is likely to be behind them all."""
@@ -54,7 +55,8 @@ def by_probes(
     known = rank([by_case[case].judgement.findings for case in wrong])
     if any(kind_of(each).order < KINDS["scale_wrong"].order and each.certainty >= CLAIMED for each in known):
         return tested
-    with watch.stage("probes"):
+    bench = grading.bench
+    with watch.stage("probes"), bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
         said = " ".join(by_case[case].judgement.cause for case in wrong)
         is_known = claimed([known]) is not None or any(a.sentence in said for a in wrong[0].operator.alternates())
         found = hint((), _probed, grading, submission, built, wrong, is_known)

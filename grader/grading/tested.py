@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from grader.base.verdict import STUDENT_VERDICTS, Fault, Verdict
@@ -109,6 +110,8 @@ class Tested:
     """The mistake that a closer look found although the test passed."""
     redrawn: bool = False
     """Whether these are the facts of a second draw, after the usual values passed."""
+    explaining: Future[Judgement] | None = None
+    """The judgement with the cause of the failure, which is looked for while the GPU runs other tests."""
 
     @property
     def verdict(self) -> Verdict:
@@ -122,6 +125,10 @@ class Tested:
     def failed_by_itself(self) -> bool:
         """Whether the program ran and failed by the student's fault."""
         return self.judgement.fault is Fault.STUDENT and self.verdict not in BEFORE_ITS_RUN
+
+    def settled(self) -> Tested:
+        """The facts with the cause of a failure, as soon as it is known."""
+        return self if self.explaining is None else replace(self, judgement=self.explaining.result(), explaining=None)
 
     def with_cause(self, cause: str, findings: Sequence[Finding] = ()) -> Tested:
         """The facts with the likeliest cause of the failure, or of one that luck prevented, and what it rests on."""
