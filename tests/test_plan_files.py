@@ -15,7 +15,8 @@ from grader.plans.plan import Blob
 from grader.programs.engine import plan_program
 from grader.programs.engine.interface import Recording, Refused
 from grader.programs.engine.plan_program import ShapeToRecord, record
-from grader.programs.engine.recorded import Budget, read_constants
+from grader.programs.engine.recorded import read_constants
+from grader.sandbox.budget import Budget
 
 CONTENT = b"sixteen bytes..."
 NAME = hashlib.sha256(CONTENT).hexdigest()
@@ -27,11 +28,11 @@ def test_each_plan_must_say_the_size_of_a_constant(tmp_path: Path) -> None:
     (tmp_path / "blobs" / NAME).write_bytes(CONTENT)
     right, wrong = (Script(constants=(Blob(name=NAME, bytes=size),)) for size in (len(CONTENT), 0))
     found = dict[str, bytes]()
-    read_constants(tmp_path, [right, right], Budget(60), found)
+    read_constants(tmp_path, [right, right], Budget(60, "it", 1 << 20), found)
     assert found == {NAME: CONTENT}
     for scripts in ([right, wrong], [wrong, right]):
         with pytest.raises(Refused, match="blob of its plan"):
-            read_constants(tmp_path, scripts, Budget(60), {})
+            read_constants(tmp_path, scripts, Budget(60, "it", 1 << 20), {})
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from grader.base.process import Stopped
 from grader.sandbox import bubblewrap, landlock, room
+from grader.sandbox.budget import Budget, draw_from, drawing
 from grader.sandbox.room import Blob, Sentence, Unreadable, confined
 
 
@@ -186,12 +187,11 @@ def test_the_calls_of_a_step_share_a_budget_also_from_its_threads() -> None:
         for _ in range(4):
             work(0.2)
 
-    with room.drawing(0.5):
+    with drawing(Budget(0.5, "Reading it")) as drawn:
         work(0.2)
-        drawn = room.budget()
-        with ThreadPoolExecutor(1, initializer=room.draw_from, initargs=(drawn,)) as pool:
+        with ThreadPoolExecutor(1, initializer=draw_from, initargs=(drawn,)) as pool:
             failed = pool.submit(work_four_times).exception()
-        assert isinstance(failed, Stopped) and "was stopped after 0.5 s of processor time" in str(failed)
+        assert isinstance(failed, Stopped) and str(failed) == "Reading it took more than 0.5 s of processor time."
         with pytest.raises(Stopped):
             process()
     assert process()

@@ -41,6 +41,7 @@ from grader.emulator.nvcc_flags import NvccFlags
 from grader.emulator.translated import MissingFeature, ObjectNames, Translated
 from grader.emulator.translation import MAX_PTX_BYTES, missing_functions, read_object, translate
 from grader.sandbox import quarantine, room
+from grader.sandbox.budget import current, draw_from
 from grader.sandbox.room import Exceeded, Unreadable
 
 PTX_MARK = "GRADER PTX:"
@@ -186,8 +187,8 @@ def _within_limits(run: Runner) -> Runner:
 @contextmanager
 def _tool_threads() -> Iterator[ThreadPoolExecutor]:
     """Threads that wait for compilers. After an interrupt they start no further compiler."""
-    most, budget = max(2, os.cpu_count() or 1), room.budget()
-    with ThreadPoolExecutor(most, initializer=room.draw_from, initargs=(budget,)) as pool:
+    most, budget = max(2, os.cpu_count() or 1), current()
+    with ThreadPoolExecutor(most, initializer=draw_from, initargs=(budget,)) as pool:
         try:
             yield pool
         except (KeyboardInterrupt, SystemExit):

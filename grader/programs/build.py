@@ -36,7 +36,8 @@ from grader.programs.engine import Compiled, Engine, plan_program
 from grader.programs.function_contract import DECLARATION, MAIN, added_files, is_function, signature
 from grader.programs.source_rules import refusal, violations
 from grader.programs.submission import Submission
-from grader.sandbox import quarantine, room
+from grader.sandbox import quarantine
+from grader.sandbox.budget import Budget, drawing
 from grader.sandbox.cache import cache_entry, making, mark_used, put
 
 _MAX_LOG = 256 << 10
@@ -165,9 +166,9 @@ def _compile_sources(
                 )
             (sources / name).write_text(text, encoding="utf-8")
         names, flags = (*names, MAIN), (*flags, "-include", DECLARATION)
-    run = sandbox.runner(assignment.build.limit_s, readable=readable, writable=(output.parent,))
     try:
-        with room.drawing(assignment.build.limit_s):  # reading what compilers make draws from the same limit
+        with drawing(Budget(assignment.build.limit_s, "Compiling")) as budget:
+            run = sandbox.runner(budget, readable=readable, writable=(output.parent,))
             return engine.compile(names, flags, folder=sources, output=output, run=run)
     except Stopped as stopped:
         return Compiled(Fault.STUDENT, str(stopped))

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.base.errors import MachineFault
-from grader.base.process import Completed, Runner
+from grader.base.process import Completed, Runner, Stopped
 from grader.programs.compile_errors import first_line
 from grader.programs.stubs import STUB_HEADERS
 from grader.programs.submission import Submission
 from grader.programs.toolkit import find_toolkit
+from grader.sandbox.budget import Budget
 
 _MAX_SAID, _CONTROL_S = 300, 60
 _MARKER = re.compile(r'# (\d{1,10}) "((?:[^"\\]|\\.)*)"((?: \d)*)')
@@ -53,14 +54,19 @@ class Places:
 
 class Preprocessor:
     """A submission's preprocessor; `folder` is an empty folder for its files, which commands can read. Results go
-    to `product`; `runner_of` makes a runner with so many seconds. Raises MachineFault if the preprocessor does not even
-    work on an empty file."""
+    to `product`; `runner_of` makes a runner with so many seconds or a budget. Raises MachineFault if the preprocessor
+    does not even work on an empty file."""
 
     def __init__(
-        self, submission: Submission, folder: Path, product: Path, runner_of: Callable[[float], Runner], limit_s: float
+        self,
+        submission: Submission,
+        folder: Path,
+        product: Path,
+        runner_of: Callable[[float | Budget], Runner],
+        budget: Budget,
     ) -> None:
         self.places = Places(folder / secrets.token_hex(16), folder / secrets.token_hex(16))
-        self._folder, self._product, self._runner_of, self._run = folder, product, runner_of, runner_of(limit_s)
+        self._folder, self._product, self._runner_of, self._run = folder, product, runner_of, runner_of(budget)
         self.places.own.mkdir()
         self.places.headers.mkdir()
         submission.write_to(self.places.own)
@@ -70,15 +76,18 @@ class Preprocessor:
                 (self.places.headers / suffix / f"{number:03}").symlink_to(searched)
 
     def preprocess(self, source: str, flags: Sequence[str], name: str) -> bool:
-        """Preprocess a source of the submission into the file `name`. Returns whether that worked; raises MachineFault
-        if it fails on this machine whatever the source."""
+        """Preprocess a source of the submission into the file `name`. Returns whether that worked; raises Stopped at a
+        limit, and MachineFault if it fails on this machine whatever the source."""
         own, headers = self.places.own, sorted((self.places.headers / _language(source)).iterdir())
         flags = [f"-I{own / flag[2:]}" if flag.startswith("-I") else flag for flag in flags]
         flags += [f"-isystem={each}" for each in headers] + [
             "-Xcompiler=-fno-canonical-system-headers,-fno-working-directory"
         ]
         command = [str(find_toolkit().nvcc), "-E", *flags, "-o", str(self._product / name), str(own / source)]
-        if self._run(command, own).exit_code == 0:
+        done = self._run(command, own)
+        if done.stopped:
+            raise Stopped(done.output.strip().rpartition("\n")[2])
+        if done.exit_code == 0:
             return True
         self._on_nothing(_language(source))
         return False

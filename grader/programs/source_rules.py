@@ -43,9 +43,10 @@ from grader.programs.preprocessor import Line, Places, Preprocessor, own_lines
 from grader.programs.stubs import STUB_HEADERS
 from grader.programs.submission import Submission
 from grader.programs.toolkit import find_toolkit
-from grader.sandbox import quarantine, room
+from grader.sandbox import quarantine
+from grader.sandbox.budget import Budget, drawing
 from grader.sandbox.cache import kept
-from grader.sandbox.room import Unreadable, confined, shortened
+from grader.sandbox.room import AtLimit, Unreadable, confined, shortened
 from grader.sandbox.scratch import scratch_folder
 
 _MAX_BYTES = 128 << 20
@@ -78,7 +79,8 @@ _PASSES = ((), ("-U__CUDA_ARCH__",))
 
 class Violation(BaseModel):
     """A line that breaks a rule. `refused`: the submission is not graded because of this line. `unexamined`: the source
-    could not be examined, which does not matter if it does not compile."""
+    could not be examined, which does not matter if it does not compile; `certain`: it never can, since it exceeds a
+    limit that is the same on all machines."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     file: Annotated[str, Field(max_length=_MAX_WHAT)]
@@ -87,6 +89,7 @@ class Violation(BaseModel):
     why: Annotated[str, Field(max_length=_MAX_WHY)]
     refused: bool
     unexamined: bool = False
+    certain: bool = False
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} {self.what}, which this assignment forbids: {self.why}."
@@ -118,7 +121,7 @@ def violations(submission: Submission, assignment: Assignment, engine: Engine) -
 
     def make(folder: Path) -> Path:
         broken = list(_look(submission, assignment, engine))
-        if any(each.unexamined for each in broken):
+        if any(each.unexamined and not each.certain for each in broken):
             raise _NotKept(broken)
         found = folder / "found.json"
         found.write_bytes(_FOUND.dump_json(broken))
@@ -169,15 +172,17 @@ def _python_violations(submission: Submission, assignment: Assignment) -> Iterat
 def _look(submission: Submission, assignment: Assignment, engine: Engine) -> Iterator[Violation]:
     refuses = any(rule.action == "refuse" for rule in assignment.source_rules)
     seen: set[tuple[str, int, str]] = set()
+    budget = Budget(assignment.build.limit_s, "examining it")
     try:
         embeds = [rule for rule in assignment.source_rules if rule.forbid == "incbin"]
-        with room.drawing(_CPU_S):
-            found = [*_embedded(submission.files, embeds), *_preprocessed(submission, assignment, engine)]
-    except Stopped:
-        what = f"takes longer than {_CPU_S} s of processor time to examine"
-        found = [_unexamined(submission.sources[0], what, refuses)]
+        with drawing(budget):
+            found = [*_embedded(submission.files, embeds), *_preprocessed(submission, assignment, engine, budget)]
+    except Stopped as stopped:
+        what = f"was not examined: {str(stopped).rstrip('.')}"
+        found = [_unexamined(submission.sources[0], what, refuses, certain=budget.is_spent)]
     except Unreadable as unreadable:
-        found = [_unexamined(submission.sources[0], str(unreadable), refuses)]
+        certain = isinstance(unreadable, AtLimit)
+        found = [_unexamined(submission.sources[0], str(unreadable), refuses, certain=certain)]
     for violation in found:
         place = (violation.file, violation.line, violation.what)
         if place not in seen:
@@ -185,9 +190,9 @@ def _look(submission: Submission, assignment: Assignment, engine: Engine) -> Ite
             yield violation
 
 
-def _unexamined(file: str, why: str, refused: bool) -> Violation:
+def _unexamined(file: str, why: str, refused: bool, *, certain: bool = False) -> Violation:
     what = "code that cannot be examined may contain anything; simplify it"
-    return _found(file, 1, why, what, refused).model_copy(update={"unexamined": True})
+    return _found(file, 1, why, what, refused).model_copy(update={"unexamined": True, "certain": certain})
 
 
 def _found(file: str, line: int, what: str, why: str, refused: bool) -> Violation:
@@ -233,7 +238,9 @@ def _blank_comment(match: re.Match[str]) -> str:
     return "\n" * text.count("\n") if text.startswith("/") else text
 
 
-def _preprocessed(submission: Submission, assignment: Assignment, engine: Engine) -> Iterator[Violation]:
+def _preprocessed(
+    submission: Submission, assignment: Assignment, engine: Engine, budget: Budget
+) -> Iterator[Violation]:
     rules = assignment.source_rules
     refuses = any(rule.action == "refuse" for rule in rules)
     with scratch_folder("rules") as folder:
@@ -242,10 +249,10 @@ def _preprocessed(submission: Submission, assignment: Assignment, engine: Engine
         product.mkdir()
         readable = (find_toolkit().root, STUB_HEADERS, files)
 
-        def runner_of(limit_s: float) -> Runner:
-            return sandbox.runner(limit_s, readable=readable, writable=(product,))
+        def runner_of(limit: float | Budget) -> Runner:
+            return sandbox.runner(limit, readable=readable, writable=(product,))
 
-        preprocessor = Preprocessor(submission, files, product, runner_of, assignment.build.limit_s)
+        preprocessor = Preprocessor(submission, files, product, runner_of, budget)
         for number, (name, more) in enumerate(itertools.product(submission.sources, _PASSES)):
             made = f"preprocessed{number}"
             if not preprocessor.preprocess(name, (*submission.flags, *_architecture(engine), *more), made):
@@ -255,7 +262,7 @@ def _preprocessed(submission: Submission, assignment: Assignment, engine: Engine
                 with quarantine.open_file(product, made, _MAX_BYTES) as file:
                     yield from judge_file(file, preprocessor.places, rules)
             except quarantine.Refused as refused:
-                yield _unexamined(name, f"after preprocessing, {refused}: too much to examine", refuses)
+                yield _unexamined(name, f"after preprocessing, {refused}: too much to examine", refuses, certain=True)
 
 
 @confined(cpu_s=_CPU_S, memory_bytes=_MEMORY_BYTES, answer_bytes=_ANSWER_BYTES)
@@ -268,7 +275,7 @@ def judge_file(file: IO[bytes], places: Places, rules: Sequence[SourceRule]) -> 
         what = f"has more than {_MAX_LINES:,} lines after preprocessing: the rest was not examined"
         refuses = any(rule.action == "refuse" for rule in rules)
         too_long = _found(lines[0].file, 1, what, "no honest program is that long", refuses)
-        found.append(too_long.model_copy(update={"unexamined": True}))
+        found.append(too_long.model_copy(update={"unexamined": True, "certain": True}))
     return found[-_MAX_VIOLATIONS:]
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from grader.base.process import Completed, Runner
+from grader.base.process import Completed, Runner, Stopped
 from grader.sandbox import memory_share
+from grader.sandbox.budget import Budget
 from grader.sandbox.job import Job, Limits
 from grader.sandbox.supervise import run
 
@@ -21,33 +21,32 @@ _KEPT_BYTES, _LEAST_KEPT_BYTES = 1 << 20, 1 << 12
 _TOOL_LIMITS: Mapping[str, int] = {"file_bytes": 2 << 30, "folder_bytes": 4 << 30}
 
 
-def runner(wall_s: float, readable: Sequence[Path] = (), writable: Sequence[Path] = ()) -> Runner:
-    """Return a `Runner` for build tools. All commands together get `wall_s` seconds, counted from the first. Of
-    their messages about 1 MB is kept.
+def runner(limit: float | Budget, readable: Sequence[Path] = (), writable: Sequence[Path] = ()) -> Runner:
+    """Return a `Runner` for build tools. All commands draw from one budget: `limit`, or so many seconds of processor
+    time. Of their messages about 1 MB is kept.
 
     A command sees the system, its own folder (writable), and the paths in `readable` and `writable`. A command that
     runs out of time returns exit code 124, like timeout(1), and its output says so.
     """
 
-    began: list[float] = []
+    budget = limit if isinstance(limit, Budget) else Budget(limit, "Compiling")
     room = [_KEPT_BYTES]
 
     def run_tool(command: Sequence[str], folder: Path) -> Completed:
-        began.append(time.monotonic())
-        left_s = wall_s - (began[-1] - began[0])
-        if left_s <= 0:
-            late = f"\n{Path(command[0]).name} was not started: {wall_s:g} s were over.\n"
-            return Completed(124, late, stopped=True)
+        try:
+            cpu_s, wall_s = budget.left_s()
+        except Stopped as stopped:
+            return Completed(124, f"\n{Path(command[0]).name} was not started: {stopped}\n", stopped=True)
         chosen = {name: os.environ[name] for name in _CHOOSES_COMPILER if name in os.environ}
         job = Job(tuple(command), folder, environment=chosen, readable=tuple(readable), writable=tuple(writable))
         memory_bytes = memory_share.of_a_tool(_MEMORY_BYTES)
-        outcome = run(
-            job, Limits(wall_s=left_s, memory_bytes=memory_bytes, kept_output_bytes=_KEPT_BYTES, **_TOOL_LIMITS)
-        )
+        limits = Limits(wall_s, cpu_s, memory_bytes, kept_output_bytes=_KEPT_BYTES, **_TOOL_LIMITS)
+        outcome = run(job, limits)
+        budget.spend(outcome.cpu_s)
         output = (outcome.stdout + outcome.stderr)[: max(room[0], _LEAST_KEPT_BYTES)]
         room[0] -= len(output)
         if outcome.timed_out:
-            output += f"\n{Path(command[0]).name} was stopped after {wall_s:g} s.\n"
+            output += f"\n{Path(command[0]).name} was stopped: {budget.problem}\n"
             return Completed(124, output, outcome.wall_s, stopped=True)
         if outcome.broke:
             output += f"\n{Path(command[0]).name} was stopped at its {outcome.broke} limit.\n"

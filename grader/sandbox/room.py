@@ -20,7 +20,7 @@ one submission's bytes never meet another's.
 Limits. `cpu_s` is processor time, because on a loaded machine wall time accuses honest programs; the wall limit is only
 there to end a child that sleeps. `memory_bytes` limits the address space, `answer_bytes` the answer.
 
-Calls of one step, such as a build, share a budget of processor time as well: `drawing`.
+Calls of one step, such as a build, draw from its budget as well: `budget.drawing`.
 
 Who trusts whom. The child may be taken over by what it reads. It answers in JSON, never in pickles, and pydantic
 validates the answer against the function's return type before the caller sees it: give sentences, lists and numbers
@@ -51,8 +51,7 @@ import tempfile
 import threading
 import time
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Annotated, Any, ParamSpec, TypeVar
@@ -60,8 +59,8 @@ from typing import IO, Annotated, Any, ParamSpec, TypeVar
 from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter, ValidationError
 
 from grader.base.errors import GraderFault, MachineFault
-from grader.base.process import Stopped
-from grader.sandbox import bubblewrap, landlock
+from grader.sandbox import bubblewrap, budget, landlock
+from grader.sandbox.budget import Budget
 from grader.sandbox.job import Job
 from grader.sandbox.private import hidden_in_system
 
@@ -104,6 +103,10 @@ class Exceeded(Unreadable):
     """The call ended without an answer of its own: at a limit, in a crash, by an exception that nobody expected."""
 
 
+class AtLimit(Exceeded):
+    """The call ended at its limit of processor time, memory or answer, as it would again on any machine."""
+
+
 def shortened(text: str, most: int = MAX_SENTENCE) -> str:
     """`text` with at most `most` characters; "…" stands for the rest."""
     return text if len(text) <= most else text[: most - 1] + "…"
@@ -141,46 +144,6 @@ def confined(
     return wrap
 
 
-class CpuBudget:
-    """Processor time that the calls of one step share."""
-
-    def __init__(self, cpu_s: float) -> None:
-        self._cpu_s = self._left_s = cpu_s
-
-    def within(self, limits: RoomLimits) -> RoomLimits:
-        """The limits of the next call. Raises Stopped if nothing is left."""
-        if self._left_s <= 0:
-            raise Stopped(f"Reading the submission was stopped after {self._cpu_s:g} s of processor time.")
-        return replace(limits, cpu_s=min(limits.cpu_s, math.ceil(self._left_s)))
-
-    def spend(self, cpu_s: float) -> None:
-        self._left_s -= cpu_s
-
-
-_budget: ContextVar[CpuBudget | None] = ContextVar("budget", default=None)
-
-
-def budget() -> CpuBudget | None:
-    """The budget that this thread's calls draw from."""
-    return _budget.get()
-
-
-def draw_from(budget: CpuBudget | None) -> None:
-    """Let this thread's calls draw from another thread's budget."""
-    _budget.set(budget)
-
-
-@contextlib.contextmanager
-def drawing(cpu_s: float) -> Iterator[None]:
-    """Let all calls in the block, and in threads that `draw_from` it, take at most so much processor time together.
-    Then they raise Stopped."""
-    before = _budget.set(CpuBudget(cpu_s))
-    try:
-        yield
-    finally:
-        _budget.reset(before)
-
-
 @functools.cache
 def answer_type(function: Callable[..., object]) -> TypeAdapter[Any]:
     """The type that a confined function returns, for pydantic."""
@@ -215,10 +178,10 @@ def control() -> Annotated[int, Field(ge=0, le=1 << 20)]:
 
 def _ask(module: str, name: str, limits: RoomLimits, arguments: object) -> bytes:
     """The JSON of the function's result. Raises Unreadable, and MachineFault if not even `control` works."""
-    drawn = budget() if name != control.__qualname__ else None
+    drawn = budget.current() if name != control.__qualname__ else None
     for _ in range(_ATTEMPTS):
         if drawn is not None:
-            limits = drawn.within(limits)
+            limits = replace(limits, cpu_s=min(limits.cpu_s, math.ceil(drawn.left_s()[0])))
         try:
             return _answer(module, name, limits, arguments, drawn)
         except _ServerEnded:
@@ -228,7 +191,7 @@ def _ask(module: str, name: str, limits: RoomLimits, arguments: object) -> bytes
                 raise MachineFault(f"{_NO_PROCESSES}: {exceeded}; see `grader doctor`.") from None
             control()
             if drawn is not None:
-                drawn.within(limits)
+                drawn.left_s()
             raise
     raise MachineFault(f"{_NO_PROCESSES}: they were killed; free memory, then repeat the command.")
 
@@ -237,7 +200,7 @@ class _ServerEnded(Exception):
     """The fork server was killed: by a person, or by a kernel without memory."""
 
 
-def _answer(module: str, name: str, limits: RoomLimits, arguments: object, drawn: CpuBudget | None) -> bytes:
+def _answer(module: str, name: str, limits: RoomLimits, arguments: object, drawn: Budget | None) -> bytes:
     files: list[int] = []
     payload = _pickled(arguments, files)
     ours, theirs = socket.socketpair()
@@ -266,11 +229,11 @@ def _answer(module: str, name: str, limits: RoomLimits, arguments: object, drawn
         if kind == REFUSED:
             raise Unreadable(text)
         if kind == OUT_OF_MEMORY:
-            raise Exceeded(f"takes more memory than {limits.memory_bytes / 2**30:g} GiB")
+            raise AtLimit(f"takes more memory than {limits.memory_bytes / 2**30:g} GiB")
         if kind == CRASHED:
             headline, _, detail = text.partition("\n")
             raise Exceeded(headline, detail)
-        raise Exceeded(_how_it_ended(facts, limits))
+        raise _how_it_ended(facts, limits)
     finally:
         ours.close()
         os.close(status)  # if the child still runs, the server kills it now
@@ -293,7 +256,7 @@ def _received(ours: socket.socket, limits: RoomLimits) -> tuple[bytes, bytes]:
             kind, chunk = chunk[:1], chunk[1:]
         answer += chunk
         if len(answer) > limits.answer_bytes:
-            raise Exceeded(f"gives an answer of more than {limits.answer_bytes:,} bytes")
+            raise AtLimit(f"gives an answer of more than {limits.answer_bytes:,} bytes")
 
 
 def _facts(status: int) -> dict[str, Any]:
@@ -309,12 +272,12 @@ def _facts(status: int) -> dict[str, Any]:
     return facts
 
 
-def _how_it_ended(facts: Mapping[str, Any], limits: RoomLimits) -> str:
+def _how_it_ended(facts: Mapping[str, Any], limits: RoomLimits) -> Exceeded:
     """Why a child ended without an answer."""
     code = facts["exit"]
     if code == -signal.SIGXCPU or facts["cpu_s"] > limits.cpu_s - 0.1:
-        return f"takes longer than {limits.cpu_s} s of processor time"
-    return f"ends its reader with {signal.Signals(-code).name if code < 0 else f'exit code {code}'}"
+        return AtLimit(f"takes longer than {limits.cpu_s} s of processor time")
+    return Exceeded(f"ends its reader with {signal.Signals(-code).name if code < 0 else f'exit code {code}'}")
 
 
 def _pickled(arguments: object, files: list[int]) -> bytes:

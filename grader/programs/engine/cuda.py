@@ -8,7 +8,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
 from grader.programs.trace.tracer import SOURCES, build_tracer
 from grader.sandbox import quarantine
+from grader.sandbox.budget import Budget
 from grader.sandbox.cache import kept
 from grader.sandbox.scratch import scratch_folder
 
@@ -284,19 +285,17 @@ class CudaEngine:
         return kept("native", f"libgrader_tracer-{key}.so", lambda folder: make(folder / "tracer.so"))
 
 
-def machine_code(
-    arch: str, nvcc: Path, ptx: bytes, ptxas: Sequence[str], work: Path, left_s: Callable[[], float]
-) -> bytes:
+def machine_code(arch: str, nvcc: Path, ptx: bytes, ptxas: Sequence[str], work: Path, budget: Budget) -> bytes:
     """What ptxas makes of a kernel's PTX. Nothing is linked to it, such as the runtime for launches from kernels."""
     tool, *options = ptxas or ("ptxas", "-lineinfo")
     tool_file = plan_program.triton_tool(tool) or nvcc.with_name("ptxas")
     with scratch_folder("kernel", work) as folder:
         (folder / "kernel.ptx").write_bytes(ptx)
         command = [str(tool_file), *options, f"--gpu-name={arch}", "kernel.ptx", "-o", "kernel.cubin"]
-        run = sandbox.runner(left_s(), readable=(tool_file.parent,), writable=(folder,))
+        run = sandbox.runner(budget, readable=(tool_file.parent,), writable=(folder,))
         done = run(command, folder)
         if done.exit_code != 0:
-            left_s()
+            budget.left_s()
             raise Refused(refusal(done.output, ptx.decode(errors="replace")))
         try:
             return quarantine.read_bytes(folder, "kernel.cubin", MAX_KERNEL_BYTES)

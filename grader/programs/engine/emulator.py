@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from grader import emulator, sandbox
 from grader.base.errors import GraderFault
-from grader.base.process import Completed, Runner, Stopped
+from grader.base.process import Runner, Stopped
 from grader.base.verdict import Fault
 from grader.emulator import DEFAULT_SANITIZERS, WATCHING
 from grader.plans.refusals import refusal
@@ -21,6 +21,7 @@ from grader.programs.engine.interface import Compiled, Launch, Recording, Refuse
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
 from grader.sandbox import quarantine
+from grader.sandbox.budget import Budget
 from grader.sandbox.room import Unreadable
 from grader.sandbox.scratch import scratch_folder
 
@@ -119,14 +120,11 @@ class EmulatorEngine:
         return WATCHING if self.sanitize & WATCHING else frozenset()
 
     def recording(self) -> Recording:
-        def loadable(ptx: bytes, _ptxas: Sequence[str], work: Path, left_s: Callable[[], float]) -> bytes:
+        def loadable(ptx: bytes, _ptxas: Sequence[str], work: Path, budget: Budget) -> bytes:
             with scratch_folder("kernel", work) as made, scratch_folder("c", work.parent) as written:
                 text = ptx.decode(errors="replace")
                 readable = (*self.build_paths, work.parent)
-
-                def run(command: Sequence[str], folder: Path) -> Completed:
-                    return sandbox.runner(left_s(), readable=readable, writable=(made,))(command, folder)
-
+                run = sandbox.runner(budget, readable=readable, writable=(made,))
                 try:
                     library = emulator.compile_kernel(
                         text,
@@ -141,13 +139,13 @@ class EmulatorEngine:
                 except (emulator.Unsupported, Unreadable) as fault:
                     raise Refused(str(fault), lacking=True) from None
                 except Stopped as stopped:
-                    left_s()
+                    budget.left_s()
                     raise Refused(str(stopped).strip(), lacking=True) from None
                 except GraderFault as fault:
-                    left_s()  # a compiler that was stopped is no fault
+                    budget.left_s()  # a compiler that was stopped is no fault
                     raise Refused(str(fault).partition(":\n")[0], lacking=True) from None
                 except emulator.CompileFailed as failed:
-                    left_s()
+                    budget.left_s()
                     raise Refused(refusal(failed.log, text)) from None
                 try:
                     return quarantine.read_bytes(library.parent, library.name, _MAX_LIBRARY_BYTES)

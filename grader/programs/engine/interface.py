@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from grader.base.process import Runner
 from grader.base.verdict import Fault
+from grader.sandbox.budget import Budget
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,11 @@ class Launch:
 class Recording:
     """How an engine records: what Triton compiles for (sm_80 for the emulator, cuda:90 for a GPU), and, on a GPU, the
     replayer that tries kernels. `loadable` makes what the replayer loads from the PTX that Triton wrote and the words
-    of `Code.ptxas`, in a folder for compilers, each of which may take the seconds that its last argument returns. It
-    raises `Refused` for a kernel that does not compile."""
+    of `Code.ptxas`, in a folder for compilers, which draw from the budget. It raises `Refused` for a kernel that does
+    not compile, and Stopped."""
 
     target: str
-    loadable: Callable[[bytes, Sequence[str], Path, Callable[[], float]], bytes]
+    loadable: Callable[[bytes, Sequence[str], Path, Budget], bytes]
     replay: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     readable: tuple[Path, ...] = ()

@@ -18,20 +18,21 @@ from pathlib import Path
 import grader
 from grader import sandbox
 from grader.base.errors import MachineFault
+from grader.base.process import Stopped
 from grader.base.verdict import Fault
 from grader.plans.contract import Arguments
 from grader.plans.package import Script, failing, package
 from grader.plans.plan import Code, Configuration
 from grader.programs.engine.interface import Compiled, Launch, Recording, Refused
 from grader.programs.engine.recorded import (
-    Budget,
-    OverBudget,
+    MAX_KEPT_BYTES,
     compile_kernels,
     message_of,
     read_constants,
     read_script,
 )
 from grader.sandbox import memory_share
+from grader.sandbox.budget import Budget, drawing
 from grader.sandbox.room import Sentence, Unreadable, confined
 from grader.sandbox.scratch import scratch_folder
 
@@ -113,12 +114,18 @@ def record(
     the grader's and the compilers'."""
     if not triton_version():
         raise MachineFault(NEEDS_TRITON)
+    with drawing(Budget(limit_s, "recording it and compiling its kernels", MAX_KEPT_BYTES)) as budget:
+        return _record(main, folder, work, recording, shapes, budget)
+
+
+def _record(
+    main: str, folder: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], budget: Budget
+) -> Recorded:
     if problem := _syntax_problem_of(main, (folder / main).read_bytes()):
         return Recorded(Compiled(Fault.STUDENT, problem))
-    budget = Budget(limit_s)
     out = work / "recorded"
     out.mkdir()
-    outcome = _run_recorder(folder / main, out, work, recording, shapes, limit_s)
+    outcome = _run_recorder(folder / main, out, work, recording, shapes, budget)
     if failed := message_of(out, "error"):
         return Recorded(Compiled(Fault.STUDENT, failed))
     scripts, found = list[Script](), list[str | None]()
@@ -126,7 +133,7 @@ def record(
         script, failure = read_script(out, number, shape.arguments, budget)
         scripts.append(script)
         found.append(_unfit(main, script.problem) if script.problem else failure)
-    stopped = _stopped(outcome, main, limit_s)
+    stopped = _stopped(outcome, main)
     failures = [stopped if failure is None else failure for failure in found]
     told = [failure for shape, failure in zip(shapes, failures, strict=True) if failure and not shape.hidden]
     if all(failures) and shapes:
@@ -135,7 +142,7 @@ def record(
     constants, kernels = dict[str, bytes](), dict[Code, bytes]()
 
     def loadable(ptx: bytes, ptxas: Sequence[str]) -> bytes:
-        return recording.loadable(ptx, ptxas, work, budget.left_s)
+        return recording.loadable(ptx, ptxas, work, budget)
 
     for those, hidden in ((shown, False), (scripts, True)):
         try:
@@ -144,8 +151,8 @@ def record(
         except Refused as refused:
             problem = _unfit(main, _HIDDEN) if hidden else str(refused)
             return Recorded(Compiled(Fault.STUDENT, problem, lacking=refused.lacking))
-        except OverBudget as over:
-            return Recorded(Compiled(Fault.STUDENT, _unfit(main, str(over))))
+        except Stopped as stopped:
+            return Recorded(Compiled(Fault.STUDENT, _unfit(main, str(stopped))))
     chosen = {
         shape.header: script if not failure else failing(failure.partition("\n")[0])
         for shape, script, failure in zip(shapes, scripts, failures, strict=True)
@@ -168,7 +175,7 @@ def _tuned(chosen: Configuration) -> str:
 
 
 def _run_recorder(
-    file: Path, out: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], limit_s: float
+    file: Path, out: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], budget: Budget
 ) -> sandbox.Outcome:
     samples = work / "samples"
     samples.mkdir()
@@ -191,16 +198,19 @@ def _run_recorder(
             writable=(out,),
             devices=recording.devices,
         )
+        cpu_s, wall_s = budget.left_s()
         memory_bytes = memory_share.of_a_program(_MEMORY_BYTES)
-        return sandbox.run(job, sandbox.Limits(wall_s=limit_s, memory_bytes=memory_bytes, folder_bytes=2 << 30))
+        outcome = sandbox.run(job, sandbox.Limits(wall_s, cpu_s, memory_bytes, folder_bytes=2 << 30))
+        budget.spend(outcome.cpu_s)
+        return outcome
 
 
-def _stopped(outcome: sandbox.Outcome, main: str, limit_s: float) -> str:
+def _stopped(outcome: sandbox.Outcome, main: str) -> str:
     """Why the recorder left nothing for a shape."""
     if outcome.timed_out:
         return (
-            f"{main}:1: error: host code ran for more than {limit_s:g} s while it was recorded: it loops, or compiles "
-            "too many kernels"
+            f"{main}:1: error: host code was stopped after {outcome.wall_s:.0f} s, {outcome.cpu_s:.0f} s of them "
+            "computing, while it was recorded: it loops, waits, or compiles too many kernels"
         )
     if outcome.broke:
         return f"{main}:1: error: host code was stopped at its {outcome.broke} limit"

@@ -3,49 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from grader.base.process import Stopped
 from grader.base.workers import cores
 from grader.plans.contract import Arguments
 from grader.plans.package import Script, script_of
 from grader.plans.plan import MAX_KERNEL_BYTES, MAX_PLAN_BYTES, Code
 from grader.programs.engine.interface import Refused
 from grader.sandbox import quarantine
+from grader.sandbox.budget import Budget, draw_from
 from grader.sandbox.room import Unreadable
 
-_MAX_BYTES = 192 << 20
+MAX_KEPT_BYTES = 192 << 20
 _OTHER_BYTES = "a blob of its plan has other bytes than the plan says"
-
-
-class OverBudget(Exception):
-    """The build of a submission takes too much. The text is a phrase for the student."""
-
-
-class Budget:
-    """The time and the memory for the build of one submission."""
-
-    def __init__(self, limit_s: float) -> None:
-        self.limit_s, self._until = limit_s, time.monotonic() + limit_s
-        self._bytes_left = _MAX_BYTES
-        self._lock = threading.Lock()
-
-    def left_s(self) -> float:
-        """The seconds that are left. Raises OverBudget if there are none."""
-        left = self._until - time.monotonic()
-        if left <= 0:
-            raise OverBudget(f"recording it and compiling its kernels takes more than {self.limit_s:g} s")
-        return left
-
-    def take(self, size: int) -> None:
-        """Count bytes that are kept. Raises OverBudget if they are too many."""
-        with self._lock:
-            self._bytes_left -= size
-            if self._bytes_left < 0:
-                raise OverBudget(f"its plans, constants and kernels take more than {_MAX_BYTES >> 20} MiB")
 
 
 def message_of(folder: Path, name: str) -> str:
@@ -59,21 +32,20 @@ def message_of(folder: Path, name: str) -> str:
 def read_script(out: Path, number: int, arguments: Arguments, budget: Budget) -> tuple[Script, str | None]:
     """The script of a shape and ''; or what host code reported, None if it left nothing."""
     try:
-        budget.left_s()
         plan = quarantine.read_bytes(out, f"{number}.json", MAX_PLAN_BYTES)
-        budget.take(len(plan))
+        budget.keep(len(plan))
         script = script_of(plan, arguments)
-        budget.take(len(script.text))
+        budget.keep(len(script.text))
     except quarantine.Refused as refused:
         reported = message_of(out, f"{number}.error") or None
         return Script(problem="" if refused.missing or reported else f"its plan {refused}"), reported
-    except (Unreadable, OverBudget) as problem:
+    except (Unreadable, Stopped) as problem:
         return Script(problem=str(problem)), ""
     return script, ""
 
 
 def read_constants(out: Path, scripts: Iterable[Script], budget: Budget, found: dict[str, bytes]) -> None:
-    """Add to `found` the constants that the scripts name. Raises OverBudget, and Refused for a blob that is not what
+    """Add to `found` the constants that the scripts name. Raises Stopped, and Refused for a blob that is not what
     one of its plans says."""
     for each in dict.fromkeys(each for script in scripts for each in script.constants):
         if each.name not in found:
@@ -94,11 +66,11 @@ def compile_kernels(
     def made(code: Code) -> bytes:
         budget.left_s()
         content = loadable(_blob(out, code.ptx, None, budget), code.ptxas)
-        budget.take(len(content))
+        budget.keep(len(content))
         return content
 
     codes = [each for each in dict.fromkeys(code for script in scripts for code in script.kernels) if each not in found]
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(cores(), initializer=draw_from, initargs=(budget,)) as pool:
         found.update(zip(codes, _all(pool, made, codes), strict=True))
 
 
@@ -120,5 +92,5 @@ def _blob(out: Path, name: str, size: int | None, budget: Budget) -> bytes:
         raise Refused(f"a blob of its plan {refused}") from None
     if hashlib.sha256(content).hexdigest() != name or size not in (None, len(content)):
         raise Refused(_OTHER_BYTES)
-    budget.take(len(content))
+    budget.keep(len(content))
     return content
