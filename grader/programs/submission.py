@@ -8,11 +8,11 @@ from __future__ import annotations
 import codecs
 import errno
 import hashlib
+import os
 import posixpath
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path, PurePosixPath
 
 from grader.base.errors import UsageError
@@ -33,7 +33,10 @@ _MAIN = re.compile(r"\bmain\s*\(|extern\s+\"C\"(?:(?!extern)[^;{}])*\bsolve\s*\(
 """The function in which a program begins, or that a function submission defines. No text is searched twice."""
 _MAX_NOTES = 5
 _MAX_INCLUDES = 2000
-_MAX_PARTS = 20
+_MAX_LOOKUPS = 20_000
+"""Pairs of an included name and a folder in which it may be; all other limits are reached much earlier."""
+_MAX_NEIGHBOUR_BYTES = 32 << 20
+"""Bytes of other programs that are read to find out whose folder a file is in."""
 _SPECIAL = re.compile(r'["$`\\]')
 """Characters that are special to a shell within double quotes."""
 MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
@@ -78,6 +81,33 @@ class Submission:
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
+
+
+class _Neighbours:
+    """Tells which folders next to a submission hold another one. All reads draw from one limit of bytes."""
+
+    def __init__(self) -> None:
+        self._left, self._known = _MAX_NEIGHBOUR_BYTES, dict[Path, bool]()
+
+    def is_submission(self, folder: Path) -> bool:
+        """Whether a program or a Makefile is directly in the folder; a folder beyond the limit counts as one."""
+        if folder not in self._known:
+            self._known[folder] = self._look(folder)
+        return self._known[folder]
+
+    def _look(self, folder: Path) -> bool:
+        try:
+            names = sorted(entry.name for entry in folder.iterdir())
+        except (OSError, ValueError):
+            return False
+        if any(name in MAKEFILES for name in names):
+            return True
+        for name in names:
+            if name.endswith(".cu"):
+                self._left -= min(_size(folder / name), _MAX_READ_BYTES)
+                if self._left < 0 or is_program(folder, name):
+                    return True
+        return False
 
 
 class _Files:
@@ -312,6 +342,14 @@ def _check_names(path: Path, names: Iterable[str]) -> None:
     double quotes, and takes a file called `-optf=x.cu` for an option. gcc takes `@x.cu` for a request to read options
     from x.cu."""
     for name in names:
+        parts = name.split("/")
+        longest = max(len(os.fsencode(part)) for part in parts)
+        if len(name) > archive.MAX_NAME or len(parts) > archive.MAX_DEPTH or longest > archive.MAX_PART_BYTES:
+            raise UsageError(
+                f"{printable_name(str(path))}: the file name '{printable_name(name[:40])}…' is too long: expected at "
+                f"most {archive.MAX_NAME} characters, {archive.MAX_DEPTH} folders and {archive.MAX_PART_BYTES} bytes "
+                "for each; rename it."
+            )
         if not name.isprintable() or _SPECIAL.search(name) or name.startswith(("-", "@")):
             raise UsageError(
                 f"{printable_name(str(path))}: the file name '{printable_name(name)}' cannot be given to a compiler: "
@@ -326,18 +364,24 @@ def _with_local_headers(
     `include_folders` below it; and notes on includes that were left out."""
     folder = files_of.folder
     names, notes = {source}, list[str]()
-    waiting, tried = [source], set[str]()
-    is_submission = cache(_is_submission)  # which reads every program of a folder
+    waiting, tried, lookups = [source], set[str](), 0
+    is_submission = _Neighbours().is_submission
+    include_folders = [each for each in include_folders if len(each) <= archive.MAX_NAME]
     while waiting:
         current = waiting.pop()
-        for match in _INCLUDE.finditer(_content(files_of, current)):
-            included = match.group(2).decode(errors="replace")
-            places = [posixpath.dirname(current)] if match.group(1) == b'"' else []
+        for quote, name_bytes in dict.fromkeys(_INCLUDE.findall(_content(files_of, current))):
+            if len(name_bytes) > archive.MAX_NAME:
+                continue
+            included = name_bytes.decode(errors="replace")
+            places = [posixpath.dirname(current)] if quote == b'"' else []
             for place in (*places, *include_folders):
+                lookups += 1
+                if lookups > _MAX_LOOKUPS or len(tried) > _MAX_INCLUDES:
+                    raise UsageError(f"{shown(folder / source)} includes too many names: hand in the folder instead.")
                 name = posixpath.normpath(posixpath.join(place, included))
                 if name in names:
                     break
-                if name in tried or len(tried) == _MAX_INCLUDES or not _may_come_along(folder, name, is_submission):
+                if name in tried or not _may_come_along(folder, name, is_submission):
                     continue
                 tried.add(name)
                 try:
@@ -359,7 +403,7 @@ def _may_come_along(folder: Path, name: str, is_submission: Callable[[Path], boo
     inside `folder`, but not in a subfolder that is itself a submission."""
     path = PurePosixPath(name)
     if (
-        len(path.parts) > _MAX_PARTS
+        len(path.parts) > archive.MAX_DEPTH
         or path.is_absolute()
         or path.suffix not in CODE
         or any(part.startswith(".") for part in path.parts)
@@ -368,13 +412,11 @@ def _may_come_along(folder: Path, name: str, is_submission: Callable[[Path], boo
     return not any(is_submission(folder / parent) for parent in list(path.parents)[:-1])
 
 
-def _is_submission(folder: Path) -> bool:
-    """Whether a program or a Makefile is directly in the folder."""
+def _size(path: Path) -> int:
     try:
-        names = sorted(entry.name for entry in folder.iterdir())
-    except (OSError, ValueError):
-        return False
-    return any(name in MAKEFILES or is_program(folder, name) for name in names)
+        return path.lstat().st_size
+    except OSError:
+        return 0
 
 
 def is_program(folder: Path, name: str, *, unread: bool = False) -> bool:
