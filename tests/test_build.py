@@ -22,7 +22,7 @@ from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.engine.interface import Compiled
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
-from grader.sandbox import Job, Limits, build_tools
+from grader.sandbox import Job, Limits, budget, build_tools
 from grader.sandbox.budget import Budget
 from grader.sanitizers import CHECKS
 from tests.support.batch_engine import PlainC
@@ -172,6 +172,7 @@ def test_messages_made_to_be_searched_for_long_are_given_up(rules: Assignment) -
 def test_what_a_build_runs_and_reads_shares_one_limit(
     rules: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(budget, "_WALL_PER_CPU", 200)  # this machine may be busy
     engine = EmulatorEngine(find_toolkit(), "sm_80")
     hurried = rules.model_copy(update={"build": rules.build.model_copy(update={"limit_s": 0.2})})
     source = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n"

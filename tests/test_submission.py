@@ -248,3 +248,36 @@ def test_what_a_single_file_includes_draws_from_the_submissions_limits(
     with pytest.raises(UsageError, match="more than 4 files"):
         read_submission(path, limited(max_files=4))
     assert len(read) < 12
+
+
+@pytest.mark.parametrize(
+    "name", ["d" * 180 + "/" + "e" * 180 + "/" + "f" * 180 + "/x.h", "é" * 110 + ".h", "d/" * 20 + "x.h"]
+)
+def test_a_name_has_the_same_limits_however_it_is_handed_in(write: Write, rules: Assignment, name: str) -> None:
+    folder = write("alice/hw4.cu", PROGRAM).parent
+    write(f"alice/{name}", "")
+    with pytest.raises(UsageError, match="is too long: expected at most 400 characters, 20 folders and 200 bytes"):
+        read(folder, rules)
+
+
+def test_includes_are_looked_for_once_and_only_so_often(write: Write, rules: Assignment) -> None:
+    flags = " ".join(f"-Ii{number}" for number in range(250))
+    write("Makefile", f"hw4: hw4.cu\n\tnvcc {flags} -o hw4 hw4.cu\n")
+    began = time.process_time()
+    assert files_of(write("hw4.cu", '#include"q.h"\n' * 90_000 + PROGRAM), rules) == ["Makefile", "hw4.cu"]
+    many = "".join(f'#include "{number}.h"\n' for number in range(90_000))
+    with pytest.raises(UsageError, match="includes too many names"):
+        read(write("hw4.cu", many + PROGRAM), rules)
+    assert time.process_time() - began < 5
+
+
+def test_programs_of_neighbours_are_read_within_one_limit(
+    write: Write, rules: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        write(f"lib{number}/part.cu", "//" + "x" * 1000)
+        write(f"lib{number}/part.h", "")
+    program = write("hw4.cu", "".join(f'#include "lib{n}/part.h"\n' for n in range(20)) + PROGRAM)
+    assert len(files_of(program, rules)) == 21
+    monkeypatch.setattr("grader.programs.submission._MAX_NEIGHBOUR_BYTES", 10_020)
+    assert len(files_of(program, rules)) == 11, "a folder beyond the limit counts as another submission"

@@ -169,17 +169,16 @@ def counted_kernels(
 ) -> tuple[KernelProfile, ...]:
     """The profiles of a counted run's kernels, with the cost of each source line and advice on it."""
     profiles = kernel_profiles(trace, counted_launches(trace), named_metrics(COUNTED), theory)
+    apart = trace.by_kernel()
     return tuple(
         replace(
             profile,
-            mix=instruction_mix(trace, profile.name),
-            accesses=tuple(
-                replace(access, file=handed_in_name(access.file))
-                for access in by_line(access for access in trace.accesses if access.kernel == profile.name)
-            ),
-            advice=advice(trace, profile.name, handed_in_name, (gains or {}).get(profile.name)),
+            mix=instruction_mix(own, profile.name),
+            accesses=tuple(replace(access, file=handed_in_name(access.file)) for access in by_line(own.accesses)),
+            advice=advice(own, profile.name, handed_in_name, (gains or {}).get(profile.name)),
         )
         for profile in profiles
+        for own in (apart[profile.name],)
     )
 
 

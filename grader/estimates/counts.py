@@ -68,7 +68,7 @@ Key = tuple[str, int, int]
 
 
 def groups_of(trace: Trace) -> dict[Key, Group]:
-    """The groups of a sampled run."""
+    """The groups of a sampled run. Raises NoLaw for a trace that the emulator would not write."""
     groups: dict[Key, Group] = {}
     by_number: dict[int, Group] = {}
     for event in trace.launches:
@@ -81,6 +81,9 @@ def groups_of(trace: Trace) -> dict[Key, Group]:
         group.launches += event.count
         group.blocks += event.count * prod(event.grid)
         group.streams = max(group.streams, event.streams)
+    groups_named = ({event.group for event in events} for events in (trace.executed, trace.accesses, trace.reuse))
+    if not by_number.keys() >= set[int]().union(*groups_named):
+        raise NoLaw("its trace counts launches that it does not name")
     for ran in trace.executed:
         lines = by_number[ran.group].lines
         for line in range(ran.first, ran.last + 1):
@@ -99,6 +102,8 @@ def groups_of(trace: Trace) -> dict[Key, Group]:
     for reuse in trace.reuse:
         found = by_number[reuse.group].accesses.get((reuse.ptx_line, "global"))
         if found is not None:
+            if found.near and len(found.near) != len(reuse.near):
+                raise NoLaw("its trace has histograms of two lengths")
             sums = zip(found.near or (0,) * len(reuse.near), reuse.near, strict=True)
             found.near = tuple(a + b for a, b in sums)
             found.array, found.array_bytes = reuse.array, reuse.array_bytes

@@ -34,7 +34,12 @@ def counted(engine: EmulatorEngine, program: Path, case: Case, limits: Limits, g
         runs = _two_runs(engine, program, case, limits, sizes, min(_PATIENCE_S, limits.emulator_wall_s))
     except _TooLong:  # the blocks that ran do the work of all, as from a queue: fewer units then
         runs = _two_runs(engine, program, case, limits, (min(2, whole), 1), limits.emulator_wall_s)
-    groups = extrapolated(runs, whole, BLOCKS)
+    try:
+        groups = extrapolated(runs, whole, BLOCKS)
+    except NoLaw:
+        raise
+    except Exception as error:  # whatever a trace contains is the program's doing, as in its reader
+        raise NoLaw(f"the counts of its runs do not fit together ({type(error).__name__})") from error
     if not groups:
         raise NoLaw("it launches no kernel")
     memsets, times = runs[0][1].memsets, whole / runs[0][0]

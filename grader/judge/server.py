@@ -120,13 +120,15 @@ class _Whole(h11.Connection):
 
 
 class _Impatient(H11Protocol):
-    """uvicorn's HTTP protocol, which also closes a connection that takes too long to send a request's headers."""
+    """uvicorn's HTTP protocol, which also closes a connection that takes too long to send a request's headers, and
+    reads little at once: what a client sends behind a request waits in the kernel, not in the judge's memory."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.conn = _Whole(h11.SERVER, HEADER_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        transport.max_size = HEADER_BYTES  # type: ignore[attr-defined] # what asyncio reads at once, 256 KiB by default
         super().connection_made(transport)
         self._asking = self.loop.call_later(HEADERS_S, self._check)
         self._seen = self._cycles = 0
@@ -164,6 +166,7 @@ def config_of(app: FastAPI) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=_Impatient,
+        loop="asyncio",
         ws="none",
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_LAST_WORDS_S,

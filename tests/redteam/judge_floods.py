@@ -24,6 +24,7 @@ UPLOADS = 3000
 """30 an hour, which is the default, for four days."""
 FOR_S = 8.0
 CONNECTIONS = 6
+STREAMS = 800
 FORM = "multipart/form-data; boundary=x"
 AGAIN = "Content-Disposition: form-data; name=f; filename=a\r\n\r\n"
 
@@ -114,4 +115,18 @@ def lists(judge: Judge) -> str:
     return f"answers {dict(found)}"
 
 
-FLOODS = (cookies, forms, crumbs, lists)
+def behind(judge: Judge) -> str:
+    """Connections without a token that send many requests behind one whose answer does not end."""
+    host, port = judge.url.removeprefix("http://").split(":")
+    sent = f"GET /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\nGET /login HTTP/1.1\r\nX: {'a' * 250_000}".encode()
+    with contextlib.ExitStack() as stack:
+        for _ in range(STREAMS):
+            connection = stack.enter_context(socket.create_connection((host, int(port)), 30))
+            connection.setblocking(False)
+            with contextlib.suppress(OSError):
+                connection.send(sent)
+        time.sleep(FOR_S)
+    return f"{STREAMS} connections"
+
+
+FLOODS = (cookies, forms, crumbs, lists, behind)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -276,6 +276,19 @@ class Trace:
             for name, each in times.items()
         )
         return tuple(sorted(summaries, key=lambda summary: (-summary.total_ns, summary.name)))
+
+    def by_kernel(self) -> dict[str, Trace]:
+        """For each kernel name, a trace with its launches, accesses and branches alone."""
+        kernels, accesses, branches = (defaultdict[str, list[Any]](list) for _ in range(3))
+        for kernel in self.kernels:
+            kernels[kernel.name].append(kernel)
+        for found, events in ((accesses, self.accesses), (branches, self.branches)):
+            for event in events:
+                found[event.kernel].append(event)
+        return {
+            name: Trace(kernels=tuple(each), accesses=tuple(accesses[name]), branches=tuple(branches[name]))
+            for name, each in kernels.items()
+        }
 
     @cached_property
     def _compute_times(self) -> Times:

@@ -55,6 +55,8 @@ MAX_FINDINGS = 300
 MAX_CPU_S = 20.0
 """A million lines take 8 s."""
 MAX_LINE_BYTES = 64 << 10
+MAX_NAMES = 10_000
+"""Limit on different kernels' names: what is computed of a trace is often computed for each kernel."""
 MAX_TEXT = 4096
 """Characters kept of a name or message; mangled template names can have thousands."""
 MAX_TEXT_IN_ALL = 32 << 20
@@ -66,6 +68,8 @@ bytes of memory."""
 _MAX_INT = 2**63 - 1
 _MAX_THREADS_PER_BLOCK = 1024
 _MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_EXECUTED = 2_000_000
+"""Limit on the lines of PTX of all `ExecutedEvent`s together, since readers count each line."""
 _COUNTER = re.compile(r"[a-z0-9_]{1,64}")
 _FILES = ("allocated_file", "other_file")
 _WITHOUT_OWN_TEXT = ("kernel", "memcpy", "memset")
@@ -136,7 +140,7 @@ class _Building:
         self.malformed_lines = self.unknown_lines = self.events = self.lines = 0
         self.names: dict[str, str] = {}
         self.dims: dict[Dim3, Dim3] = {}
-        self.text_left, self.counters_left = MAX_TEXT_IN_ALL, MAX_COUNTERS
+        self.text_left, self.counters_left, self.executed_left = MAX_TEXT_IN_ALL, MAX_COUNTERS, MAX_EXECUTED
 
     @property
     def wants_more(self) -> bool:
@@ -179,7 +183,7 @@ class _Building:
             case str(kind) if kind in _KINDS:
                 name, event = _KINDS[kind]
                 stride = {"stride": _stride(entry)} if kind == "access" else {}  # may be negative
-                self.found[name].append(_event(event, entry, **stride))
+                self.found[name].append(self._sampled(_event(event, entry, **stride)))
             case "finding":
                 self._finding(entry)
             case "start":
@@ -196,6 +200,19 @@ class _Building:
                 self.unknown_lines += 1
             case _:
                 raise _Malformed
+
+    def _sampled(self, event: Any) -> Any:
+        """The event, if it is none of a sampled run or one that such a run can have."""
+        match event:
+            case LaunchesEvent():
+                self._shared(event.entry, event.grid, event.block)
+                if event.count < 1 or event.streams < 1:
+                    raise _Malformed
+            case ExecutedEvent():
+                self.executed_left -= event.last - event.first + 1
+                if event.last < event.first or self.executed_left < 0:
+                    raise _Malformed
+        return event
 
     def _finding(self, entry: Mapping[str, object]) -> None:
         facts, kind = entry.get("facts"), _text(entry, "is")
@@ -230,6 +247,8 @@ class _Building:
     def _shared(self, name: str, grid: Dim3, block: Dim3) -> tuple[str, Dim3, Dim3]:
         """The name, grid and block as objects that all equal launches share, to save memory."""
         if name not in self.names:
+            if len(self.names) == MAX_NAMES:
+                raise _Malformed
             self._keep_text(len(name))
         x, y, z = block
         if not 0 < x * y * z <= _MAX_THREADS_PER_BLOCK or not all(
