@@ -22,7 +22,7 @@ from grader.grading.one_test import grade_case
 from grader.grading.pipeline import grade
 from grader.grading.session import Grading
 from grader.grading.tested import GpuTime, NotMeasured, Ran, Refused, Tested, Times, both, record_of
-from grader.programs.build import build_to_grade
+from grader.programs.build import build
 from grader.programs.submission import read_submission
 from grader.records.disclosure import Doubt, disclosed_profile
 from grader.records.record import ProfileRecord
@@ -174,7 +174,7 @@ def test_a_second_draw_lies_in_the_same_kind_of_place_as_the_graded_input(suite:
         places.append(record.tests[0].output)
     drawn = TestcaseFiles(tmp_path / "drawn")
     generate(cases[0], drawn, suite.fresh_seed(cases[0], "f" * 16))
-    built = build_to_grade(submission, rules, PlainC(), cases)
+    built = build(submission, rules, PlainC(), cases)
     again = grade_case(replace(grading, files=drawn), submission, built, cases[0], Stopwatch())
     assert again.ran is not None
     kinds = {re.sub(r"[0-9a-z_]{8,}", "RANDOM", said.replace(".", "")) for said in (*places, again.ran.printed)}

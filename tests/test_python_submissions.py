@@ -13,7 +13,6 @@ from grader.emulator.ptx import Instr, parse
 from grader.emulator.translate import translate_module
 from grader.emulator.translate.counting import may_compute_floats
 from grader.findings import Finding
-from grader.programs.engine.plan_program import syntax_problem
 from grader.programs.source_rules import _python_violations
 from grader.programs.submission import Submission, read_submission
 from grader.sanitizers import said_of
@@ -74,26 +73,6 @@ def test_an_assignment_can_forbid_inline_assembly(tmp_path: Path) -> None:
     (found,) = _python_violations(submission, rules.model_copy(update={"source_rules": (forbidding,)}))
     assert (found.file, found.line) == ("softmax.py", 2)
     assert not list(_python_violations(submission, rules))
-
-
-def test_text_that_is_not_python_is_reported_with_file_and_line() -> None:
-    assert syntax_problem("softmax.py", b"x = 1\ndef f(:\n").startswith("softmax.py:2: error:")
-    assert syntax_problem("softmax.py", b"x = 1\n") == ""
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"x = 1\nreturn x\n", "softmax.py:2: error: 'return' outside function"),
-        ("x = 1\n".encode("utf-16"), "save the file as UTF-8"),
-    ],
-)
-def test_errors_that_only_pythons_compiler_finds_are_reported(content: bytes, says: str) -> None:
-    assert says in syntax_problem("softmax.py", content)
-
-
-def test_only_the_beginning_of_a_long_wrong_line_is_quoted() -> None:
-    assert len(syntax_problem("softmax.py", b"x = " + b"9" * 10_000)) < 1000
 
 
 def test_a_finding_at_a_copy_names_the_array_and_no_call_of_cuda() -> None:

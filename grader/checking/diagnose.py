@@ -57,7 +57,7 @@ class Diagnosis:
 
 _INPUT_WRITTEN = (
     "The output begins with the input's own values: the results never reached the array that was written. "
-    "Is the cudaMemcpy back to the host (cudaMemcpyDeviceToHost) missing?"
+    "Does a kernel store its input? In CUDA, is the copy back to the host (cudaMemcpyDeviceToHost) missing?"
 )
 
 

@@ -22,7 +22,6 @@ from grader.programs.trace import Trace
 from grader.records.record import MAX_FINDINGS
 from grader.sandbox.room import shortened
 from grader.sanitizers import Files, explained, said_of
-from grader.sanitizers.triton_words import in_triton
 
 _MACHINE_ERRORS = {3, 35, 36, 46, 100, 101, 214, 226, 802, 803, 804}
 """CUDA error codes that mean driver or GPU trouble, not a program's mistake (CUDA Runtime API, cudaError_t):
@@ -143,9 +142,7 @@ def _likely(wrong: Sequence[Finding], diagnosis: Diagnosis | None, submission: S
         return sentence(wrong[0], submission.line)
     if slip := find_slip(submission.files, "all"):
         return sentence(slip, submission.line)
-    if diagnosis is None or not diagnosis.cause:
-        return ""
-    return in_triton(diagnosis.cause) if submission.is_python else diagnosis.cause
+    return diagnosis.cause if diagnosis is not None else ""
 
 
 def _failure(run: Run, check: Check, likely: str, where: str, seen: str) -> tuple[Verdict, str, str]:

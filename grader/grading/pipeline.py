@@ -31,7 +31,7 @@ from grader.grading.session import Grading
 from grader.grading.shape_split import wrong_launch
 from grader.grading.tested import Tested, both, record_of
 from grader.programs import control
-from grader.programs.build import Build, build_to_grade, failed_build
+from grader.programs.build import Build, build, failed_build
 from grader.programs.source_rules import Violation, refusal, violations
 from grader.programs.submission import Submission
 from grader.records.disclosure import disclosed_profile, fitting
@@ -67,7 +67,7 @@ def _grade(grading: Grading, submission: Submission, progress: Progress, built: 
     watch = Stopwatch()
     with _closer_look(grading, submission) as closer, ThreadPoolExecutor(1) as background:
         early = grading.quick and closer.possible and built is None
-        if early and not submission.is_python:  # a Python program's build runs it, so the rules come first
+        if early:
             closer.prepare()
         looked: Future[tuple[Violation, ...]] = Future()
         if built is None or built.fault in (None, Fault.STUDENT):
@@ -77,7 +77,7 @@ def _grade(grading: Grading, submission: Submission, progress: Progress, built: 
         if built is None:
             progress.stage(f"{submission.id}: compiling")
             with watch.stage("compile"):
-                built = build_to_grade(submission, grading.assignment, grading.engine, grading.cases)
+                built = build(submission, grading.assignment, grading.engine, grading.cases)
         with watch.stage("source rules"):  # their check can outlast a build from the cache
             submission, built = _within_rules(submission, built, looked.result())
         if early and built.program is not None:

@@ -17,7 +17,7 @@ from grader.classes.batch.work import ReadTask
 from grader.classes.cluster.single import grade_alone
 from grader.grading.pipeline import grade
 from grader.grading.session import Grading
-from grader.programs.build import build_to_grade, failed_build
+from grader.programs.build import build, failed_build
 from grader.programs.submission import Submission
 from grader.records.record import Record
 from grader.sandbox.scratch import scratch_folder
@@ -64,7 +64,7 @@ class StageTask:
     def grade(self, grading: Grading, submission: Submission, progress: Progress) -> Record:
         """Build and grade the submission."""
         progress.stage("compiling")
-        built = build_to_grade(submission, grading.assignment, grading.engine, grading.cases)
+        built = build(submission, grading.assignment, grading.engine, grading.cases)
         return grade(grading, submission, progress, built)
 
 

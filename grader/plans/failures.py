@@ -19,10 +19,11 @@ _ADVICE = (
         "a function that is launched as kernel[grid](...) needs @triton.jit above its def",
     ),
     ("ndarray", "kernels take tensors: make one of a numpy table with torch.from_numpy"),
+    ("null byte", "Python's source cannot contain one: save the file as UTF-8"),
 )
 """Parts of Python's and Triton's error messages, each with advice on the program."""
 _TORCH = "submissions get a stand-in of torch with tensors and without operators, so compute in a kernel"
-_MOST = 8000
+_MOST, _MOST_OF_A_LINE = 8000, 400
 _MOST_CALLS, _MORE_LINES = 5, 20
 
 
@@ -45,6 +46,8 @@ def described(error: BaseException, file: Path) -> str:
             first = _place_in_kernel(error, source.read(), file.name)
     if isinstance(error, DeviceFailed):
         said = "a kernel or a call failed on the GPU while it was tried; see what it printed"
+    if isinstance(error, SyntaxError) and error.filename == str(file):
+        at, said = f"{file.name}:{error.lineno or 1}", f"{error.msg}\n{(error.text or '').strip()}"[:_MOST_OF_A_LINE]
     if isinstance(error, SystemExit):
         said = f"the host code ended the program ({said})"
     line, *more = said.splitlines() or [type(error).__name__]

@@ -34,7 +34,6 @@ from grader.programs import control
 from grader.programs.compile_errors import failure_sentence
 from grader.programs.engine import Compiled, Engine, plan_program
 from grader.programs.function_contract import DECLARATION, MAIN, added_files, is_function, signature
-from grader.programs.source_rules import refusal, violations
 from grader.programs.submission import Submission
 from grader.sandbox import quarantine
 from grader.sandbox.budget import Budget, drawing
@@ -99,13 +98,6 @@ def build(submission: Submission, assignment: Assignment, engine: Engine, cases:
 def failed_build(fault: Fault, problem: str) -> Build:
     """A failed build, for a submission that no compiler gets to see: `problem` is the reason."""
     return Build(None, fault, problem, problem, 0.0, cached=False, key="")
-
-
-def build_to_grade(submission: Submission, assignment: Assignment, engine: Engine, cases: Sequence[Case]) -> Build:
-    """Like `build`, but a Python program that the source rules refuse is not built, since its build runs it."""
-    if submission.is_python and (why := refusal(violations(submission, assignment, engine), built=False)):
-        return Build(None, Fault.STUDENT, why, "", 0.0, cached=False, key=_key(submission, assignment, engine))
-    return build(submission, assignment, engine, cases)
 
 
 def _compile(

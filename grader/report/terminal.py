@@ -26,10 +26,8 @@ MAX_CAUSES = 3
 LONG_CAUSE = 2
 """A cause with more line breaks follows its quoted source line, so that the line is among the first that are read."""
 MAX_LAST_WORDS = 12
-MAX_LINE, MAX_ERROR = 200, 400
-"""Limits on the text shown from a program that wrote no output file: lines, and characters of a line."""
-_ERROR_OF_PYTHON = re.compile(r"^(?:\S+\.py:\d+: error: |(?:\w+\.)*\w+(?:Error|Exception|Refused): ).*", re.MULTILINE)
-_PLACE_OF_PYTHON = re.compile(r'^ *File "([^"\n]+\.py)", line (\d+)', re.MULTILINE)
+MAX_LINE = 200
+"""The most characters of a line that are shown from a program that wrote no output file."""
 _LINE = re.compile(r" (?=Look at \S+:\d+: `)")
 """The space before a quoted source line, where the report starts a new line."""
 
@@ -121,25 +119,12 @@ def _causes(record: Record, verbose: bool) -> Iterator[str]:
         lines = [textwrap.fill(part, WIDTH) for part in _LINE.split(f"{label}{whose}{cause.sentence}{seen}")]
         if lines[0].count("\n") >= LONG_CAUSE:
             lines = [*lines[1:], lines[0]]
-        if not cause.known and cause.first.verdict is Verdict.NO_OUTPUT:
-            lines = [*_error_of_python(cause.first.output), *lines]
         if cause.known and record.build.ok and (came := consequence(cause.first)):
             lines.append(textwrap.fill(f"{cause.first.name}: {came}", WIDTH))
         yield "\n".join(lines)
     if not verbose and len(found) > MAX_CAUSES:
         more = len(found) - MAX_CAUSES
         yield f"Other tests fail for {more} other reason{'s' if more > 1 else ''}, which --verbose lists."
-
-
-def _error_of_python(output: str) -> Iterator[str]:
-    """The error that ended a Python program, with its line and the grader's note on it."""
-    error = _ERROR_OF_PYTHON.search(output)
-    if error is None:
-        return
-    places = _PLACE_OF_PYTHON.findall(output[: error.start()])
-    place = f"{places[-1][0]}:{places[-1][1]}: " if places else ""
-    note = re.match(r"\nnote: (.*)", output[error.end() :])
-    yield textwrap.fill(f"{place}{error[0]}{f' - {note[1]}' if note else ''}"[:MAX_ERROR], WIDTH)
 
 
 def _harmless(record: Record) -> str:
@@ -266,7 +251,7 @@ def _last_words(tests: Sequence[TestRecord]) -> Iterator[str]:
     silent = next((test for test in tests if test.verdict is Verdict.NO_OUTPUT and test.output.strip()), None)
     if silent is not None:
         lines = [line[:MAX_LINE] for line in silent.output.strip().splitlines()]
-        if len(lines) > MAX_LAST_WORDS:  # Triton's errors begin with their place in the program
+        if len(lines) > MAX_LAST_WORDS:
             lines = [lines[0], "…", *lines[-MAX_LAST_WORDS:]]
         yield f"{silent.name} printed:\n" + textwrap.indent("\n".join(lines), "      ")
 

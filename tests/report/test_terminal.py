@@ -9,7 +9,7 @@ import pytest
 from grader.base.verdict import Fault, Verdict
 from grader.records.record import PartRecord, Scores, TestRecord
 from grader.report.colour import coloured, wants_colour
-from grader.report.terminal import _error_of_python, render, render_check, summary
+from grader.report.terminal import render, render_check, summary
 from tests.support.records import made_record, made_test, practice_record
 
 
@@ -122,21 +122,6 @@ def test_what_a_terminal_would_obey_does_not_reach_it() -> None:
     for text in (render(record, verbose=True), render_check(record, verbose=True)):
         assert "Total: 100 of 100" in text
         assert all(character.isprintable() or character in "\n\t" for character in text)
-
-
-@pytest.mark.parametrize(
-    ("output", "says"),
-    [
-        (
-            'Traceback:\n  File "a.py", line 7, in <module>\n    f[1](x)\nTypeError: no\nnote: needs @jit\n',
-            "a.py:7: TypeError: no - needs @jit",
-        ),
-        ("a.py:19: error: a power of 2\nTraceback:\n", "a.py:19: error: a power of 2"),
-        ("Error: this is the program's own text\n", None),
-    ],
-)
-def test_the_error_that_ended_a_python_program_comes_first(output: str, says: str | None) -> None:
-    assert list(_error_of_python(output)) == ([says] if says else [])
 
 
 def test_colours_stand_only_where_the_grader_wrote() -> None:

@@ -53,6 +53,10 @@ SOLVE = "def solve(x, y, rows, columns):\n    "
         (HEADING + KERNEL + SOLVE + "if x.max() > 0:\n        pass\n", "softmax.py:9: error: tensors have no `max`"),
         (HEADING + KERNEL + SOLVE + "y.copy_(torch.exp(x))\n", "softmax.py:9: error: torch.exp is not there"),
         (HEADING + KERNEL + SOLVE + "print(x.cpu())\n", "softmax.py:9: error: cpu() would read values"),
+        ("x = 1\ndef f(:\n", "softmax.py:2: error: SyntaxError: invalid syntax\n    def f(:"),
+        ("x = 1\nreturn x\n", "softmax.py:2: error: SyntaxError: 'return' outside function"),
+        ("x = 1\0\n", "save the file as UTF-8"),
+        ("x = " + "(" * 100_000, "softmax.py:1: error: "),
         ("import torch.nn as nn\n" + HEADING + KERNEL, "softmax.py:1: error: No module named 'torch.nn'"),
         ("from torch import nn\n" + HEADING + KERNEL, "softmax.py:1: error: cannot import name 'nn' from 'torch': "),
         (
@@ -68,7 +72,9 @@ SOLVE = "def solve(x, y, rows, columns):\n    "
     ],
     ids=[
         "no decorator", "an array of numpy", "no solve", "a tensor of the file", "an unknown argument", "a condition",
-        "an operator of torch", "values", "a module of torch", "a name of torch", "an unknown name", "an instruction",
+        "an operator of torch", "values",
+        "a syntax error", "an error of Python's compiler", "a null byte", "deep nesting",
+        "a module of torch", "a name of torch", "an unknown name", "an instruction",
     ],
 )  # fmt: skip
 def test_an_error_in_the_build_comes_with_its_line_and_what_to_do(text: str, says: str, tmp_path: Path) -> None:

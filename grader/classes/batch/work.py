@@ -11,7 +11,7 @@ from grader.base.errors import GraderFault, MachineFault
 from grader.base.progress import Progress
 from grader.grading.pipeline import grade
 from grader.grading.session import Grading
-from grader.programs.build import Build, build_to_grade
+from grader.programs.build import Build, build
 from grader.programs.one_of_several import Reading, read_one_of_several
 from grader.programs.source_rules import violations
 from grader.programs.submission import Submission
@@ -40,7 +40,7 @@ class BuildTask:
     def __call__(self, grading: Grading) -> Build:
         with contextlib.suppress(MachineFault, GraderFault):  # `GradeTask` meets it again, and finds out whose it is
             violations(self.submission, grading.assignment, grading.engine)
-        return build_to_grade(self.submission, grading.assignment, grading.engine, grading.cases)
+        return build(self.submission, grading.assignment, grading.engine, grading.cases)
 
 
 @dataclass(frozen=True)

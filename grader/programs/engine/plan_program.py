@@ -10,7 +10,6 @@ import importlib.metadata
 import importlib.util
 import json
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +32,6 @@ from grader.programs.engine.recorded import (
 )
 from grader.sandbox import memory_share
 from grader.sandbox.budget import Budget, drawing
-from grader.sandbox.room import Sentence, Unreadable, confined
 from grader.sandbox.scratch import scratch_folder
 
 PACKAGE = "program.plans"
@@ -58,7 +56,6 @@ def solve():
 """
 _HIDDEN = "something fails for shapes of hidden testcases only, which must not be shown"
 _MEMORY_BYTES = 8 << 30
-_MAX_QUOTED = 200
 _MAX_TRIED = 1000
 
 
@@ -100,11 +97,10 @@ class ShapeToRecord:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A package, or why there is none, and what autotune chose."""
+    """A package, or why there is none. The log says what autotune chose."""
 
     compiled: Compiled
     package: bytes = b""
-    configurations: tuple[Configuration, ...] = ()
 
 
 def record(
@@ -121,8 +117,6 @@ def record(
 def _record(
     main: str, folder: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], budget: Budget
 ) -> Recorded:
-    if problem := _syntax_problem_of(main, (folder / main).read_bytes()):
-        return Recorded(Compiled(Fault.STUDENT, problem))
     out = work / "recorded"
     out.mkdir()
     outcome = _run_recorder(folder / main, out, work, recording, shapes, budget)
@@ -160,7 +154,7 @@ def _record(
     header_bytes = len(shapes[0].header) if shapes else 0
     configurations = tuple(dict.fromkeys(each for script in shown for each in script.configurations))
     log = "\n".join((*told[:1], *map(_tuned, configurations)))
-    return Recorded(Compiled(None, log), package(chosen, header_bytes, constants, kernels), configurations)
+    return Recorded(Compiled(None, log), package(chosen, header_bytes, constants, kernels))
 
 
 def _unfit(main: str, problem: str) -> str:
@@ -216,34 +210,6 @@ def _stopped(outcome: sandbox.Outcome, main: str) -> str:
         return f"{main}:1: error: host code was stopped at its {outcome.broke} limit"
     said = outcome.stderr.strip().rpartition("\n")[2][:300]
     return f"{main}:1: error: the host code's process ended while it was recorded: {said or outcome.ending}"
-
-
-# ---- syntax -------------------------------------------------------------------------------------------------------
-
-
-def _syntax_problem_of(name: str, content: bytes) -> str:
-    try:
-        return syntax_problem(name, content)
-    except Unreadable:
-        return f"{name}:1: error: Python cannot parse it: it is nested too deeply, or too large"
-
-
-@confined(cpu_s=10)
-def syntax_problem(name: str, content: bytes) -> Sentence:
-    """The first syntax error in a file, in the format of a compiler's message; '' if there is none."""
-    if b"\0" in content:
-        line = content[: content.index(b"\0")].count(b"\n") + 1
-        return f"{name}:{line}: error: a null byte, which Python source cannot contain: save the file as UTF-8"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            compile(content, name, "exec", dont_inherit=True)  # ast.parse lets `return` outside a function pass
-    except SyntaxError as error:
-        quoted = (error.text or "").strip()[:_MAX_QUOTED]
-        return f"{name}:{error.lineno or 1}: error: {str(error.msg)[:_MAX_QUOTED]}\n    {quoted}"
-    except (ValueError, RecursionError) as error:
-        return f"{name}:1: error: {str(error)[:_MAX_QUOTED]}"
-    return ""
 
 
 # ---- places -------------------------------------------------------------------------------------------------------
