@@ -21,8 +21,9 @@ import pytest
 
 from grader.base.errors import UsageError
 from grader.checking.check import check_output
+from grader.commands import durations
 from grader.commands.classroom import keep
-from grader.commands.course_files import list_testcases
+from grader.commands.course_files import list_assignments, list_testcases
 from grader.course.assignment import assignment_for, default_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles, ensure, limits
 from grader.course.coherence import suite_of
@@ -31,7 +32,7 @@ from grader.operators.tolerance import ErrorRule, PlainErrors, limit_of
 from tests.support.assignments import NAMES, NO_CAUSE, SAYS, WITH_WRONGS, assignment_of, models, shown, template, wrongs
 from tests.support.command_line import grader
 from tests.support.course import ROOT
-from tests.support.records import made_record
+from tests.support.records import made_record, made_test
 
 EVERYTHING = os.environ.get("GRADER_TEST_EVERYTHING") == "1"
 
@@ -279,3 +280,16 @@ def test_one_store_holds_several_and_a_leaderboard_ranks_one_of_them(tmp_path: P
         assert said.code == 0, said.err
         assert all(student in said.out for student in there)
         assert not any(student in said.out for student in absent)
+
+
+def test_the_list_says_how_long_a_grading_took_where_all_graded_tests_passed() -> None:
+    rules = load_assignment("saxpy")
+    graded = suite_of(rules).graded
+    few, all_of_them = ([made_test(case.name) for case in cases] for cases in (graded[1:], graded))
+    for tests, others in ((few, {}), (all_of_them, {"measured_sha256": "0" * 64})):
+        facts = {"assignment": "saxpy", "measured_sha256": rules.measured_sha256, "timings": {"total": 9.0}} | others
+        durations.keep(made_record(tests=tests, **facts), graded)
+        assert durations.last(rules) == durations.NOT_MEASURED
+    durations.keep(made_record(tests=all_of_them, **facts | {"measured_sha256": rules.measured_sha256}), graded)
+    (line,) = (line for line in list_assignments().splitlines() if line.startswith("saxpy"))
+    assert line.endswith("9 s on NVIDIA H200")

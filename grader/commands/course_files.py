@@ -7,6 +7,7 @@ from tabulate import tabulate
 from grader.base.errors import UsageError
 from grader.base.paths import shown
 from grader.base.progress import shown_progress
+from grader.commands import durations
 from grader.course import catalogue
 from grader.course.assignment import assignment_names, chosen_assignment, load_assignment
 from grader.course.catalogue import TestcaseFiles
@@ -66,8 +67,9 @@ def list_assignments() -> str:
         suite = suite_of(rules)
         groups = ", ".join(f"{len(cases)} {group}" for group, cases in suite.groups.items())
         defines = "a program" if rules.contract == "program" else "solve" if rules.contract == "function" else "either"
-        rows.append((name, rules.title, " ".join(rules.submission.mains), defines, groups, f"{rules.max_points:g}"))
-    headers = ("name", "title", "hand in", "in CUDA", "testcases", "points")
+        mains, points = " ".join(rules.submission.mains), f"{rules.max_points:g}"
+        rows.append((name, rules.title, mains, defines, groups, points, durations.last(rules)))
+    headers = ("name", "title", "hand in", "in CUDA", "testcases", "points", "a grading takes")
     return tabulate(rows, headers=headers, tablefmt="simple")
 
 

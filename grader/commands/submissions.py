@@ -16,6 +16,7 @@ from grader.base.names import say, student_id
 from grader.base.paths import shown
 from grader.base.progress import Progress, shown_progress
 from grader.base.verdict import Fault
+from grader.commands import durations
 from grader.commands.choice import Choice
 from grader.course.assignment import Assignment
 from grader.findings import Finding, kind_of, without_echoes
@@ -63,6 +64,7 @@ def grade_paths(
                 record = _graded(grading, submission, progress, alone=len(paths) == 1)
             else:
                 record = grade(grading, submission, progress, failed_build(failed.whose, failed.problem))
+            durations.keep(record, setup.suite.graded)
             records.append(points.keep(entered, record))
             if json is not None:
                 write_records(records, json)
