@@ -286,10 +286,9 @@ def test_the_list_says_how_long_a_grading_took_where_all_graded_tests_passed() -
     rules = load_assignment("saxpy")
     graded = suite_of(rules).graded
     few, all_of_them = ([made_test(case.name) for case in cases] for cases in (graded[1:], graded))
-    for tests, others in ((few, {}), (all_of_them, {"measured_sha256": "0" * 64})):
-        facts = {"assignment": "saxpy", "measured_sha256": rules.measured_sha256, "timings": {"total": 9.0}} | others
-        durations.keep(made_record(tests=tests, **facts), graded)
+    for tests, sha256 in ((few, rules.measured_sha256), (all_of_them, "0" * 64), (all_of_them, rules.measured_sha256)):
         assert durations.last(rules) == durations.NOT_MEASURED
-    durations.keep(made_record(tests=all_of_them, **facts | {"measured_sha256": rules.measured_sha256}), graded)
+        record = made_record(tests=tests, assignment="saxpy", measured_sha256=sha256, timings={"total": 9.0})
+        durations.keep(record, graded)
     (line,) = (line for line in list_assignments().splitlines() if line.startswith("saxpy"))
     assert line.endswith("9 s on NVIDIA H200")
