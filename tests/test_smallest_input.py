@@ -19,7 +19,10 @@ RANDOM = np.random.default_rng(1)
 FLOATS = RANDOM.uniform(0.5, 1, 1000).astype(np.float32).reshape(-1, 1)
 INTEGERS = RANDOM.integers(-100, 100, 1000).astype(np.int32).reshape(-1, 1)
 INTEGERS[0] = 7
+BYTES = RANDOM.integers(1, 256, 1000).astype(np.uint8).reshape(-1, 1)
+BYTES[768] = 9
 P = np.array([0, 2, 2, 5], np.int32).reshape(-1, 1)
+OUTPUTS = {"spmv": np.float32, "histogram": np.int32}
 J = np.array([1, 3, 0, 1, 2], np.int32).reshape(-1, 1)
 
 
@@ -49,6 +52,8 @@ def spmv(p: Array, j: Array, v: Array, x: Array, late: int) -> Array:
          "Y[0] counts 3 times in Z[0]. With only Y[0] = "),
         ("saxpy", (1000, 3.0), [FLOATS, FLOATS], lambda x, y: 3 * x + y + 1,
          "With nothing but zeros in X and Y, Z[0] is 1, expected 0."),
+        ("histogram", (1000,), [BYTES], lambda x: np.bincount(x[:768, 0], minlength=256).reshape(-1, 1),
+         "X[768] is missing in H[0] and 1 other. With only X[768] = 9, and all else in X 0, H[0] is 768, expected 999."),
         ("spmv", (3, 4, 5), [P, J, FLOATS[:5], FLOATS[5:9]], lambda p, j, v, x: spmv(p, j, v, x, 1),
          "V[2] counts in Y[1], where it does not belong. With only V[2] = "),
     ],
@@ -57,7 +62,7 @@ def test_it_says_which_value_goes_where(
     operator: str, shape: tuple[int | float, ...], tensors: list[Array], program: Callable[..., Array], said: str
 ) -> None:
     def run(given: Sequence[Array]) -> list[Array]:
-        return [program(*given).astype(tensors[0].dtype if operator != "spmv" else np.float32)]
+        return [program(*given).astype(OUTPUTS.get(operator, tensors[0].dtype))]
 
     found = smallest_input(load_operator(operator), shape, 1e-4, tensors, run)
     assert found is not None and sentence(found).startswith(said)

@@ -3,7 +3,8 @@
 A wrong output of a whole testcase shows that something is wrong; one input value that goes astray shows what. From an
 input at which the program errs, as much as possible is set to 0, in halves (delta debugging: Zeller and Hildebrandt,
 Simplifying and isolating failure-inducing input, 2002). It works for every operator, and no mistake has to be foreseen.
-A table of places, such as the rows of a sparse matrix, stays as it is.
+A table of places, such as the rows of a sparse matrix, stays as it is. Where nothing but zeros is an error, too, as for a
+histogram that counts too few, an input errs if it changes the output of zeros in another way than it should.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class _NoMoreRuns(Exception):
 
 @dataclass
 class _Search:
-    """`kept`: the smallest input so far at which the program errs, and `outputs`, what it wrote there."""
+    """`kept`: the smallest input so far at which the program errs, and `outputs`, what it wrote there. `zero`: what it
+    wrote, and should have written, for zeros, if it errs there."""
 
     operator: Operator
     shape: Shape
@@ -46,6 +48,7 @@ class _Search:
     kept: list[Array]
     outputs: Sequence[Array] = ()
     runs: int = 0
+    zero: tuple[Sequence[Array], Sequence[Array]] | None = None
 
     def errs(self, tensors: list[Array]) -> bool:
         """Whether the program errs on these tensors, which are then kept."""
@@ -65,8 +68,15 @@ class _Search:
         return [values.astype(tensor.type.computed) for values, tensor in zip(found, outputs, strict=True)]
 
     def wrong(self, tensors: Sequence[Array], outputs: Sequence[Array]) -> list[NDArray[np.bool_]]:
-        return [self.apart(number, got, right) for number, (got, right) in enumerate(
-            zip(outputs, self.right(tensors), strict=True))]  # fmt: skip
+        right = self.right(tensors)
+        if self.zero is None:
+            return [self.apart(n, *both) for n, both in enumerate(zip(outputs, right, strict=True))]
+        return [
+            self.apart(
+                n, *(each.astype(np.float64) - of_zero for each, of_zero in ((outputs[n], got_0), (right[n], right_0)))
+            )
+            for n, (got_0, right_0) in enumerate(zip(*self.zero, strict=True))
+        ]
 
     def apart(self, number: int, got: Array, right: Array) -> NDArray[np.bool_]:
         """Which values of output tensor `number` differ."""
@@ -107,9 +117,16 @@ def smallest_input(
     chosen = _numbers(operator, shape, tensors)
     if not chosen or not search.errs(search.kept):
         return None
+    whole, by_size = search.kept, sorted(chosen, key=lambda each: -tensors[each].size)
     try:
-        for number in sorted(chosen, key=lambda each: -tensors[each].size):
+        for number in by_size:
             search.shrink(number)
+        if not any(search.kept[number].any() for number in chosen):
+            search.zero = search.outputs, search.right(search.kept)
+            if not search.errs(whole):
+                search.zero = None
+            for number in by_size if search.zero else ():
+                search.shrink(number)
     except _NoMoreRuns:
         pass
     return _described(search, chosen)
@@ -144,8 +161,10 @@ def _described(search: _Search, chosen: Sequence[int]) -> Finding | None:
         facts |= {"element": _place(inputs[alone], place), "tensor": inputs[alone].name}
         without = [np.zeros_like(values) if each == alone else values for each, values in enumerate(kept)]
         none = search.right(without)[number]
-        facts |= _effect(tensor, none, got, right, search.apart(number, got, none), search.apart(number, right, none))
-        if place > 1:
+        before = none if search.zero is None else search.zero[0][number]
+        changed, should = search.apart(number, got, before), search.apart(number, right, none)
+        facts |= _effect(tensor, none, got, right, changed, should)
+        if place > 1 and search.zero is None:
             facts["before"] = place
     elif not facts["given"]:
         facts["how"] = "zeros"
