@@ -3,8 +3,8 @@
 A wrong output of a whole testcase shows that something is wrong; one input value that goes astray shows what. From an
 input at which the program errs, as much as possible is set to 0, in halves (delta debugging: Zeller and Hildebrandt,
 Simplifying and isolating failure-inducing input, 2002). It works for every operator, and no mistake has to be foreseen.
-A table of places, such as the rows of a sparse matrix, stays as it is. Where nothing but zeros is an error, too, as for a
-histogram that counts too few, an input errs if it changes the output of zeros in another way than it should.
+A table of places, such as the rows of a sparse matrix, stays as it is. Where nothing but zeros is an error, too, as for
+a histogram that counts too few, an input errs if it changes the output of zeros in another way than it should.
 """
 
 from __future__ import annotations
