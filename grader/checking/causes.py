@@ -10,7 +10,7 @@ import numpy as np
 
 from grader.checking.samples import CLOSE, F32, F64, FEWEST_ERRORS, Sample, distance
 from grader.checking.wrong_places import TILES, listed
-from grader.findings import Finding
+from grader.findings import CLAIMED, Finding
 from grader.operators import Alternate, Operator, Shape
 from grader.operators.base import Tensors
 from grader.operators.returned import mistaken_rows
@@ -92,7 +92,7 @@ def _matches(
     return bool(samples)
 
 
-def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> str:
+def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Finding | None:
     best, found = 1.0, ""
     for alternate in operator.alternates():
         if alternate.tensor != number or alternate.rounding or alternate.unless(shape):
@@ -109,7 +109,8 @@ def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[S
                 break
         if worst < best:  # among equals, the first one is the likeliest
             best, found = worst, alternate.sentence
-    return found
+    array, words = operator.outputs(shape)[number].name, {"said": found.removesuffix(".")}
+    return Finding(kind="known_mistake", certainty=CLAIMED, array=array, words=words) if found else None
 
 
 def _energy(sample: Sample, values: F32 | F64) -> float:

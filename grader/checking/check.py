@@ -21,7 +21,7 @@ from typing import Literal
 from grader.base.errors import GraderFault
 from grader.checking.property_check import Found, Given, violated
 from grader.checking.scan import Expected, FileValues, Scan, TensorErrors, TensorPrecision, Wrong
-from grader.operators import Operator, Shape
+from grader.operators import Location, Operator, Shape
 from grader.operators.tolerance import Tolerance, limit_of
 from grader.sandbox.quarantine import open_output
 
@@ -52,6 +52,9 @@ class Check:
     precision: tuple[TensorPrecision, ...] = ()
     """The errors of each output tensor; empty if some values are not finite."""
     errors: tuple[TensorErrors, ...] = field(default=(), repr=False, compare=False)
+
+    violated: Location | None = None
+    """Where the operator's own `check` finds the output wrong."""
 
     @property
     def passed(self) -> bool:
@@ -151,7 +154,7 @@ def _by_property(operator: Operator, shape: Shape, found: Found | None) -> Check
         return Check("passed", "", size, size, values)
     where = operator.location(shape, found.tensor, found.unit, found.row, found.column) if found.tensor else None
     reason = f"{where}: {found.sentence}" if where is not None else found.sentence
-    return Check("values", reason, size, size, values, wrong=min(values, found.wrong))
+    return Check("values", reason, size, size, values, wrong=min(values, found.wrong), violated=where)
 
 
 def _values(operator: Operator, shape: Shape) -> int:

@@ -146,13 +146,14 @@ def _cause(
         return Diagnosis(cause=cause)
     samples = draw_samples(operator, shape, number, errors, input, expected, got, SAMPLED_ROWS)
     if _begins_with_the_input(operator, shape, input, got, expected):
-        return Diagnosis(cause=by_alternates(operator, shape, number, samples) or _INPUT_WRITTEN)
+        known = by_alternates(operator, shape, number, samples)
+        return _found(known) if known is not None else Diagnosis(cause=_INPUT_WRITTEN)
     if not samples:
         return Diagnosis()
     finite = check.max_finite_error if check.infinite == 0 else None
 
     if exchange := exchanged(operator, shape, number, samples):
-        return Diagnosis(cause=sentence(exchange), findings=(exchange,))
+        return _found(exchange)
 
     def rounding(_: list[Sample]) -> str:
         if finite is None or not any(alternate.rounding for alternate in operator.alternates()):
@@ -160,8 +161,11 @@ def _cause(
         more = draw_samples(operator, shape, number, errors, input, expected, got, PRECISION_ROWS, only_wrong=False)
         return by_rounding(operator, shape, number, more)
 
-    alternate, place = partial(by_alternates, operator, shape, number), partial(misplaced, operator)
-    for explain in (constant, alternate, rounding, place):
+    if cause := constant(samples):
+        return Diagnosis(cause=cause)
+    if (known := by_alternates(operator, shape, number, samples)) is not None:
+        return _found(known)
+    for explain in (rounding, partial(misplaced, operator)):
         if cause := explain(samples):
             return Diagnosis(cause=cause)
     if finite is not None and finite < CLOSE * errors.limit.largest:
@@ -180,6 +184,10 @@ def _cause(
         )
         return Diagnosis(cause=cause)
     return Diagnosis()
+
+
+def _found(finding: Finding) -> Diagnosis:
+    return Diagnosis(cause=sentence(finding), findings=(finding,))
 
 
 def _begins_right(check: Check, operator: Operator, shape: Shape, number: int) -> str:

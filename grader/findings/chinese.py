@@ -35,7 +35,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "kernel_not_launched": ("kernel {launched} 從未啟動，所以什麼都沒有計算：請啟動它", ""),
     "kernel_empty": ("kernel {launched} 是空的，所以什麼都沒有計算：請寫出它的內容", ""),
     "launch_not_reached": (
-        "沒有 kernel 執行過：程式在到達[第 {loop_line} 行迴圈內的]啟動之前就結束了[（第 {end_line} 行設定終點 `{end}`）]",
+        "沒有 kernel 執行過：程式在到達[第 {loop_line} 行迴圈內的]啟動之前就結束了[，第 {leave_line} 行先離開][（第 {end_line} 行設定 `{end}`）]",
         "",
     ),
     "not_copied_back": (
@@ -159,6 +159,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         )
     },
     "smallest_input.zeros": ("{zeros} 全為 0 時，{first} 是 {got}，應為 {expected}", ""),
+    "known_mistake": ("{said}", ""),
+    "wrong_value_from": ("{array} 的錯誤值來自此處", ""),
     "output_zero": ("錯誤的值全部是 0", ""),
     "output_nan": ("錯誤的值是 NaN", "請找 0/0 或 inf − inf。"),
     "output_constant": ("錯誤的值全部是 {value}：是被填入的，不是計算出來的", ""),

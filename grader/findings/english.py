@@ -38,8 +38,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "kernel_not_launched": ("Kernel {launched} is never launched, so nothing is computed: launch it", ""),
     "kernel_empty": ("Kernel {launched} is empty, so nothing is computed: write it", ""),
     "launch_not_reached": (
-        "No kernel ran: the program ended without reaching its launch[, in the loop of line {loop_line}][ (line "
-        "{end_line} sets its end `{end}`)]",
+        "No kernel ran: the program ended without reaching its launch[, in the loop of line {loop_line}][, which line "
+        "{leave_line} leaves before][ (line {end_line} sets `{end}`)]",
         "",
     ),
     "not_copied_back": (
@@ -228,6 +228,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         )
     },
     "smallest_input.zeros": ("With nothing but zeros in {zeros}, {first} is {got}, expected {expected}", ""),
+    "known_mistake": ("{said}", ""),
+    "wrong_value_from": ("This is where the wrong value of {array} comes from", ""),
     "output_zero": ("Every wrong value is exactly 0", ""),
     "output_nan": ("The wrong values are NaN", "Look for 0/0 or inf − inf."),
     "output_constant": ("Every wrong value is {value}: it was filled, not computed", ""),

@@ -110,12 +110,13 @@ KINDS: dict[str, Kind] = {
         *_kinds("watch", "error", "step", "terms_repeated terms_unseen carried_over start_wrong", leads=False),
         *_kinds("watch", "error", "step", "padding_added maximum_wrong operands_wrong other_input", leads=False),
         *_kinds("watch", "error", "step", "other_result stored_elsewhere result_scaled difference_wrong", leads=False),
-        *_kinds("watch", "error", "step", "factors_differ old_sum_left_out sums_mixed", leads=False),
+        *_kinds("watch", "error", "step", "factors_differ old_sum_left_out sums_mixed wrong_value_from", leads=False),
         *_kinds("probe", "error", "step", "scale_wrong keys_unused keys_repeated tile_not_rescaled", leads=False),
         *_kinds("probe", "error", "step", "rows_not_normalised mask_wrong rows_moved columns_moved", leads=False),
         *_kinds("probe", "error", "step", "transposed inputs_exchanged input_unused", leads=False),
         *_kinds("probe", "error", "step", "values_of_other_keys columns_unused elements_misplaced", leads=False),
         *_kinds("probe", "error", "step", "other_unit_read row_sum_not_subtracted smallest_input", leads=False),
+        *_kinds("probe", "error", "step", "known_mistake", leads=False),
         *_kinds("output", "error", "pattern", "output_zero output_nan output_constant output_scaled", leads=False),
     )
 }

@@ -182,7 +182,8 @@ class CloserLook:
         )
         if check.kind != "values":
             return ()
-        return wrong_values(case.operator, case.shape, self.files.expected(case), run.output, tolerance)
+        expected = self.files.expected(case)
+        return wrong_values(case.operator, case.shape, expected, run.output, tolerance, check.violated)
 
     def _watched(self, program: Path, case: Case, watched: tuple[Watched, ...]) -> Explained:
         """What a recording of these values shows."""

@@ -19,7 +19,7 @@ from grader.checking.probes.smallest import FEWEST_VALUES, MOST_VALUES, smallest
 from grader.course.catalogue import limits
 from grader.course.testcase import Case
 from grader.cpp.reading import asked
-from grader.cpp.solve import main_line
+from grader.cpp.solve import Way, main_line
 from grader.findings import CLAIMED, KINDS, Finding, claimed, kind_of, rank, sentence
 from grader.grading.hidden_testcases import shows_diagnosis
 from grader.grading.session import Grading
@@ -57,22 +57,25 @@ def by_probes(
         return tested
     bench = grading.bench
     with watch.stage("probes"), bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
-        said = " ".join(by_case[case].judgement.cause for case in wrong)
-        is_known = claimed([known]) is not None or any(a.sentence in said for a in wrong[0].operator.alternates())
-        found = hint((), _probed, grading, submission, built, wrong, is_known)
+        found = hint((), _probed, grading, built, wrong, claimed([known]) is not None)
     first = claimed([rank([known, found])])
     if first is None or kind_of(first).check not in ("probe", "watch"):
         return tested
-    found = tuple(_placed(each, known) for each in found)
-    first = _with_line(_placed(first, known) if first.file is None else first, wrong[0].operator, wrong[0], submission)
+    found = tuple(_placed(each, known, wrong[0]) for each in found)
+    first = _with_line(_placed(first, known, wrong[0]), wrong[0], submission)
+    if first.kind == "known_mistake" and first.place is None:
+        return tested  # all of that is said
     cause = sentence(first, submission.line)
     for case in wrong:
         by_case[case] = by_case[case].with_cause(cause, found)
     return [by_case[case] for case in grading.cases]
 
 
-def _placed(finding: Finding, known: Sequence[Finding]) -> Finding:
-    """The finding with the line where the watch saw a wrong value of the same array."""
+def _placed(finding: Finding, known: Sequence[Finding], case: Case) -> Finding:
+    """The finding with the line where the watch saw a wrong value of the same array, unless it is about one that is
+    read."""
+    if finding.kind == "smallest_input" and _wanted(finding, case) != finding.array:
+        return finding
     for each in known:
         place = each.place if each.kind == finding.kind else each.other or each.place
         if kind_of(each).check == "watch" and each.array and each.array == finding.array and place is not None:
@@ -80,15 +83,34 @@ def _placed(finding: Finding, known: Sequence[Finding]) -> Finding:
     return finding
 
 
-def _probed(
-    grading: Grading, submission: Submission, built: Build, wrong: Sequence[Case], is_known: bool
-) -> tuple[Finding, ...]:
+def _wanted(finding: Finding, case: Case) -> str | None:
+    """The array whose line is wanted: the input that is read or, where it arrives in part or everything is wrong, the
+    output."""
+    read, how = finding.words.get("tensor") or finding.array, finding.words.get("how")
+    written = finding.array or case.operator.outputs(case.shape)[0].name
+    inputs = {tensor.name for tensor in case.operator.inputs(case.shape)}
+    return read if read in inputs and how not in ("value", "infinite", "missing_in_part") else written
+
+
+def _with_line(finding: Finding, case: Case, submission: Submission) -> Finding:
+    """With the line of `solve`'s kernels that reads the value, or that computes the result."""
+    inputs = [tensor.name for tensor in case.operator.inputs(case.shape)]
+    names = inputs + [tensor.name for tensor in case.operator.outputs(case.shape)]
+    wanted, how = _wanted(finding, case), finding.words.get("how")
+    if finding.place is not None or wanted not in names:
+        return finding
+    way: Way = "writes" if wanted not in inputs else "astray" if how in ("moved", "extra") else "reads"
+    line = asked(None, main_line, submission.files, names.index(wanted), way)
+    return finding.model_copy(update={"file": line.file, "line": line.line}) if line is not None else finding
+
+
+def _probed(grading: Grading, built: Build, wrong: Sequence[Case], is_known: bool) -> tuple[Finding, ...]:
     """What experiments show, the likeliest first; without probes, and unless the cause is known, the
     smallest input."""
     case = min(wrong, key=lambda each: each.flops)
     if probes := case.operator.probes(case.shape):
         return examine(probes, lambda probe: _shown(grading, built, case.operator, probe))
-    return () if is_known else _by_the_smallest_input(grading, submission, built, wrong)
+    return () if is_known else _by_the_smallest_input(grading, built, wrong)
 
 
 def _shown(grading: Grading, built: Build, operator: Operator, probe: Probe) -> list[Finding]:
@@ -115,9 +137,7 @@ def _output_of(grading: Grading, program: Path, operator: Operator, probe: Probe
             yield run.output
 
 
-def _by_the_smallest_input(
-    grading: Grading, submission: Submission, built: Build, wrong: Sequence[Case]
-) -> tuple[Finding, ...]:
+def _by_the_smallest_input(grading: Grading, built: Build, wrong: Sequence[Case]) -> tuple[Finding, ...]:
     operator, program = wrong[0].operator, built.program
     fit = [c for c in wrong if operator.units(c.shape) == 1 and operator.unit_input_values(c.shape) <= MOST_VALUES]
     if not fit or program is None or operator.has_check:
@@ -139,17 +159,4 @@ def _by_the_smallest_input(
     found = smallest_input(
         operator, case.shape, limits(case, grading.files, grading.assignment.tolerance), tensors, run
     )
-    return (_with_line(found, operator, case, submission),) if found is not None else ()
-
-
-def _with_line(finding: Finding, operator: Operator, case: Case, submission: Submission) -> Finding:
-    """With the line of `solve`'s kernels that reads the value or, where it arrives in part or everything is wrong, that
-    writes the result."""
-    inputs = [tensor.name for tensor in operator.inputs(case.shape)]
-    names = inputs + [tensor.name for tensor in operator.outputs(case.shape)]
-    read, how = finding.words.get("tensor") or finding.array, finding.words.get("how")
-    wanted = read if read in inputs and how not in ("value", "infinite", "missing_in_part") else finding.array
-    if finding.place is not None or wanted not in names:
-        return finding
-    line = asked(None, main_line, submission.files, names.index(wanted), writes=wanted not in inputs)
-    return finding.model_copy(update={"file": line.file, "line": line.line}) if line is not None else finding
+    return (found,) if found is not None else ()

@@ -132,9 +132,9 @@ class Tested:
 
     def with_cause(self, cause: str, findings: Sequence[Finding] = ()) -> Tested:
         """The facts with the likeliest cause of the failure, or of one that luck prevented, and what it rests on."""
-        if not cause:
-            return self
         found = rank([self.judgement.findings, findings])[:MAX_FINDINGS]
+        if not cause:
+            return self if self.passed else replace(self, judgement=replace(self.judgement, findings=found))
         if self.passed:
             return replace(self, luck=cause, judgement=replace(self.judgement, findings=found))
         # The pattern of the wrong values and the call that failed are consequences.

@@ -129,9 +129,17 @@ def _grid(finding: Finding, source: Source) -> Facts:
 
 
 def _loop_of_launch(finding: Finding, source: Source) -> Facts:
-    """The outermost loop around a launch that was not reached, and what sets its end."""
-    loops = source.loops_around(finding.file or "", finding.line or 0)
+    """The outermost loop around a launch that was not reached, and what sets its end; without one, what returns before
+    it if a quotient is 0."""
+    file, line = finding.file or "", finding.line or 0
+    loops = source.loops_around(file, line)
     if not loops:
+        function = source.function_at(file, line)
+        leaves = [b for b in source.branches if b.leaves and function is not None and function.holds(b.file, b.line)]
+        for branch in leaves:
+            set_line, name = _set_before(source, branch.condition, branch.file, branch.line)
+            if branch.end < line and set_line:
+                return {"leave_line": branch.line, "end_line": set_line}, {"end": name}
         return {}, {}
     loop = loops[0]
     line, name = _set_before(source, loop.condition, loop.file, loop.line)

@@ -14,13 +14,14 @@ from pydantic import Field
 from grader.base.hints import report
 from grader.base.sizes import AtMost
 from grader.checking.watch.labels import MOST_NODES, Reader
-from grader.checking.watch.reading import read
+from grader.checking.watch.reading import UNSURE, read
 from grader.checking.watch.recording import Malformed, read_recording
-from grader.findings import Finding
-from grader.operators import Operator, Shape
+from grader.checking.watch.written import written_at
+from grader.findings import CLAIMED, Finding
+from grader.operators import Location, Operator, Shape
 from grader.operators.base import Tensors
 from grader.operators.number_types import F32_TYPE
-from grader.operators.tolerance import Tolerance, limit_of
+from grader.operators.tolerance import Tolerance, errors_of, limit_of
 from grader.sandbox.quarantine import open_output
 from grader.sandbox.room import Unreadable, confined
 
@@ -29,6 +30,8 @@ FEWEST_RIGHT, RIGHT = 0.25, 0.002
 """Right values are controls if there are this many for each wrong one, and their errors are at most this share of the
 allowed one: others are right by chance, or because a mistake hardly matters there."""
 _MOST_FINDINGS = 20
+WORD = 4
+"""The bytes of a value that can be watched."""
 MOST_VALUES = 2_000_000
 """Larger inputs are not watched."""
 _NOT_FOLLOWED = "its values were not followed"
@@ -55,29 +58,38 @@ class Explained:
 
 
 def wrong_values(
-    operator: Operator, shape: Shape, expected: Path, got: Path, tolerance: Tolerance
+    operator: Operator, shape: Shape, expected: Path, got: Path, tolerance: Tolerance, violated: Location | None = None
 ) -> tuple[Watched, ...]:
-    """Some wrong values of the first output tensor that has any, and some right ones; empty where nothing
-    can be watched."""
+    """Some wrong values of the first output tensor that has any, and some right ones; of an operator that checks its
+    outputs, the one that is `violated`. Empty where nothing can be watched."""
     values = operator.units(shape) * operator.unit_input_values(shape)
     layouts = operator.output_layouts(shape)
-    if values > MOST_VALUES or any(each.type != F32_TYPE for each in layouts):
+    if values > MOST_VALUES:
         return ()
     output = open_output(got)
     try:
         with expected.open("rb") as kept:
             for right, layout in zip(operator.expected_layouts(shape), layouts, strict=True):
-                limit = limit_of(tolerance, layout.tensor.name).largest
+                if layout.type.bytes != WORD:
+                    continue
+                limit = limit_of(tolerance, layout.tensor.name)
                 places: dict[bool, list[tuple[int, int, int, int]]] = {True: [], False: []}
                 for unit in range(operator.units(shape)):
                     mine, good = layout.read(output, unit), right.read(kept.fileno(), unit)
                     if mine is None or good is None:
                         return ()
-                    with np.errstate(invalid="ignore", over="ignore"):
-                        error = np.abs(mine - good)
+                    error = errors_of(mine, good)
+                    wrong = ~(error <= limit.allowed(good))
+                    if operator.has_check:
+                        wrong = np.zeros_like(wrong)
+                        if violated is not None and (violated.tensor or layout.tensor.name, violated.unit) == (
+                            layout.tensor.name,
+                            unit,
+                        ):
+                            wrong[violated.row, violated.column] = True
                     for is_right, chosen in (
-                        (False, ~(error <= limit)),
-                        (True, (error <= RIGHT * limit) & (mine != 0)),
+                        (False, wrong),
+                        (True, (error <= RIGHT * limit.allowed(good)) & (mine != 0)),
                     ):
                         rows, columns = np.nonzero(chosen)
                         bits = mine.view(np.uint32)[rows, columns]
@@ -123,19 +135,20 @@ def _explained(
     operator: Operator, shape: Shape, input: IO[bytes], recording: IO[bytes], watched: Sequence[Watched]
 ) -> tuple[Annotated[tuple[Finding, ...], Field(max_length=_MOST_FINDINGS)], Annotated[str, AtMost(200)]]:
     units = [operator.read_unit(input, shape, unit) for unit in range(operator.units(shape))]
-    steps = operator.steps(shape, units)
-    if steps is None:
-        return (), ""
+    floats = all(each.type == F32_TYPE for each in operator.outputs(shape))
+    steps = operator.steps(shape, units) if floats else None
     try:
         found = read_recording(recording)
     except Malformed as malformed:
         return (), f"{_NOT_FOLLOWED}: the recording is unreadable, {malformed}"
     if found.cut_off:
         return (), f"{_NOT_FOLLOWED}: it computes more of them than a recording holds"
+    wanted = [(each.tensor, each.index, each.right) for each in watched]
+    if steps is None:
+        return written_at(found, wanted, CLAIMED if operator.has_check else UNSURE), ""
     reader = Reader(found, steps, elements_of(operator, shape, units))
     if not reader.run():
         return (), f"{_NOT_FOLLOWED}: they come from more than {MOST_NODES:,} others"
-    wanted = [(each.tensor, each.index, each.right) for each in watched]
     return tuple(read(reader, wanted, lambda unit: operator.unit_label(shape, unit))), ""
 
 

@@ -264,7 +264,14 @@ void rt_watch_atomic(struct warp *w, u32 site, int space, const u64 *addresses, 
         struct cell *c = cell_at(key_of(w, space, addresses[lane], lane));
         u32 old = c->node;
         c->node = c->load_node = 0;
-        if (s->operation != WATCHED_ADDITION) continue;
+        if (s->operation != WATCHED_ADDITION) { /* of a number that is no float, only what it left is known */
+            const void *p = s->bytes == 4 && space != SPACE_SHARED ? memory_host(addresses[lane]) : NULL;
+            float left = 0;
+            if (p) memcpy(&left, p, 4);
+            if (p && old && !memcmp(&nodes[old].value, &left, 4)) c->node = old;
+            else if (p) c->node = add_node(number, 0, 0, 0, left, who(w, lane));
+            continue;
+        }
         u32 id = operand(ids, s->sources[0], lane, values[lane], s->bytes);
         float before = old ? nodes[old].value : 0;
         c->node = add_node(number, old, id, 0, before + nodes[id].value, who(w, lane));
@@ -313,9 +320,10 @@ static void put(const void *bytes, u64 count) {
 
 static u32 root_of(u32 index, u32 bits, u64 output_words) {
     u32 value;
-    if (result_count == output_words && index < result_count) {
-        memcpy(&value, &nodes[results[index]].value, 4);
-        if (value == bits || !results[index]) return results[index];
+    if (result_count >= output_words && index < output_words) { /* what is copied before the output is not the output */
+        u32 node = results[result_count - output_words + index];
+        memcpy(&value, &nodes[node].value, 4);
+        if (value == bits || (!node && result_count == output_words)) return node;
     }
     for (u32 i = 0; i < result_count; i++) {
         memcpy(&value, &nodes[results[i]].value, 4);

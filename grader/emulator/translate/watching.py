@@ -122,7 +122,7 @@ class _Inserter:
                 (),
                 (value,),
                 (memory, value),
-                (mods.space, mods.type if how == "atomic" else "b32"),
+                (mods.space, mods.type if how == "atomic" or mods.type not in _WORDS else "b32"),
             )
             yield from self._numbers(instr)
             return
