@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from grader.checking.probes.smallest import smallest_input
-from grader.cpp.solve import main_line
+from grader.cpp.solve import left_out, main_line
 from grader.findings import sentence
 from grader.operators import load_operator
 
@@ -96,6 +96,14 @@ def test_lines_that_read_and_write_an_array_of_solve() -> None:
     assert line_of(SOURCE, 0, writes=False) == 3
     assert line_of(SOURCE, 1, writes=True) == 4  # the line that computes what line 5 stores
     assert line_of(SOURCE, 9, writes=True) is None
+
+
+def test_a_kernel_that_is_never_launched_is_named_if_it_is_the_only_one() -> None:
+    other = b"__global__ void more(float* y) { y[0] = 1; }\n"
+    found = left_out([("a.cu", SOURCE + other)])
+    assert found is not None and (found.name, found.line) == ("more", 10)
+    assert left_out([("a.cu", SOURCE)]) is None
+    assert left_out([("a.cu", SOURCE + other + other.replace(b"more", b"less"))]) is None
 
 
 def test_lines_are_found_through_the_pointers_that_take_turns() -> None:

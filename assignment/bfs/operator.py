@@ -54,6 +54,8 @@ class Bfs(WholeOperator):
             if right[v, 0] > 0:
                 k = p[u] + int((j[p[u] : p[u + 1]] == v).argmax())
                 by = f": J[{k}] leads there from vertex {u}, edge {k - p[u] + 1} of {p[u + 1] - p[u]}"
+                if (wrong == (right.ravel() > distance.max())).all() and (distance[wrong] < 0).all():
+                    by += f"; no vertex farther than {distance.max()} is reached: the search ends too early"
             elif right[v, 0] < 0:
                 by = ": no path leads there"
             return Violation(f"got distance {distance[v]}, expected {right[v, 0]}{by}", "D", v, 0, int(wrong.sum()))

@@ -71,6 +71,15 @@ def _is_computed(to: Assigned | Variable) -> bool:
 
 
 @confined(memory_bytes=2 << 30)
+def left_out(files: Files) -> Function | None:
+    """The one kernel that is never launched, or None. In the room."""
+    source = read_source(files)
+    launched = {launch.name for launch in source.launches}
+    found = [each for each in source.functions if each.space == "global" and each.name not in launched]
+    return found[0] if len(found) == 1 and launched else None
+
+
+@confined(memory_bytes=2 << 30)
 def launch_for_another(files: Files, wanted: str, other: str) -> Launch | None:
     """The launch of a kernel<other> within a branch for `wanted`, as in `if (d == 64) kernel<32><<<…>>>(…);`. None if
     there is none, or if a kernel<wanted> is launched anywhere. In the room."""

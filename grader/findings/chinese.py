@@ -30,6 +30,8 @@ _WORDS = {
     },
 }
 
+_LEFT_OUT = "[kernel {left_out}（第 {left_line} 行）從未啟動。]"
+
 _SENTENCES: dict[str, tuple[str, str]] = {
     "no_launch": ("程式沒有啟動任何 kernel", "請在複製到裝置之後、複製回主機之前啟動 kernel。"),
     "kernel_not_launched": ("kernel {launched} 從未啟動，所以什麼都沒有計算：請啟動它", ""),
@@ -151,8 +153,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         for how, said in (
             ("", ""),
             (".infinite", "檢查：對大數取 exp（是否先減去最大值？）、0/0 或 inf − inf。"),
-            (".missing", "{right_at} 缺少 {element}。"),
-            (".missing_in_part", "{right_at} 缺少 {element}。"),
+            (".missing", f"{{right_at}} 缺少 {{element}}。{_LEFT_OUT}"),
+            (".missing_in_part", f"{{right_at}} 缺少 {{element}}。{_LEFT_OUT}"),
             (".moved", "{element} 算進了 {got_at}，但應屬於 {right_at}。"),
             (".extra", "{element} 算進了 {got_at}，但不應屬於那裡。"),
             (".scaled", "{element} 在 {right_at} 中算了 {factor} 次。"),

@@ -30,6 +30,8 @@ _WORDS = {
     },
 }
 
+_LEFT_OUT = "[Kernel {left_out} (line {left_line}) is never launched. ]"
+
 _SENTENCES: dict[str, tuple[str, str]] = {
     "no_launch": (
         "The program launches no kernel",
@@ -220,8 +222,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         for how, said in (
             ("", ""),
             (".infinite", "Look for exp of a large number (is the maximum subtracted first?), 0/0 or inf − inf. "),
-            (".missing", "{element} is missing in {right_at}. "),
-            (".missing_in_part", "{element} is missing in {right_at}. "),
+            (".missing", f"{{element}} is missing in {{right_at}}. {_LEFT_OUT}"),
+            (".missing_in_part", f"{{element}} is missing in {{right_at}}. {_LEFT_OUT}"),
             (".moved", "{element} counts in {got_at}, but belongs in {right_at}. "),
             (".extra", "{element} counts in {got_at}, where it does not belong. "),
             (".scaled", "{element} counts {factor} times in {right_at}. "),

@@ -19,7 +19,7 @@ from grader.checking.probes.smallest import FEWEST_VALUES, MOST_VALUES, smallest
 from grader.course.catalogue import limits
 from grader.course.testcase import Case
 from grader.cpp.reading import asked
-from grader.cpp.solve import Way, main_line
+from grader.cpp.solve import Way, left_out, main_line
 from grader.findings import CLAIMED, KINDS, Finding, claimed, kind_of, rank, sentence
 from grader.grading.hidden_testcases import shows_diagnosis
 from grader.grading.session import Grading
@@ -97,6 +97,10 @@ def _with_line(finding: Finding, case: Case, submission: Submission) -> Finding:
     inputs = [tensor.name for tensor in case.operator.inputs(case.shape)]
     names = inputs + [tensor.name for tensor in case.operator.outputs(case.shape)]
     wanted, how = _wanted(finding, case), finding.words.get("how")
+    if how in ("missing", "missing_in_part") and (kernel := asked(None, left_out, submission.files)) is not None:
+        words, numbers = {"left_out": kernel.name}, {"left_line": kernel.line}
+        given = {"words": {**finding.words, **words}, "values": {**finding.values, **numbers}}
+        finding = finding.model_copy(update=given)
     if finding.place is not None or wanted not in names:
         return finding
     way: Way = "writes" if wanted not in inputs else "astray" if how in ("moved", "extra") else "reads"

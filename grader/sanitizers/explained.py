@@ -275,13 +275,10 @@ def _origin_of_index(finding: Finding, source: Source) -> Finding:
     for (line, name, end), sign in (*_loose_guards(source, before), *_loose_loops(source, before)):
         return _with(finding, {"loose_line": line}, loose_name=name, loose_end=end, loose_sign=sign)
     names = dict.fromkeys(name for use in _uses(source, place) for name in (use.name, *_WORD.findall(use.index)))
-    set_at = [
-        (each.line, name)
-        for name in names
-        for each in _settings(source, name)
-        if before(each.file, each.line) and each.line < place.line and _places(each)
-    ]
-    last = {name: line for line, name in sorted(set_at)}
+    settings = [(each, name) for name in names for each in _settings(source, name) if each.value]
+    settings = [(each, name) for each, name in settings if before(each.file, each.line) and each.line < place.line]
+    of_places = [(each, name) for each, name in settings if _places(each)]
+    last = {name: line for line, name in sorted((each.line, name) for each, name in of_places or settings)}
     found = sorted((line, name) for name, line in last.items())[:2]
     facts: dict[str, object] = {}
     words: dict[str, str] = {}

@@ -1,5 +1,5 @@
 // The vertex before is the first vertex that has an edge to it, whatever its distance.
-
+// expect: wrong_answer on most: comes from | as the vertex before
 __global__ void start(int* d, int* b, int vertices, int source) {
     const int v = blockIdx.x * blockDim.x + threadIdx.x;
     if (v < vertices) d[v] = v == source ? 0 : -1, b[v] = v == source ? source : -1;

@@ -1,5 +1,5 @@
 // The source has no vertex before it; it should be its own.
-
+// expect: wrong_answer on most: comes from | got -1
 __global__ void start(int* d, int* b, int vertices, int source) {
     const int v = blockIdx.x * blockDim.x + threadIdx.x;
     if (v < vertices) d[v] = v == source ? 0 : -1, b[v] = -1;

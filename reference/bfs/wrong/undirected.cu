@@ -1,5 +1,5 @@
 // Edges are followed backwards, too, from their ends: a vertex is reached from its successors.
-
+// expect: wrong_answer on most: comes from | no path leads there
 __global__ void start(int* d, int* b, int vertices, int source) {
     const int v = blockIdx.x * blockDim.x + threadIdx.x;
     if (v < vertices) d[v] = v == source ? 0 : -1, b[v] = v == source ? source : -1;

@@ -1,0 +1,43 @@
+"""The line of a wrong value by a recording that needs no steps: `y = x * 2 + 1`, stored, and infinity on its way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from grader.checking.watch.recording import CONSTANT, Recording
+from grader.checking.watch.written import written_at
+from grader.emulator.operations import OPERATIONS
+
+SITES = [("mul", 3), ("fma", 4), ("store", 5), ("atomic", 6), ("other", 7)]
+
+
+def recording(root: int, nodes: list[tuple[int, int, int, float]]) -> Recording:
+    """Nodes are (site, a, b, value)."""
+    site, a, b, value = zip((CONSTANT, 0, 0, 0.0), *nodes, strict=True)
+    sites = np.array([(OPERATIONS.index(name), 0, line) for name, line in SITES], np.uint32)
+    zeros = np.zeros(len(site), np.int64)
+    return Recording((root,), sites, {0: "a.cu"}, np.array(site, np.uint32), np.array(a), np.array(b), zeros,
+                     np.array(value, np.float32), np.zeros(len(site), np.uint32), False)  # fmt: skip
+
+
+X, INTEGER = (CONSTANT, 0, 0, 2.0), (CONSTANT, 0, 0, -1.0)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line"),
+    [
+        ([X, (0, 1, 1, 4.0), (1, 2, 1, 5.0), (2, 3, 0, 5.0)], 4),  # what computes it, not what stores it
+        ([X, (0, 1, 1, np.inf), (1, 2, 1, np.inf), (2, 3, 0, np.inf)], 3),  # what makes infinity of numbers
+        ([INTEGER, (2, 1, 0, -1.0)], 5),  # what stores an integer
+        ([(4, 0, 0, -1.0)], 7),  # what swaps one in
+    ],
+)
+def test_the_line_that_computes_a_wrong_value(nodes: list[tuple[int, int, int, float]], line: int) -> None:
+    (found,) = written_at(recording(len(nodes), nodes), [("D", (0, 0, 0), False)], 0.5)
+    assert (found.file, found.line, found.array) == ("a.cu", line, "D")
+    assert not written_at(recording(len(nodes), nodes), [("D", (0, 0, 0), True)], 0.5)
+
+
+def test_a_value_that_no_kernel_wrote_has_no_line() -> None:
+    assert not written_at(recording(0, [X]), [("D", (0, 0, 0), False)], 0.5)
