@@ -34,10 +34,15 @@ X, INTEGER = (CONSTANT, 0, 0, 2.0), (CONSTANT, 0, 0, -1.0)
     ],
 )
 def test_the_line_that_computes_a_wrong_value(nodes: list[tuple[int, int, int, float]], line: int) -> None:
-    (found,) = written_at(recording(len(nodes), nodes), [("D", (0, 0, 0), False)], 0.5)
+    (found,) = written_at(recording(len(nodes), nodes), [("D", (0, 0, 0), False)], stored=True)
     assert (found.file, found.line, found.array) == ("a.cu", line, "D")
-    assert not written_at(recording(len(nodes), nodes), [("D", (0, 0, 0), True)], 0.5)
+    assert not written_at(recording(len(nodes), nodes), [("D", (0, 0, 0), True)], stored=True)
 
 
 def test_a_value_that_no_kernel_wrote_has_no_line() -> None:
-    assert not written_at(recording(0, [X]), [("D", (0, 0, 0), False)], 0.5)
+    assert not written_at(recording(0, [X]), [("D", (0, 0, 0), False)], stored=True)
+
+
+def test_a_line_that_only_stores_is_no_evidence_where_there_is_other() -> None:
+    moved = recording(2, [INTEGER, (2, 1, 0, -1.0)])
+    assert not written_at(moved, [("D", (0, 0, 0), False)], stored=False)

@@ -13,6 +13,7 @@ from grader.sandbox.room import confined
 
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _ONLY_A_NAME = re.compile(r"\(*(?:\w+\()?(\w+)\)*(?:\s*(?:>>|/)\s*\w+)?")
+_COMPUTES = re.compile(r"[-+*/%&|^?]|\w\(")
 Way = Literal["reads", "writes", "astray"]
 """How a line has to do with an array: it reads an element, sets one, or sets an address for reading."""
 
@@ -45,7 +46,9 @@ def main_line(files: Files, parameter: int, way: Way) -> Item | None:
         others += named or used
     found = found or others
     often = Counter((item.file, item.line) for item in found)
-    return min(found, key=lambda item: (-often[item.file, item.line], item.file, item.line), default=None)
+    if way == "writes":  # of lines that are equal in this, the last launch's has the last word
+        found = found[::-1]
+    return max(found, key=lambda item: often[item.file, item.line], default=None)
 
 
 def _computed(source: Source, written: Assigned) -> Assigned | Variable:
@@ -58,7 +61,7 @@ def _computed(source: Source, written: Assigned) -> Assigned | Variable:
         if not before:
             break
         at = max(before, key=lambda each: each.line)
-    return at
+    return at if _COMPUTES.search(at.value) or not _is_moved(at) else written
 
 
 def _is_moved(to: Assigned | Variable) -> bool:

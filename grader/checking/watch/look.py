@@ -14,10 +14,10 @@ from pydantic import Field
 from grader.base.hints import report
 from grader.base.sizes import AtMost
 from grader.checking.watch.labels import MOST_NODES, Reader
-from grader.checking.watch.reading import UNSURE, read
+from grader.checking.watch.reading import read
 from grader.checking.watch.recording import Malformed, read_recording
 from grader.checking.watch.written import written_at
-from grader.findings import CLAIMED, Finding
+from grader.findings import Finding
 from grader.operators import Location, Operator, Shape
 from grader.operators.base import Tensors
 from grader.operators.number_types import F32_TYPE
@@ -145,7 +145,7 @@ def _explained(
         return (), f"{_NOT_FOLLOWED}: it computes more of them than a recording holds"
     wanted = [(each.tensor, each.index, each.right) for each in watched]
     if steps is None:
-        return written_at(found, wanted, CLAIMED if operator.has_check else UNSURE), ""
+        return written_at(found, wanted, stored=operator.has_check), ""
     reader = Reader(found, steps, elements_of(operator, shape, units))
     if not reader.run():
         return (), f"{_NOT_FOLLOWED}: they come from more than {MOST_NODES:,} others"

@@ -10,13 +10,11 @@ from typing import Any
 
 from grader.checking.watch.labels import SAME, Label, Number, Odd, Reader, numbers
 from grader.checking.watch.recording import LEAF
+from grader.checking.watch.written import UNSURE, Wanted
 from grader.findings import Finding, Place
 from grader.findings.finding import MAX_NUMBERS
 
-SURE, LIKELY, UNSURE = 0.9, 0.7, 0.3
-
-Wanted = tuple[str, tuple[int, ...], bool]
-"""An output tensor, (unit, row, column) of one of its values, and whether that is right."""
+SURE, LIKELY = 0.9, 0.7
 
 
 class _Writer:
