@@ -172,13 +172,13 @@ def test_messages_made_to_be_searched_for_long_are_given_up(rules: Assignment) -
 def test_what_a_build_runs_and_reads_shares_one_limit(
     rules: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(budget, "_WALL_PER_CPU", 200)  # this machine may be busy
+    monkeypatch.setattr(budget, "WALL_PER_CPU", 200)  # this machine may be busy
     engine = EmulatorEngine(find_toolkit(), "sm_80")
     hurried = rules.model_copy(update={"build": rules.build.model_copy(update={"limit_s": 0.2})})
     source = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n"
     late = built(source, engine, hurried, tmp_path)
     assert (late.fault, late.reason) == (Fault.STUDENT, SLOW.format("0.2"))
-    monkeypatch.setattr(Budget, "spend", lambda budget, cpu_s: setattr(budget, "_spent_s", 120))
+    monkeypatch.setattr(Budget, "spend", lambda budget, cpu_s: setattr(budget, "spent_s", 120))
     late = built(source.replace("k", "two_calls"), engine, rules, tmp_path)
     assert (late.fault, late.reason) == (Fault.STUDENT, SLOW.format("120"))
 

@@ -237,3 +237,13 @@ def test_store_commands_say_what_they_did(path: Path, tmp_path: Path, capsys: py
     assert (tmp_path / "site/public/index.html").is_file()
     run("store", "check", tmp_path / "points.csv", code=2)
     assert "points.csv is damaged" in capsys.readouterr().err
+
+
+def test_comparisons_of_one_hand_in_have_one_limit_after_which_it_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "\n".join(f"float a{n} = b[{n} * i + {n}] * c[{n}]; if (a{n} > {n}) d += a{n};" for n in range(40))
+    texts = {name: body.replace("b[", f"{name}[") for name in ("ann", "bob", "eve")}
+    texts["mallory"] = body + "\n{}" * 20_000
+    monkeypatch.setattr(similarity, "_PAIRS_CPU_S", 0.05)
+    monkeypatch.setattr(similarity, "_ALIKE", 2.0)  # pairs, no groups
+    found = similarity.resembling(texts, [])
+    assert "mallory" in found.left_out and len(set(found.left_out)) == len(found.left_out)

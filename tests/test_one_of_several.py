@@ -64,6 +64,8 @@ def test_a_file_whose_author_locked_it_is_the_submissions_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
 ) -> None:
     path = hand_in(tmp_path, "eve")
+    for number in range(1001):
+        (path / f"a{number}.txt").write_text("")
 
     def refuse(path: Path, flags: int, **named: int) -> int:
         raise PermissionError(13, "Permission denied")

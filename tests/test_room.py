@@ -183,7 +183,7 @@ def work(cpu_s: float) -> None:
 
 
 def test_the_calls_of_a_step_share_a_budget_also_from_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "_WALL_PER_CPU", 200)  # this machine may be busy
+    monkeypatch.setattr(budget, "WALL_PER_CPU", 200)  # this machine may be busy
 
     def work_four_times() -> None:
         for _ in range(4):

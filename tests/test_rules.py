@@ -49,6 +49,7 @@ def broken(hw4: Assignment, write: Write) -> Callable[..., list[str]]:
         ("#include <cstdlib>\n#define RUN(x) sys##tem(x)\nint main() { RUN(0); }\n", ["hw4.cu:3 calls system"]),
         ('int main() { asm volatile("nop"); }\n', ["hw4.cu:1 has inline assembly"]),
         ('#include "/usr/include/time.h"\nint main() {}\n', ["hw4.cu:1 includes /usr/include/time.h"]),
+        ("#include <linux/../dlfcn.h>\nint main() {}\n", ["hw4.cu:1 includes dlfcn.h"]),
     ],
 )
 def test_what_is_forbidden_is_found_with_its_line(
@@ -280,3 +281,12 @@ def test_a_line_marker_of_thousands_of_digits_is_a_line_of_text() -> None:
     text = ['# 1 "/own/hw4.cu"', "# " + "9" * 5000 + ' "/own/hw4.cu"', "int x;"]
     found = [(line.file, line.number) for line in own_lines(text, places) if not line.named]
     assert found == [("hw4.cu", 1), ("hw4.cu", 2)]
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    ["cub/device/../device/../device/../device/x.cuh", "./cub//x.cuh", "cub/a/b/c/d/e/f/x.cuh", "thrust/../cub/x.cuh"],
+)
+def test_a_header_is_matched_by_where_it_is_however_its_path_is_spelled(spelled: str) -> None:
+    assert source_rules._matching_header(spelled, ("cub/*",))
+    assert not source_rules._matching_header(spelled, ("thrust/*",))

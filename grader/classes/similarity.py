@@ -25,9 +25,11 @@ from tabulate import tabulate
 from grader.base.errors import UsageError
 from grader.base.names import spelled_out
 from grader.base.paths import shown
+from grader.base.process import Stopped
 from grader.base.sizes import Count, Whole
 from grader.programs.python_main import SUFFIX
 from grader.programs.submission import CODE
+from grader.sandbox.budget import Budget, drawing
 from grader.sandbox.room import Unreadable, confined
 
 Name = TypeVar("Name", bound=Hashable)
@@ -41,6 +43,8 @@ _GUARANTEED = 30
 _WINDOW = _GUARANTEED - NOISE + 1
 _CPU_S, _MEMORY_BYTES, _MAX_ANSWER = 10, 4 << 30, 32 << 20
 """The limits on the work for each submission, a hundred times what an honest one takes; a pair gets twice the time."""
+_PAIRS_CPU_S = 30.0
+"""The limit on all comparisons of one submission. A pair counts for the one of the two that takes longer to read."""
 _COMMON_FROM = 8
 """In a class of at least this many submissions, code that more than half of them have is ignored."""
 LANGUAGES = {"cuda": CODE, "python": frozenset({SUFFIX})}
@@ -174,6 +178,8 @@ class _Prints:
             )
         self._texts, self._language = submissions, language
         self.left_out: list[str] = []
+        self._read_s: dict[str, float] = {}
+        self._left_s = dict.fromkeys(submissions, _PAIRS_CPU_S)
         self._known: set[int] = set()
         for text in template:  # window=1 keeps every k-gram of the template, so that all of it is ignored
             self._known |= set(fingerprint(text, [], language, window=1))
@@ -188,19 +194,27 @@ class _Prints:
         found = {}
         for name, text in self._texts.items():
             if name not in self.left_out:
-                try:
-                    found[name] = set(fingerprint(text, list(self._known), self._language))
-                except Unreadable:
-                    self.left_out.append(name)
+                with drawing(Budget(_CPU_S, "reading it")) as spent:
+                    try:
+                        found[name] = set(fingerprint(text, list(self._known), self._language))
+                    except (Unreadable, Stopped):
+                        self.left_out.append(name)
+                self._read_s[name] = spent.spent_s
         return found
 
     def compare(self, first: str, second: str) -> Pair | None:
-        """Compare two submissions exactly; None when they share nothing."""
-        try:
-            found = compare(self._texts[first], self._texts[second], list(self._known), self._language)
-        except Unreadable:
-            self.left_out.append(f"{first} next to {second}")
+        """Compare two submissions exactly; None when they share nothing, or one of them is left out."""
+        if first in self.left_out or second in self.left_out:
             return None
+        slower = max(first, second, key=self._read_s.__getitem__)
+        with drawing(Budget(self._left_s[slower], "comparing it")) as spent:
+            try:
+                found = compare(self._texts[first], self._texts[second], list(self._known), self._language)
+            except (Unreadable, Stopped):
+                self.left_out.append(slower)
+                return None
+            finally:
+                self._left_s[slower] -= spent.spent_s
         if not found.tokens:
             return None
         texts = (_pieces(self._texts[name], part) for name, part in zip((first, second), found.slices, strict=True))

@@ -145,7 +145,17 @@ def _counted(subject: Subject, program: Path, metrics: tuple[Metric, ...], gains
     if trace is None or not trace.kernels:
         raise _nothing_to_see(subject, f"it launched no kernel ({counted.cut_off or counted.ending})")
     limits = known_limits(_compute_capability(subject.rules.build.emulator_target))
-    kernels = counted_kernels(trace, theory_of(find_toolkit(), limits), gains)
+    theory = theory_of(find_toolkit(), limits)
+    try:
+        kernels = counted_kernels(trace, theory, gains)
+    except (
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:  # what a trace contains is the program's doing
+        problem = f"the counts in its trace do not fit together ({type(error).__name__})"
+        raise _nothing_to_see(subject, problem) from error
     missing = [metric.name for metric in metrics if metric.name not in COUNTED]
     units_name = subject.case.operator.units_name
     stopped = f"Cut off {counted.cut_off}: the numbers cover the run until then."

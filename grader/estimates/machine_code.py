@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import mmap
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from grader.sandbox.cache import kept
 
 PTX_MARK = b"GRADER PTX:"
 """What precedes a unit's PTX and its size in a program that counts (grader/emulator/build.py)."""
-MAX_UNITS = 64
+MAX_UNITS, MAX_PTX_BYTES = 64, 64 << 20
 _LIMIT_S = 120
 _TARGET = re.compile(rb"^\.target sm_\d+a?", re.MULTILINE)
 
@@ -50,7 +51,8 @@ def disassembler(toolkit: Toolkit) -> Path:
 def machine_code(program: Path, gpu: Gpu, toolkit: Toolkit) -> Path:
     """The cache's folder with, for each unit, its PTX (0.ptx), ptxas's messages (0.log) and nvdisasm's text (0.sass).
     Raises NoMachineCode, MachineFault."""
-    units = list(_carried(program.read_bytes()))
+    with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        units = list(_carried(content))
     if not units:
         raise NoMachineCode("it is not a CUDA program that nvcc compiled (Python programs cannot be estimated)")
     nvdisasm, ptxas = disassembler(toolkit), toolkit.tool("ptxas")
@@ -90,13 +92,18 @@ def read_code(ptx: IO[bytes], log: IO[bytes], sass: IO[bytes]) -> dict[str, Code
     return {name: Code(kernel, operations, registers[name]) for name, kernel in kernels.items() if name in registers}
 
 
-def _carried(program: bytes) -> Iterator[bytes]:
-    at = program.find(PTX_MARK)
+def _carried(program: mmap.mmap) -> Iterator[bytes]:
+    """The PTX of each unit. The program's own data may look like one; none begins inside another."""
+    at, left = program.find(PTX_MARK), MAX_PTX_BYTES
     for _ in range(MAX_UNITS):
         if at < 0:
             return
         begin = at + len(PTX_MARK) + 8
         size = int.from_bytes(program[begin - 8 : begin], "little")
         if 0 < size <= len(program) - begin:
+            left -= size
+            if left < 0:
+                raise NoMachineCode(f"it carries more than {MAX_PTX_BYTES >> 20} MiB of PTX")
             yield program[begin : begin + size]
+            begin += size
         at = program.find(PTX_MARK, begin)

@@ -4,7 +4,8 @@ A lane is a worker process with one engine and one stage. Lanes of the same devi
 that nothing disturbs a timed run; the lanes of the verdict stage come first. If a worker dies, or the grader or the
 machine fails, the lane runs the grader's own control before anything else. Only if that fails, too, does the lane rest,
 longer each time in a row: a submission cannot make it rest. A run that takes long goes on in a lane aside, where there
-is one, while its lane serves others. The submission loses one of its tries. While the store
+is one, while its lane serves others. The submission loses one of its tries. A stage that takes longer than all limits
+of its parts together hangs: it is ended, and its submission fails. While the store
 cannot be written, for example because the disk is full, finished results wait in memory, and no submission is started.
 
 Workers never touch the store, and the kernel ends them when this thread ends (see `classes.batch.worker_process`). So
@@ -179,6 +180,7 @@ class Foreman(threading.Thread):
                 self._unsaved[0]()
                 self._unsaved.popleft()
             self._end_withdrawn()
+            self._end_hung()
             self._give_out()
             self.problem = ""
         except (MachineFault, UsageError, GraderFault) as fault:  # the disk is full, or locked, or read-only
@@ -205,6 +207,18 @@ class Foreman(threading.Thread):
                     self._unsaved.append(partial(self._books.call, Ledger.count_stopped, upload, seconds))
                     self._end_worker(lane)
             self.live.pop(id, None)
+
+    def _end_hung(self) -> None:
+        for lane in self.lanes:
+            seconds = time.monotonic() - lane.began
+            if lane.upload is not None and seconds > lane.longest_s:
+                note = (
+                    f"Grading it was ended after {seconds / 60:.0f} minutes, which is longer than all its limits "
+                    "together: please tell the staff, who can grade it again."
+                )
+                log.warning("%s: %s", lane.upload.id, note)
+                self._unsaved.append(partial(self._fail, lane, lane.upload, seconds, note))
+                self._end_worker(lane)
 
     def _end_worker(self, lane: Lane) -> None:
         """Tell a lane's worker to end now. The lane is free as soon as it has ended."""
@@ -358,9 +372,12 @@ class Foreman(threading.Thread):
             self._changed()
             self._tell(upload, lane.stage, Step.DONE)
         else:
-            note = first_line(fault or str(answer))
-            self._books.call(Ledger.finish, upload, None, None, seconds=seconds, state=Step.FAILED, note=note)
-            self._tell(upload, lane.stage, Step.FAILED)
+            self._fail(lane, upload, seconds, first_line(fault or str(answer)))
+        self.live.pop(upload.id, None)
+
+    def _fail(self, lane: Lane, upload: Upload, seconds: float, note: str) -> None:
+        self._books.call(Ledger.finish, upload, None, None, seconds=seconds, state=Step.FAILED, note=note)
+        self._tell(upload, lane.stage, Step.FAILED)
         self.live.pop(upload.id, None)
 
     def late(self, student: str, received: float) -> tuple[int, float]:

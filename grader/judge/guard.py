@@ -17,7 +17,14 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from grader.judge.headers import cookie_token, read_headers, refuse_bodies, refuse_other_sites, too_large
+from grader.judge.headers import (
+    cookie_token,
+    read_headers,
+    refuse_bodies,
+    refuse_long_queries,
+    refuse_other_sites,
+    too_large,
+)
 from grader.judge.problems import Problem, problem_content, problem_response
 
 log = logging.getLogger(__name__)
@@ -114,6 +121,7 @@ class Guard:
         try:
             headers = read_headers(scope["headers"])
             refuse_other_sites(method, headers)
+            refuse_long_queries(scope["query_string"])
             refuse_bodies(method, headers, most)
         except Problem as problem:
             if problem.status in _BODY_COMES and "expect" not in headers:  # else it waits for an answer

@@ -11,6 +11,8 @@ from grader.judge.problems import Problem
 
 HEADER_BYTES = 16 << 10
 """The limit on all headers of a request."""
+MAX_HEADERS, _MAX_FIELDS = 100, 30
+"""Limits on the headers of a request and on the fields of its query: each costs more than its bytes."""
 _ONE_HEADER_BYTES = 4 << 10
 _LONGEST_NUMBER = 15
 COOKIE = "judge"
@@ -34,6 +36,12 @@ def read_headers(raw: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     if any(len(value) > _ONE_HEADER_BYTES for _, value in raw):
         raise Problem(431, f"A header of this request is more than {_ONE_HEADER_BYTES:,} bytes: delete old cookies.")
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(raw)}
+
+
+def refuse_long_queries(query: bytes) -> None:
+    """Refuse a query with more fields than any page has."""
+    if query.count(b"&") + query.count(b";") >= _MAX_FIELDS:
+        raise Problem(400, f"The address has more than {_MAX_FIELDS} fields.")
 
 
 def cookie_token(headers: dict[str, str]) -> str:

@@ -29,6 +29,7 @@ from grader.programs import control
 from grader.programs.engine import Engine, select_engine, select_engines
 from grader.programs.oracle import ensure
 from grader.records.record import Record
+from grader.sandbox.budget import WALL_PER_CPU
 from grader.store import Compressed
 
 MakeTask = Callable[[Upload, Compressed, frozenset[str]], Task]
@@ -95,6 +96,8 @@ class Lane:
     """The result of a run that found a fault of the grader or the machine, until the control has run."""
     controlling: bool = False
     """True while the control runs."""
+    longest_s: float = math.inf
+    """The wall time after which a stage has hung: see `longest_s`."""
     ends_by: float | None = None
     """When the worker, which was told to end, is killed; None if it was not told."""
     began: float = 0.0
@@ -118,6 +121,18 @@ class Lane:
         return self.has_a_task or self.held is not None
 
 
+_STEPS_S, _RUNS = 1800.0, 6
+
+
+def longest_s(setup: Setup) -> float:
+    """The wall time that no stage takes if all its parts keep their limits: three builds (the program, the one with
+    checks, source rules), the search for a cause (`grading.closer_look`), and for each test six runs and its timing."""
+    rules = setup.assignment
+    run_s = max([rules.limits.emulator_wall_s, *(limit.seconds for limit in rules.limits.wall_s)])
+    times_s = rules.timing.budget_s if setup.engine.measures_time else 0.0
+    return _STEPS_S + 3 * WALL_PER_CPU * rules.build.limit_s + len(setup.cases) * (_RUNS * run_s + times_s)
+
+
 _JOBS = 8
 """The number of cluster jobs that run at once without --jobs. A process on this machine waits for each job."""
 
@@ -139,20 +154,24 @@ def lanes_for(rules: Assignment, engine: str, jobs: int | None) -> list[Lane]:
         count = jobs or max(1, cores() // 2)
         names = [f"emulator {number}" for number in range(count)]
         both = setup(engines[0], False)
-        lanes = [Lane(name, name, Stage.VERDICT, both) for name in names]
+        most_s = longest_s(both)
+        lanes = [Lane(name, name, Stage.VERDICT, both, longest_s=most_s) for name in names]
         return lanes + [
-            Lane(name, name, Stage.VERDICT, both, aside=True) for name in (f"{name} aside" for name in names)
+            Lane(name, name, Stage.VERDICT, both, aside=True, longest_s=most_s)
+            for name in (f"{name} aside" for name in names)
         ]
     if jobs is not None:
         raise UsageError("--jobs is for the emulator: a GPU always runs one submission at a time.")
     lanes = []
     for number, gpu in enumerate(engines):
         name = f"GPU {number}"
-        lanes.append(Lane(name, name, Stage.VERDICT, setup(gpu, False)))
-        lanes.append(Lane(name, name, Stage.TIMING, setup(gpu, True), recheck=RecheckTask))
+        first, all_tests = setup(gpu, False), setup(gpu, True)
+        lanes.append(Lane(name, name, Stage.VERDICT, first, longest_s=longest_s(first)))
+        lanes.append(Lane(name, name, Stage.TIMING, all_tests, recheck=RecheckTask, longest_s=longest_s(all_tests)))
     if engine == "auto":
         emulator = select_engine("emulator", rules.build.emulator_target)
-        lanes.append(Lane("emulator", "emulator", Stage.VERDICT, setup(emulator, False)))
+        both = setup(emulator, False)
+        lanes.append(Lane("emulator", "emulator", Stage.VERDICT, both, longest_s=longest_s(both)))
     return lanes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 import sys
 from collections.abc import AsyncIterator
@@ -23,7 +24,7 @@ from grader.base.errors import MachineFault, UsageError
 from grader.base.identity import identity
 from grader.judge import api, pages
 from grader.judge.guard import Guard
-from grader.judge.headers import HEADER_BYTES
+from grader.judge.headers import HEADER_BYTES, MAX_HEADERS
 from grader.judge.hub import Hub
 from grader.judge.office import Judge
 from grader.judge.problems import PROBLEMS, Problem, show_problem
@@ -31,6 +32,7 @@ from grader.judge.problems import PROBLEMS, Problem, show_problem
 HEADERS_S = 15.0
 """A connection is closed if no request begins within this time."""
 _CONNECTIONS = 4000
+_HEAD_END = re.compile(rb"\n\r?\n")
 log = logging.getLogger(__name__)
 _SWITCH_S = 0.0005
 """The time after which a running Python thread must let others run. With Python's default of 5 ms, every busy thread
@@ -107,13 +109,17 @@ class _Server(uvicorn.Server):
 
 
 class _Whole(h11.Connection):
-    """Reads no body in chunks: `guard` refuses it, and its pieces, which may be of one byte each, are not parsed."""
+    """Reads no body in chunks: `guard` refuses it, and its pieces, which may be of one byte each, are not parsed. Nor
+    are the headers of a request that has more than MAX_HEADERS."""
 
     _in_chunks = False
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         if self._in_chunks:
             return h11.PAUSED
+        if self.their_state is h11.IDLE and _HEAD_END.split(self.trailing_data[0], 1)[0].count(b"\n") > MAX_HEADERS:
+            self._process_error(h11.CLIENT)
+            raise h11.RemoteProtocolError("too many headers", error_status_hint=431)
         event = super().next_event()
         self._in_chunks = isinstance(event, h11.Request) and any(n == b"transfer-encoding" for n, _ in event.headers)
         return event
@@ -171,7 +177,7 @@ def config_of(app: FastAPI) -> uvicorn.Config:
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_LAST_WORDS_S,
         timeout_keep_alive=30,
-        log_level="warning",
+        log_level="error",  # a client that sends no HTTP would fill the log with uvicorn's warnings
         access_log=False,
         server_header=False,
         forwarded_allow_ips="127.0.0.1",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import stat
 from dataclasses import dataclass, replace
@@ -12,8 +11,6 @@ from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.course.assignment import Assignment
 from grader.programs.submission import Submission, read_submission, unreadable
 from grader.sandbox.walk import files_below
-
-_LOOKED_AT = 1000
 
 
 @dataclass(frozen=True)
@@ -44,8 +41,16 @@ def read_one_of_several(student: str, path: Path, assignment: Assignment, *, sha
 def _is_locked(path: Path) -> bool:
     """Whether a file or folder of this account denies reading to its owner: an archive restores the permissions that
     the submission's author gave it."""
-    files = list(itertools.islice(files_below(path), _LOOKED_AT)) if path.is_dir() else []
-    return any(_denies(each) for each in {path, *files, *(file.parent for file in files)})
+    files = files_below(path) if path.is_dir() else ()
+    if _denies(path):
+        return True
+    looked = {path}
+    for file in files:
+        above = {file.parent} - looked
+        if any(_denies(each) for each in (file, *above)):
+            return True
+        looked |= above
+    return False
 
 
 def _denies(path: Path) -> bool:

@@ -23,6 +23,7 @@ import hashlib
 import io
 import itertools
 import json
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -353,8 +354,8 @@ def _unescaped(match: re.Match[str]) -> str:
 
 def _matching_header(path: str, patterns: Sequence[str]) -> str:
     """The end of an included path that matches a pattern, such as "cutlass/gemm.h"; '' if no pattern matches."""
-    parts = Path(path).parts
-    for count in range(1, min(4, len(parts)) + 1):
+    parts = Path(posixpath.normpath(path)).parts  # `cub/x/../y.cuh` is another spelling of `cub/y.cuh`
+    for count in range(1, len(parts) + 1):
         tail = "/".join(parts[-count:])
         if any(fnmatch.fnmatch(tail, pattern) for pattern in patterns):
             return tail

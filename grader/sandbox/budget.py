@@ -15,7 +15,7 @@ from contextvars import ContextVar
 
 from grader.base.process import Stopped
 
-_WALL_PER_CPU = 4
+WALL_PER_CPU = 4
 
 
 class Budget:
@@ -23,15 +23,15 @@ class Budget:
 
     def __init__(self, cpu_s: float, what: str, kept_bytes: int = 0) -> None:
         self._cpu_s, self._what, self._kept_bytes = cpu_s, what, kept_bytes
-        self._spent_s, self._kept = 0.0, 0
-        self._wall_s = _WALL_PER_CPU * cpu_s
+        self.spent_s, self._kept = 0.0, 0
+        self._wall_s = WALL_PER_CPU * cpu_s
         self._until = time.monotonic() + self._wall_s
         self._lock = threading.Lock()
 
     @property
     def is_spent(self) -> bool:
         """Whether no processor time is left: the same step would end there again, on any machine."""
-        return self._spent_s >= self._cpu_s
+        return self.spent_s >= self._cpu_s
 
     @property
     def problem(self) -> str:
@@ -44,12 +44,12 @@ class Budget:
         """The seconds of processor time and of wall time that are left. Raises Stopped if one of them is over."""
         if problem := self.problem:
             raise Stopped(problem)
-        return self._cpu_s - self._spent_s, max(0.0, self._until - time.monotonic())
+        return self._cpu_s - self.spent_s, max(0.0, self._until - time.monotonic())
 
     def spend(self, cpu_s: float) -> None:
         """Count processor time."""
         with self._lock:
-            self._spent_s += cpu_s
+            self.spent_s += cpu_s
 
     def keep(self, size: int) -> None:
         """Count bytes that are kept. Raises Stopped if they are too many."""

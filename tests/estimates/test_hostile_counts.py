@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import io
 import json
+import mmap
 import random
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from grader.commands.inspection import counted_kernels
+from grader.estimates import machine_code
 from grader.estimates.counts import NoLaw, extrapolated
 from grader.programs.trace import Trace, read_received
-from grader.programs.trace.reader import MAX_EXECUTED, MAX_NAMES
+from grader.programs.trace.reader import MAX_COUNTER_NAMES, MAX_EXECUTED, MAX_NAMES
 
 START = {"kind": "start", "engine": "emulator", "device": None, "compute_capability": None, "driver": None}
 LAUNCHES: dict[str, Any] = {
@@ -53,6 +56,7 @@ def trace_of(*lines: dict[str, Any]) -> Trace:
         {**LAUNCHES, "streams": 0},
         {**LAUNCHES, "grid": [0, 1, 1]},
         {**LAUNCHES, "block": [1024, 1024, 64]},
+        {**ACCESS, "requests": 0},
     ],
 )
 def test_the_reader_refuses_what_no_sampled_run_has(line: dict[str, Any]) -> None:
@@ -107,3 +111,55 @@ def test_a_profile_of_many_kernels_looks_at_each_event_once() -> None:
     profiled = counted_kernels(read, None)
     assert len(profiled) == MAX_NAMES and all(len(kernel.accesses) == 1 for kernel in profiled)
     assert time.process_time() - began < 10  # one look at all events for each kernel takes minutes
+
+
+def test_counters_have_few_names_in_all_events() -> None:
+    lines = [
+        {**KERNEL, "name": "k", "counters": {f"c{n}": 1 for n in range(at, at + 256)}} for at in range(0, 2560, 256)
+    ]
+    read = trace_of(*lines)
+    assert len(read.kernels) == MAX_COUNTER_NAMES // 256 and read.malformed_lines == 1
+
+
+def test_marks_of_ptx_in_a_programs_own_data_are_no_units_inside_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = 4000
+    mark = machine_code.PTX_MARK + size.to_bytes(8, "little")
+    program = tmp_path / "program"
+    program.write_bytes(b"x" + mark * 64 + bytes(2 * size) + mark + b"y" * size)
+
+    def units() -> list[bytes]:
+        with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return list(machine_code._carried(content))
+
+    found = units()
+    assert len(found) < 4 and sum(map(len, found)) <= program.stat().st_size and found[-1] == b"y" * size
+    monkeypatch.setattr(machine_code, "MAX_PTX_BYTES", size)
+    with pytest.raises(machine_code.NoMachineCode, match="MiB of PTX"):
+        units()
+
+
+def test_whatever_numbers_a_counted_run_has_it_is_profiled() -> None:
+    dice = random.Random(34)
+    names = ("blocks_begun", "instructions", "thread_instructions", "bulk_loads", "bulk_stages", "branches")
+    for _ in range(500):
+        counters = {name: dice.choice(NUMBERS) for name in dice.sample(names, 3)}
+        access = {
+            **ACCESS,
+            "space": dice.choice(("global", "shared", "local")),
+            "operation": dice.choice(("load", "atomic")),
+        }
+        for name in dice.sample(("bytes", "stride", "requests", "lanes", "units", "excess", "worst"), 3):
+            access[name] = dice.choice(NUMBERS)
+        branch = {
+            "kind": "branch",
+            "kernel": "k",
+            "file": "x.cu",
+            "line": 1,
+            "reached": 0,
+            "divergent": dice.choice(NUMBERS),
+        }
+        read = trace_of({**KERNEL, "name": "k", "counters": counters}, access, branch)
+        if read.kernels:
+            counted_kernels(read, None)

@@ -9,16 +9,21 @@ import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from uvicorn.server import ServerState
 
 from grader.base.errors import GraderFault
 from grader.classes import retries
 from grader.grading.session import Grading
 from grader.grading.setup import Setup
 from grader.judge import budget, foreman
+from grader.judge.headers import HEADER_BYTES
+from grader.judge.lanes import lanes_for
 from grader.judge.ledger import Ledger, Stage, Step
 from grader.judge.office import Judge
+from grader.judge.server import _Impatient, config_of
 from grader.store import compressed, open_store
 from tests.judge.conftest import Served, eventually
 from tests.support.judge_stand_in import stand_in_lanes
@@ -152,6 +157,39 @@ def test_others_overtake_a_slow_submission_which_goes_on_aside(
         judge._books.close()
 
 
+def test_a_stage_that_hangs_is_ended_its_submission_fails_with_a_sentence_and_others_go_on(
+    setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreman, "_TICK_S", 0.2)
+    lane = replace(stand_in_lanes(setup, (Stage.VERDICT,))[0], longest_s=5.0)
+    store = tmp_path / "class.sqlite"
+    with open_store(store, create=True) as opened:
+        for student, seconds in (("mallory", 600), ("alice", 0)):
+            source = f"// seconds: {seconds}\nint main() {{}}".encode()
+            Ledger(opened, "hw4").receive(student, compressed([("hw4.cu", source)]), "")
+    judge = Judge(store, setup.assignment, [lane])
+    judge.foreman.start()
+
+    def uploads() -> Any:
+        return judge._books.call(lambda it: it._rows("number > 0 ORDER BY number"))
+
+    try:
+        eventually(lambda: [upload.state for upload in uploads()] == [Step.FAILED, Step.DONE])
+        assert "longer than all its limits together" in uploads()[0].note and uploads()[0].tries == 1
+        assert lane.broken_in_a_row == 0 and not lane.occupied
+    finally:
+        judge.foreman.stop()
+        judge.foreman.join(30)
+        judge._books.close()
+
+
+def test_no_lane_is_without_a_limit(setup: Setup) -> None:
+    limits = setup.assignment.limits
+    runs_s = len(setup.cases) * max(limits.emulator_wall_s, *(limit.seconds for limit in limits.wall_s))
+    for lane in lanes_for(setup.assignment, "emulator", 2):
+        assert runs_s < lane.longest_s < 6 * 3600
+
+
 class FaultyTask:
     """Stands for a submission that makes the grader blame itself each time."""
 
@@ -203,3 +241,19 @@ def test_a_lane_rests_only_if_the_control_fails_too(
 def test_no_socket_that_a_submission_could_name_takes_reports(served: Served) -> None:
     named = {line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines()[1:] if "/" in line}
     assert not [name for name in named if "judge" in name or "report" in name]
+
+
+def test_a_request_of_many_headers_or_fields_is_refused(address: tuple[str, int]) -> None:
+    few, many = (b"".join(b"a%d: b\r\n" % number for number in range(count)) for count in (40, 3000))
+    assert first_line(address, b"GET /login HTTP/1.1\r\nHost: x\r\n" + few + b"\r\n") == b"HTTP/1.1 200 OK"
+    assert first_line(address, b"GET /login HTTP/1.1\r\nHost: x\r\n" + many + b"\r\n").startswith(b"HTTP/1.1 400")
+    fields = b"&".join(b"a=%41" for _ in range(600))
+    assert first_line(address, b"GET /login?" + fields + b" HTTP/1.1\r\nHost: x\r\n\r\n").startswith(b"HTTP/1.1 400")
+
+
+def test_what_comes_behind_a_request_waits_outside_of_the_judge(served: Served) -> None:
+    config = config_of(served.client.app)  # type: ignore[arg-type]
+    config.load()
+    transport, loop = Mock(max_size=256 << 10), Mock()
+    _Impatient(config, ServerState(), {}, _loop=loop).connection_made(transport)
+    assert transport.max_size == HEADER_BYTES

@@ -62,6 +62,8 @@ MAX_TEXT = 4096
 MAX_TEXT_IN_ALL = 32 << 20
 """Limit on the characters of all names and messages; each kernel name counts once. A character can take four bytes of
 memory."""
+MAX_COUNTER_NAMES = 1000
+"""Limit on different names of counters; the emulator has about 110."""
 MAX_COUNTERS = 6_000_000
 """Limit on the counters of all events together. An honest trace has about 110 counters per launch; each takes about 70
 bytes of memory."""
@@ -140,6 +142,7 @@ class _Building:
         self.malformed_lines = self.unknown_lines = self.events = self.lines = 0
         self.names: dict[str, str] = {}
         self.dims: dict[Dim3, Dim3] = {}
+        self.counter_names: set[str] = set()
         self.text_left, self.counters_left, self.executed_left = MAX_TEXT_IN_ALL, MAX_COUNTERS, MAX_EXECUTED
 
     @property
@@ -183,7 +186,7 @@ class _Building:
             case str(kind) if kind in _KINDS:
                 name, event = _KINDS[kind]
                 stride = {"stride": _stride(entry)} if kind == "access" else {}  # may be negative
-                self.found[name].append(self._sampled(_event(event, entry, **stride)))
+                self.found[name].append(self._possible(_event(event, entry, **stride)))
             case "finding":
                 self._finding(entry)
             case "start":
@@ -201,12 +204,15 @@ class _Building:
             case _:
                 raise _Malformed
 
-    def _sampled(self, event: Any) -> Any:
-        """The event, if it is none of a sampled run or one that such a run can have."""
+    def _possible(self, event: Any) -> Any:
+        """The event, if its numbers can be those of a run: others divide by some of them."""
         match event:
             case LaunchesEvent():
                 self._shared(event.entry, event.grid, event.block)
                 if event.count < 1 or event.streams < 1:
+                    raise _Malformed
+            case AccessEvent():
+                if event.requests < 1:
                     raise _Malformed
             case ExecutedEvent():
                 self.executed_left -= event.last - event.first + 1
@@ -261,7 +267,8 @@ class _Building:
         name, grid, block = self._shared(_text(entry, "name"), _dim3(entry, "grid"), _dim3(entry, "block"))
         counters = _counters(entry.get("counters", {}))
         self.counters_left -= len(counters)
-        if self.counters_left < 0:
+        self.counter_names |= counters.keys()
+        if self.counters_left < 0 or len(self.counter_names) > MAX_COUNTER_NAMES:
             raise _Malformed
         sizes = (_count(entry, field) for field in _LAUNCH)
         return KernelEvent._make((name, grid, block, *sizes, _times(entry), counters))
