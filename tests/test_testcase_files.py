@@ -17,7 +17,7 @@ import pytest
 
 from grader.base.errors import MachineFault
 from grader.base.workers import run_tasks
-from grader.course.catalogue import TestcaseFiles, ensure, generate, making, piece, state, verify
+from grader.course.catalogue import TestcaseFiles, changed_files, ensure, generate, making, piece, state, verify
 from grader.course.catalogue.piece import pieces
 from grader.course.seeds import hidden_seed, public_seed
 from grader.course.testcase import Case, load_suite
@@ -178,6 +178,18 @@ def test_verify_says_which_file_was_changed(case, files):
     patch(files.input(case), 12 + 400, b"\0\0\0\0")
     (problem,) = (p for p in verify(case, files).problems if "SHA-256" in p)
     assert "s01.in" in problem and "generate s01" in problem
+
+
+def test_a_file_found_unchanged_is_read_again_only_after_somebody_wrote_to_it(case, files):
+    generate(case, files, SEED)
+    read: list[int] = []
+    for _ in range(2):
+        assert changed_files(case, files, read.append, trust=True) == ()
+    assert read and read == sorted(set(read)), "each byte once"
+    patch(files.input(case), 12 + 400, b"\0\0\0\0")
+    for _ in range(2):
+        (problem,) = changed_files(case, files, trust=True)
+        assert "s01.in was changed" in problem
 
 
 def test_verify_finds_a_wrong_expected_value_though_the_digest_fits(case, files):

@@ -123,6 +123,7 @@ def _run(trial: Trial, own: OwnInput, later: Later | None, *, last: bool) -> Tes
         return not last or bool(engine.problem())
 
     with watch.stage("fresh inputs and their checks"):
+        own_path = own.path  # waits until it is made
         since = bench.mark() if bench is not None and isinstance(own, FreshInput) else None
     with contextlib.ExitStack() as stack:
         with watch.stage("starting runs, reading traces"):
@@ -131,7 +132,7 @@ def _run(trial: Trial, own: OwnInput, later: Later | None, *, last: bool) -> Tes
                 run_program(
                     engine,
                     trial.program,
-                    own.path,
+                    own_path,
                     output_bytes=case.output_bytes,
                     wall_s=trial.limit_s,
                     limits=rules.limits,
@@ -154,9 +155,6 @@ def _run(trial: Trial, own: OwnInput, later: Later | None, *, last: bool) -> Tes
             )
             if judgement.fault is Fault.STUDENT and (run.trace is None or not run.trace.kernels):
                 _see_programs_start(engine)
-            if judgement.fault is Fault.STUDENT and (changed := changed_files(case, files)):
-                # A student is not to blame for failing on a file that has changed since it was generated.
-                judgement = Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
         passed = judgement.verdict is Verdict.PASSED
         if bench is not None:  # after a failure, the grader may have tested the GPU itself
             bench.worked(run.ended if passed else time.monotonic())
@@ -168,7 +166,7 @@ def _run(trial: Trial, own: OwnInput, later: Later | None, *, last: bool) -> Tes
             if shown and grading.show:
                 corners = read_corners(case.operator, case.shape, expected, run.output, grading.show)
         explaining = None
-        if judgement.open:
+        if judgement.fault is Fault.STUDENT:
             explain = partial(_explained, trial, run, check, judgement, stack.pop_all(), shown=shown)
             with watch.stage(DIAGNOSIS):
                 if later is None:
@@ -195,9 +193,14 @@ def _run(trial: Trial, own: OwnInput, later: Later | None, *, last: bool) -> Tes
 def _explained(
     trial: Trial, run: Run, check: Check, judgement: Judgement, kept: contextlib.ExitStack, *, shown: bool
 ) -> Judgement:
-    """The judgement on a failure, with its likely cause. `kept` holds the run's output until then."""
+    """The judgement on a failure, with its likely cause. `kept` holds the run's output until then. A student is not to
+    blame for failing on a file that has changed since it was generated."""
     with kept:
         files, case = trial.grading.files, trial.case
+        if changed := changed_files(case, files, trust=True):
+            return Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, " ".join(changed))
+        if not judgement.open:
+            return judgement
         diagnosis = None
         if shown:
             source, expected = files.input(case), files.expected(case)

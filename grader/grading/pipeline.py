@@ -102,7 +102,8 @@ def _within_rules(submission: Submission, built: Build, broken: tuple[Violation,
 def _grade_built(
     grading: Grading, submission: Submission, built: Build, progress: Progress, watch: Stopwatch, closer: CloserLook
 ) -> Record:
-    bench, waited = grading.bench, Waited(None, "")
+    bench, waited, whole, before = grading.bench, Waited(None, ""), grading.cases, {t.name: t for t in grading.ended}
+    grading = replace(grading, cases=tuple(case for case in whole if case.name not in before) or whole[-1:])
     with contextlib.ExitStack() as stack:
         later = None
         if bench is not None:
@@ -126,15 +127,17 @@ def _grade_built(
         order = grading.cases if grading.quick else shuffled(grading.cases)
         with contextlib.closing(one_ahead(order, opened_ahead)) as opened:
             if built.program is not None:
-                progress.stage(f"{submission.id}: running", total=len(grading.cases))
+                progress.stage(f"{submission.id}: running", total=len(whole))
 
             def ran(case: Case, own: OwnInput | MachineFault | None = None) -> bool:
                 """Run a case; whether it ended within its time limit."""
                 progress.step(case.name)
-                progress.advance(len(by_case))
+                progress.advance(len(before) + len(by_case))
                 by_case[case] = grade_case(grading, submission, built, case, watch, own, later)
                 if built.program is not None:
                     progress.step(case.name, _in_short(by_case[case]))
+                if grading.keep is not None and _final(grading, by_case[case]):
+                    grading.keep(record_of(by_case[case], grading.assignment.hidden_inputs))
                 if looks and _needs_a_look(grading, by_case[case]):
                     closer.prepare()
                 return _ended(by_case[case])
@@ -163,7 +166,8 @@ def _grade_built(
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
     if waited.warning:
         submission = replace(submission, notes=(*submission.notes, waited.warning))
-    tests = fitting([record_of(test, grading.assignment.hidden_inputs) for test in tested])
+    made_now = {test.case.name: record_of(test, grading.assignment.hidden_inputs) for test in tested}
+    tests = fitting([(before | made_now)[case.name] for case in whole])
     assignment, engine = grading.assignment, grading.engine
     made = scored(assignment, grading.suite, tests, profiles, engine=engine.name, measures_time=engine.measures_time)
     machine = MachineRecord(
@@ -201,7 +205,7 @@ def _grade_built(
         profiles=profiles,
         timings=timings,
         flags=flags_of(tests, profiles),
-        hidden_inputs=drawn_sentence(redrawn, grading.cases, missed),
+        hidden_inputs=drawn_sentence(redrawn, whole, missed),
         closer_look=look,
     )
 
@@ -219,6 +223,13 @@ def _in_short(test: Tested) -> str:
 
 def _ended(test: Tested) -> bool:
     return test.verdict is not Verdict.TIME_LIMIT
+
+
+def _final(grading: Grading, test: Tested) -> bool:
+    """Whether nothing more will be found out about the test: it passed without a doubt, and neither its occupancy is
+    scored nor can it be among those that run on a second draw."""
+    again = to_draw_again(grading.assignment.hidden_inputs, grading.suite, [test.case])
+    return test.passed and not test.times.doubts and test.trace is None and not again
 
 
 def _left_out(case: Case, over_time: str, *, quick: bool) -> Tested:

@@ -12,6 +12,7 @@ from grader.course.testcase import Case
 from grader.grading.bench import Bench, open_bench
 from grader.grading.setup import Setup
 from grader.programs.submission import Submission
+from grader.records.record import TestRecord
 from grader.timing.baseline import Baseline, baselines_of
 
 
@@ -24,6 +25,10 @@ class Grading(Setup):
     bench: Bench | None = None
     prepared_s: float = 0.0
     """Seconds spent on making testcases before this grading, for the record's timings."""
+    ended: tuple[TestRecord, ...] = ()
+    """Tests that ended before this grading was interrupted: they are not run again."""
+    keep: Callable[[TestRecord], None] | None = None
+    """Gets every test that need not run again if this grading is interrupted."""
 
     @property
     def setup(self) -> Setup:

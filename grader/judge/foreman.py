@@ -41,7 +41,7 @@ from grader.grading.session import Grading
 from grader.judge.lanes import Held, Lane
 from grader.judge.ledger import Ledger, Stage, Step, Upload
 from grader.judge.rechecks import Due, store_recheck
-from grader.judge.stage_task import Ended, Judged, Stepped
+from grader.judge.stage_task import Ended, Judged, Kept, Stepped
 from grader.judge.store_thread import StoreThread
 from grader.records.record import RecheckRecord, Record
 from grader.store import HandIn
@@ -257,9 +257,10 @@ class Foreman(threading.Thread):
             known = (
                 frozenset[str]() if upload.again else self._books.call(Ledger.judged_before, upload.student, conditions)
             )
+            ended = self._books.call(Ledger.ended_tests, upload, conditions)
             lane.upload, lane.began = upload, now
-            self.live[upload.id] = Live(now)
-            lane.worker.give(lane.make_task(upload, self._books.call(Ledger.files, upload), known))
+            self.live[upload.id] = Live(now, tests={test.name: test.verdict.words for test in ended})
+            lane.worker.give(lane.make_task(upload, self._books.call(Ledger.files, upload), known, ended))
             self._tell(upload, lane.stage, Step.RUNNING)
 
         if waiting or any(lane.upload for lane in self.lanes) or self._books.call(Ledger.switch, "paused"):
@@ -325,6 +326,10 @@ class Foreman(threading.Thread):
         """Show a report on the page of the lane's submission."""
         live = self.live.get(lane.upload.id) if lane.upload is not None else None
         if live is None or lane.upload is None:
+            return
+        if isinstance(said, Kept):
+            keep = partial(self._books.call, Ledger.keep_test, lane.upload, lane.setup.conditions, said.test)
+            self._unsaved.append(keep)
             return
         if isinstance(said, Ended):
             # Another thread may be rendering the old dictionary, so it must not change.

@@ -28,17 +28,17 @@ from grader.judge.stage_task import SlurmStageTask, StageTask
 from grader.programs import control
 from grader.programs.engine import Engine, select_engine, select_engines
 from grader.programs.oracle import ensure
-from grader.records.record import Record
+from grader.records.record import Record, TestRecord
 from grader.sandbox.budget import WALL_PER_CPU
 from grader.store import Compressed
 
-MakeTask = Callable[[Upload, Compressed, frozenset[str]], Task]
+MakeTask = Callable[[Upload, Compressed, frozenset[str], tuple[TestRecord, ...]], Task]
 MakeRecheck = Callable[[Record, Compressed, Sequence[str]], Task]
 
 
-def stage_task(upload: Upload, files: Compressed, judged_before: frozenset[str]) -> Task:
+def stage_task(upload: Upload, files: Compressed, judged_before: frozenset[str], ended: tuple[TestRecord, ...]) -> Task:
     """The task of a lane on this machine for a submission."""
-    return StageTask(upload.student, files, judged_before)
+    return StageTask(upload.student, files, judged_before, ended)
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,10 @@ def cluster_lanes(rules: Assignment, engine: str, jobs: int | None) -> list[Lane
     return lanes
 
 
-def _slurm_task(folder: str, upload: Upload, files: Compressed, judged_before: frozenset[str]) -> Task:
-    return SlurmStageTask(upload.student, files, judged_before, folder)
+def _slurm_task(
+    folder: str, upload: Upload, files: Compressed, judged_before: frozenset[str], ended: tuple[TestRecord, ...]
+) -> Task:
+    return SlurmStageTask(upload.student, files, judged_before, ended, folder)
 
 
 def prepare(rules: Assignment, lanes: Sequence[Lane], progress: Progress) -> None:

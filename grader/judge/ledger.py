@@ -7,6 +7,7 @@ is stored in the transaction that ends the state `running`, so one run never sto
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import secrets
 import time
@@ -16,10 +17,12 @@ from enum import StrEnum
 from statistics import fmean
 from typing import Any
 
+from pydantic import ValidationError
+
 from grader.base.errors import UsageError
 from grader.judge.fairness import Place, next_place
 from grader.judge.results import Results
-from grader.records.record import Record
+from grader.records.record import Record, TestRecord
 from grader.store import Compressed, HandIn, Store
 
 _MEASURED = 40
@@ -255,6 +258,21 @@ class Ledger:
         )
         return frozenset(row[0] for row in self.store.execute(query, (self.assignment, student, conditions)))
 
+    def keep_test(self, upload: Upload, conditions: str, test: TestRecord) -> None:
+        """Store a test of a running submission, which need not run again if the judge is killed."""
+        with self.store.transaction():
+            if self._rows("number = ? AND state = 'running'", upload.number):
+                values = (upload.number, conditions, test.name, test.model_dump_json())
+                self.store.execute("INSERT OR REPLACE INTO judge_tests VALUES (?, ?, ?, ?)", values)
+
+    def ended_tests(self, upload: Upload, conditions: str) -> tuple[TestRecord, ...]:
+        """The tests that an interrupted run of a submission has ended under these conditions."""
+        query = "SELECT record FROM judge_tests WHERE upload = ? AND conditions = ?"
+        with contextlib.suppress(ValidationError):  # another grader's form; the conditions name this one
+            kept = self.store.execute(query, (upload.number, conditions)).fetchall()
+            return tuple(TestRecord.model_validate_json(row[0]) for row in kept)
+        return ()
+
     def requeue(self, upload: Upload, note: str) -> None:
         """Return a running submission to its old place in the queue, after a fault of the grader or the machine."""
         with self.store.transaction():
@@ -297,6 +315,8 @@ class Ledger:
             self._keep_the_newest(upload.student, Stage.TIMING)
 
     def _set(self, number: int, **changes: object) -> None:
+        if "again" in changes:  # it is settled, or the staff wants it graded anew
+            self.store.execute("DELETE FROM judge_tests WHERE upload = ?", (number,))
         names = ", ".join(f"{name} = ?" for name in changes)
         self.store.execute(f"UPDATE judge_uploads SET {names} WHERE number = ?", (*changes.values(), number))
 

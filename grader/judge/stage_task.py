@@ -19,7 +19,7 @@ from grader.grading.pipeline import grade
 from grader.grading.session import Grading
 from grader.programs.build import build, failed_build
 from grader.programs.submission import Submission
-from grader.records.record import Record
+from grader.records.record import Record, TestRecord
 from grader.sandbox.scratch import scratch_folder
 from grader.store import Compressed, compressed
 
@@ -46,6 +46,8 @@ class StageTask:
     files: Compressed
     judged_before: frozenset[str] = frozenset()
     """The SHA-256 of each of this student's submissions that was judged under these conditions already."""
+    ended: tuple[TestRecord, ...] = ()
+    """The tests that an interrupted run of this stage has ended: they are not run again."""
 
     def __call__(self, grading: Grading) -> Judged:
         progress = _Reports()
@@ -64,6 +66,7 @@ class StageTask:
     def grade(self, grading: Grading, submission: Submission, progress: Progress) -> Record:
         """Build and grade the submission."""
         progress.stage("compiling")
+        grading = replace(grading, ended=self.ended, keep=lambda test: report(Kept(test)))
         built = build(submission, grading.assignment, grading.engine, grading.cases)
         return grade(grading, submission, progress, built)
 
@@ -112,6 +115,13 @@ class Stepped:
 
     stage: str
     total: int | None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A test that need not run again if this run is interrupted."""
+
+    test: TestRecord
 
 
 @dataclass(frozen=True)

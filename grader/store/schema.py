@@ -120,6 +120,15 @@ MIGRATIONS = (
     """
     ALTER TABLE judge_uploads ADD COLUMN digest TEXT NOT NULL DEFAULT '';  -- SHA-256 of the files as received
     """,
+    """
+    CREATE TABLE judge_tests (                 -- tests of running submissions, which a restart does not repeat
+        upload     INTEGER NOT NULL REFERENCES judge_uploads ON DELETE CASCADE,
+        conditions TEXT NOT NULL,
+        name       TEXT NOT NULL,
+        record     TEXT NOT NULL,
+        PRIMARY KEY (upload, conditions, name)
+    ) STRICT;
+    """,
 )
 
 

@@ -209,7 +209,7 @@ def test_a_lane_rests_only_if_the_control_fails_too(
     setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str
 ) -> None:
     lane = stand_in_lanes(setup, (Stage.VERDICT,))[0]
-    lane.make_task = lambda upload, files, known: FaultyTask()
+    lane.make_task = lambda upload, files, known, ended: FaultyTask()
     if machine == "is broken":
         lane = replace(lane, control=Broken())
     monkeypatch.setattr(retries, "REST_S", 1000.0)

@@ -73,7 +73,7 @@ class MakeStandIn:
 
     speed: float = 1.0
 
-    def __call__(self, upload: Upload, files: Compressed, judged_before: frozenset[str]) -> Task:
+    def __call__(self, upload: Upload, files: Compressed, judged_before: frozenset[str], ended: object) -> Task:
         return StandIn(upload, files, self.speed)
 
 
