@@ -192,6 +192,38 @@ kernel[(1,)](x, y, 900)
 """,
 }
 
+ENDLESS = {
+    "a search that rounds down": """
+@triton.jit
+def kernel(x_ptr, y_ptr, n):
+    total = 0.0
+    for k in range(0, 8):
+        total += tl.load(x_ptr + k)
+    low, high = 0, n
+    while low < high:  # here
+        middle = (low + high) // 2
+        if tl.load(x_ptr + middle) < 2.0:
+            low = middle
+        else:
+            high = middle
+    tl.store(y_ptr, total + low)
+kernel[(1,)](x, y, 1000)
+""",
+    "a flag that nobody sets, behind a loop that ends": """
+@triton.jit
+def kernel(x_ptr, y_ptr, n):
+    total = 0.0
+    for k in range(0, n):
+        total += tl.load(x_ptr + k)
+    while tl.load(y_ptr + 1, volatile=True) == 0.0:  # here
+        total += 1.0
+    for k in range(0, n):
+        total += tl.load(x_ptr + k)
+    tl.store(y_ptr, total)
+kernel[(1,)](x, y, 1000)
+""",
+}
+
 
 def said_of(program: str, folder: Path) -> str:
     """What the emulator says of a program: its findings, and what the program printed when it ended."""
@@ -210,3 +242,9 @@ def names_line(program: str, said: str) -> bool:
 def test_a_mistake_is_found_at_its_line(bug: str, tmp_path: Path) -> None:
     said = said_of(HEAD + bug, tmp_path)
     assert names_line(HEAD + bug, said), said
+
+
+@pytest.mark.parametrize("program", ENDLESS.values(), ids=ENDLESS.keys())
+def test_an_endless_loop_is_named_and_not_another(program: str, tmp_path: Path) -> None:
+    said = said_of(HEAD + program, tmp_path)
+    assert names_line(HEAD + program, said) and "never ends" in said, said
