@@ -64,3 +64,11 @@ def test_what_sets_the_grid_and_the_end_of_the_loop_around_a_launch() -> None:
     assert told("never_written", 17).words["grid"] == "product.cu:19"
     found = told("launch_not_reached", 21)
     assert (found.values["loop_line"], found.values["end_line"], found.words["end"]) == (20, 18, "groups")
+
+
+def test_an_index_of_a_narrow_type_is_named_where_values_are_never_written() -> None:
+    text = TEXT.replace("float* c, int n) {", "float* c, int n) {\n    const unsigned short at = threadIdx.x * n;", 1)
+    text = text.replace("c[j] += acc[j]", "c[at] = acc[j]")
+    finding = Finding(kind="never_written", file="product.cu", line=18, values={"at": 11})
+    (found,) = explained([finding], (("product.cu", text.encode()),))
+    assert found.words["narrow"] == "at" and (found.values["narrow_line"], found.values["most"]) == (2, 65535)

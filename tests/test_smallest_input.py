@@ -50,6 +50,8 @@ def spmv(p: Array, j: Array, v: Array, x: Array, late: int) -> Array:
          "A[0, 1] counts in T[0, 1], but belongs in T[1, 0]."),
         ("saxpy", (1000, 3.0), [FLOATS, FLOATS[::-1].copy()], lambda x, y: 3 * (x + y),
          "Y[0] counts 3 times in Z[0]. With only Y[0] = "),
+        ("saxpy", (1000, 1.0), [FLOATS, FLOATS], lambda x, y: x * 1.0003 + y,
+         "With only X[0] = 0.755911, and all else in X and Y 0, Z[0] is 0.756138, expected 0.755911."),
         ("saxpy", (1000, 3.0), [FLOATS, FLOATS], lambda x, y: 3 * x + y + 1,
          "With nothing but zeros in X and Y, Z[0] is 1, expected 0."),
         ("histogram", (1000,), [BYTES], lambda x: np.bincount(x[:768, 0], minlength=256).reshape(-1, 1),
@@ -66,6 +68,11 @@ def test_it_says_which_value_goes_where(
 
     found = smallest_input(load_operator(operator), shape, 1e-4, tensors, run)
     assert found is not None and sentence(found).startswith(said)
+
+
+def test_a_factor_is_claimed_only_where_half_of_the_value_counts_as_often() -> None:
+    found = smallest_input(load_operator("saxpy"), (1000, 1.0), 1e-6, [FLOATS, FLOATS], lambda t: [t[0] ** 2 + t[1]])
+    assert found is not None and sentence(found).startswith("With only X[0] = 0.755911, ")
 
 
 def test_a_right_program_and_one_without_output_say_nothing() -> None:

@@ -34,8 +34,18 @@ class Wrong:
     expected: float | int
 
     def __str__(self) -> str:
-        got, expected = (str(each) if isinstance(each, int) else f"{each:.6g}" for each in (self.got, self.expected))
+        got, expected = apart(self.got, self.expected)
         return f"{self.location}: got {got}, expected {expected}"
+
+
+def apart(got: Any, expected: Any) -> tuple[str, str]:
+    """Two different numbers in words, with enough digits to tell them apart."""
+    if not isinstance(got, float | np.floating):
+        return str(got), str(expected)
+    for digits in (6, 9):
+        if (words := (f"{got:.{digits}g}", f"{expected:.{digits}g}"))[0] != words[1]:
+            return words
+    return f"{got:.17g}", f"{expected:.17g}"
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def _wanted(finding: Finding, case: Case) -> str | None:
     read, how = finding.words.get("tensor") or finding.array, finding.words.get("how")
     written = finding.array or case.operator.outputs(case.shape)[0].name
     inputs = {tensor.name for tensor in case.operator.inputs(case.shape)}
-    return read if read in inputs and how not in ("value", "infinite", "missing_in_part") else written
+    return read if read in inputs and how not in ("value", "infinite", "missing_in_part", "scaled") else written
 
 
 def _with_line(finding: Finding, case: Case, submission: Submission) -> Finding:

@@ -12,6 +12,8 @@ from grader.findings import Finding, Place
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NOT_NEGATIVE = re.compile(r"[\d.]+(?:e[+-]?\d+)?f?|FLT_MIN")
 _MAXIMA = frozenset({"fmaxf", "fmax", "max"})
+_NARROW = {"short": 32767, "unsigned short": 65535, "char": 127, "unsigned char": 255}
+_NARROW |= {"int16_t": 32767, "uint16_t": 65535, "int8_t": 127, "uint8_t": 255}
 Facts = tuple[dict[str, object], dict[str, str]]
 """Numbers and words to add to a finding."""
 
@@ -118,14 +120,27 @@ def _start_of_maximum(finding: Finding, source: Source) -> Facts:
 
 
 def _grid(finding: Finding, source: Source) -> Facts:
-    """What sets the grid, if all launches have the same."""
+    """What sets the grid, if all launches have the same, and an index that is of a narrow type."""
+    narrow = _narrow_index(finding, source)
     grids = {launch.configuration[0] for launch in source.launches if launch.configuration}
     if len(grids) != 1:
-        return {}, {}
+        return narrow
     first = source.launches[0]
     made = next(_variables(source, grids.pop(), first.file, first.line), None)
     at = made or first
-    return {}, {"grid": f"{at.file}:{at.line}"}
+    return narrow[0], narrow[1] | {"grid": f"{at.file}:{at.line}"}
+
+
+def _narrow_index(finding: Finding, source: Source) -> Facts:
+    """The variable of a narrow type by which the line that writes the others chooses the element."""
+    line, file = finding.values.get("at"), finding.file or ""
+    if not isinstance(line, int):
+        return {}, {}
+    for use in source.uses:
+        for variable in _variables(source, use.index, file, line) if use.holds(file, line) else ():
+            if (most := _NARROW.get(variable.type)) is not None and not variable.pointers:
+                return {"narrow_line": variable.line, "most": most}, {"narrow": variable.name, "type": variable.type}
+    return {}, {}
 
 
 def _loop_of_launch(finding: Finding, source: Source) -> Facts:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.checking.probes.weights import SURE, made
+from grader.checking.scan import apart
 from grader.findings import Finding
 from grader.operators import Operator, Shape, Tensor
 from grader.operators.tolerance import Tolerance, errors_of, limit_of
@@ -30,6 +31,8 @@ FEWEST_VALUES = 100
 """A smaller input shows less: which values count is seen where some do."""
 MOST_VALUES = 1 << 20
 _MOST_NAMED = 3
+_FACTOR = 1e-3
+"""Factors of less are roundings."""
 
 
 class _NoMoreRuns(Exception):
@@ -149,11 +152,12 @@ def _described(search: _Search, chosen: Sequence[int]) -> Finding | None:
     number, wrong = next((n, w) for n, w in enumerate(search.wrong(kept, search.outputs)) if w.any())
     got, right, tensor = search.outputs[number], search.right(kept)[number], outputs[number]
     at = int(wrong.argmax())
+    told = apart(got.flat[at], right.flat[at])
     pairs = [(each, place) for each in left for place in left[each].tolist()]
     facts: dict[str, Any] = {
         "zeros": " and ".join(inputs[each].name for each in chosen),
         "given": ", ".join(f"{_place(inputs[n], p)} = {_number(kept[n].flat[p])}" for n, p in pairs),
-        "first": _place(tensor, at), "got": _number(got.flat[at]), "expected": _number(right.flat[at]),
+        "first": _place(tensor, at), "got": told[0], "expected": told[1],
         "how": "value", "array": tensor.name, "tensor": "",
     }  # fmt: skip
     if (alone := next((each for each in chosen if len(left[each]) == 1), None)) is not None:
@@ -163,12 +167,26 @@ def _described(search: _Search, chosen: Sequence[int]) -> Finding | None:
         none = search.right(without)[number]
         before = none if search.zero is None else search.zero[0][number]
         changed, should = search.apart(number, got, before), search.apart(number, right, none)
-        facts |= _effect(tensor, none, got, right, changed, should)
+        effect = _effect(tensor, none, got, right, changed, should)
+        facts |= (
+            effect if effect.get("how") != "scaled" or _scales(search, alone, number, none, effect["factor"]) else {}
+        )
         if place > 1 and search.zero is None:
             facts["before"] = place
     elif not facts["given"]:
         facts["how"] = "zeros"
     return made("smallest_input", SURE, **facts)
+
+
+def _scales(search: _Search, alone: int, number: int, none: Array, factor: float) -> bool:
+    """Whether half of the value counts so many times, too: not of a softmax, in which nothing is in proportion."""
+    half = [values * 0.5 if n == alone else values for n, values in enumerate(search.kept)]
+    half = [values.astype(whole.dtype) for values, whole in zip(half, search.kept, strict=True)]
+    outputs, right = search.run(half), search.right(half)[number]
+    if outputs is None or not (should := search.apart(number, right, none)).any():
+        return False
+    ratios = (outputs[number].astype(np.float64) - none)[should] / (right.astype(np.float64) - none)[should]
+    return bool((np.abs(ratios - factor) < _FACTOR * abs(factor)).all())
 
 
 def _effect(
@@ -187,7 +205,7 @@ def _effect(
     if gained.any():
         return {"how": "extra", "got_at": _places(tensor, gained)}
     ratios = (got.astype(np.float64) - none)[should] / (right.astype(np.float64) - none)[should]
-    if np.ptp(ratios) < 1e-3 * abs(ratios[0]):
+    if np.ptp(ratios) < _FACTOR * abs(ratios[0]) and abs(ratios[0] - 1) > _FACTOR:
         return {"how": "scaled", "right_at": _places(tensor, should), "factor": float(ratios[0])}
     return {}
 
