@@ -56,6 +56,11 @@ def test_the_official_suite_has_thirty_graded_cases_and_eight_public_samples():
     assert all(case.hidden for case in suite.graded)
 
 
+def test_public_is_the_samples_of_all_groups() -> None:
+    bfs = load_suite(HW4.with_name("bfs.yaml"))
+    assert names(bfs.select("public")) == [*bfs.groups["public"], *bfs.groups["public-grid"]]
+
+
 def test_the_public_samples_are_few_enough_flops_for_an_emulator():
     samples = load_suite(HW4).select("public")
     assert sum(case.flops for case in samples) < 2e9

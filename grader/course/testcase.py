@@ -19,8 +19,8 @@ from grader.operators import Operator, Shape, load_operator
 from grader.operators.returned import check_sizes
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-EVERY = "every"
-"""The word that selects all testcases; `all` are the graded ones."""
+EVERY, PUBLIC = "every", "public"
+"""The words that select all testcases, and all samples; `all` are the graded ones."""
 _RESERVED = frozenset({"all", EVERY, "secret"})
 
 
@@ -145,9 +145,9 @@ class Suite:
     def select(self, words: str) -> tuple[Case, ...]:
         """The testcases that `words` select, in the suite's order, each once.
 
-        The words are separated by commas. Each is a testcase (t23), a range in the suite's order (t05..t10), a group
-        (public), `all` for the graded testcases, or `every`. Raises UsageError for an unknown name, with the closest
-        names.
+        The words are separated by commas. Each is a testcase (t23), a range in the suite's order (t05..t10), a group,
+        `public` for the samples of all groups, `all` for the graded testcases, or `every`. Raises UsageError for an
+        unknown name, with the closest names.
         """
         order = list(self.cases)
         chosen: set[str] = set()
@@ -157,6 +157,8 @@ class Suite:
         for part in parts:
             if part in ("all", EVERY):
                 chosen.update(name for name, case in self.cases.items() if case.graded or part == EVERY)
+            elif part == PUBLIC and (samples := [n for n, c in self.cases.items() if not (c.graded or c.hidden)]):
+                chosen.update((*samples, *self.groups.get(PUBLIC, ())))
             elif part in self.groups:
                 chosen.update(self.groups[part])
             elif ".." in part:
