@@ -9,8 +9,8 @@ from pathlib import Path
 
 from triton.compiler.errors import CompilationError
 
-from grader.plans.compiler import Refused
 from grader.plans.host import NoFunction
+from grader.plans.refusals import Refused
 from grader.plans.replayer import DeviceFailed
 
 _ADVICE = (

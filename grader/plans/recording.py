@@ -38,7 +38,7 @@ def main() -> None:
     for number, shape in enumerate(request["shapes"]):
         made = Recorder(architecture, replayer)
         try:
-            arguments = Arguments.from_json(shape)
+            arguments = Arguments.model_validate(shape)
             made.samples = {
                 buffer: Path(request["samples"], f"{number}-{buffer}").read_bytes()
                 for buffer, part in enumerate(arguments.buffers) if part.file == "input" and replayer is not None

@@ -166,7 +166,7 @@ def run_python(engine: Engine, file: Path, arguments: Sequence[str]) -> tuple[in
     """Like `pass_through`, for a Python file."""
     with scratch_folder("run") as folder:
         launch = engine.launch(file, arguments, str(folder / "trace.jsonl"))
-        command = plan_program.local_command(engine.local(), file, arguments)
+        command = plan_program.local_command(engine, file, arguments)
         code = sandbox.run_attached(command, launch.environment, command[0])
         return code, read_trace(folder / "trace.jsonl").findings
 

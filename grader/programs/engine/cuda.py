@@ -22,11 +22,11 @@ from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.gpu.nvml import keep_open, opened
 from grader.plans.plan import MAX_KERNEL_BYTES
-from grader.plans.refusals import refusal
+from grader.plans.refusals import Refused, refusal
 from grader.plans.replay_program import replay_program
 from grader.programs import trace
 from grader.programs.engine import plan_program, probe
-from grader.programs.engine.interface import Compiled, Launch, Recording, Refused
+from grader.programs.engine.interface import Compiled, Launch, Recording
 from grader.programs.makefile import CPP_IS_CUDA
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
@@ -215,11 +215,7 @@ class CudaEngine:
         )
 
     def replay(self) -> tuple[str, ...]:
-        """The command that replays a package on INPUT and OUTPUT, or with --serve."""
         return str(replay_program("gpu", self.toolkit.include)), "gpu"
-
-    def local(self) -> Mapping[str, Any]:
-        return {"target": self.recording().target, "replay": self.replay(), "ptxas": "", "checks": ()}
 
     def problem(self) -> str:
         """The reason why a context, an allocation or a copy fails on this GPU, in a process confined like a submission;
@@ -285,7 +281,9 @@ class CudaEngine:
         return kept("native", f"libgrader_tracer-{key}.so", lambda folder: make(folder / "tracer.so"))
 
 
-def machine_code(arch: str, nvcc: Path, ptx: bytes, ptxas: Sequence[str], work: Path, budget: Budget) -> bytes:
+def machine_code(
+    arch: str, nvcc: Path, ptx: bytes, ptxas: Sequence[str], _source: Path, work: Path, budget: Budget
+) -> bytes:
     """What ptxas makes of a kernel's PTX. Nothing is linked to it, such as the runtime for launches from kernels."""
     tool, *options = ptxas or ("ptxas", "-lineinfo")
     tool_file = plan_program.triton_tool(tool) or nvcc.with_name("ptxas")

@@ -12,7 +12,7 @@ from grader.base.workers import cores
 from grader.plans.contract import Arguments
 from grader.plans.package import Script, script_of
 from grader.plans.plan import MAX_KERNEL_BYTES, MAX_PLAN_BYTES, Code
-from grader.programs.engine.interface import Refused
+from grader.plans.refusals import Refused
 from grader.sandbox import quarantine
 from grader.sandbox.budget import Budget, draw_from
 from grader.sandbox.room import Unreadable
