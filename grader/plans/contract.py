@@ -37,7 +37,6 @@ class TensorArgument(_Model):
     strides: tuple[int, ...]
     buffer: int
     offset: int
-    is_output: bool
 
 
 class Pair(_Model):
@@ -84,7 +83,7 @@ def arguments_of(operator: Operator, shape: Shape) -> Arguments:
                 number for number, part in enumerate(buffers)
                 if part.file == file and part.first <= layout.first < part.first + part.size_bytes
             )  # fmt: skip
-            tensors.append(_tensor(operator, layout, number, buffers[number].first, is_output=file == "output"))
+            tensors.append(_tensor(operator, layout, number, buffers[number].first))
     named = zip(operator.dimension_names, operator.canonical(shape), strict=True)
     of_header = {name.lower(): number for name, number in named}
     numbers = {name: of_header[name] for name in operator.solve_numbers or of_header}
@@ -102,7 +101,7 @@ def _pair(operator: Operator, names: Sequence[str], inputs: int, numbers: tuple[
     return Pair(forward=(*forward, *numbers), backward=(gradient, *names[inputs + 1 :], *numbers))
 
 
-def _tensor(operator: Operator, layout: Layout, buffer: int, begin: int, *, is_output: bool) -> TensorArgument:
+def _tensor(operator: Operator, layout: Layout, buffer: int, begin: int) -> TensorArgument:
     size = layout.type.bytes
     columns = () if layout.tensor.is_vector else ((layout.tensor.columns, size),)
     dims = (*operator.dimensions_of(layout), *columns)
@@ -113,7 +112,6 @@ def _tensor(operator: Operator, layout: Layout, buffer: int, begin: int, *, is_o
         strides=tuple(stride // size for _, stride in dims),
         buffer=buffer,
         offset=(layout.first - begin) // size,
-        is_output=is_output,
     )
 
 

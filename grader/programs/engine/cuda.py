@@ -235,9 +235,7 @@ class CudaEngine:
     def _probed(self) -> sandbox.Outcome:
         launch = self.launch(Path(sys.executable).resolve(), ("-I", "-S", probe.__file__), "", traced=False)
         with scratch_folder("probe") as folder:
-            return _run_probe(
-                replace(launch, starts_processes=True), folder, Path(probe.__file__), Path(sys.base_prefix)
-            )
+            return _run_probe(launch, folder, Path(probe.__file__), Path(sys.base_prefix))
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str, *, traced: bool = True) -> Launch:
         """See `Engine.launch`. `traced=False` leaves out the tracer, which cannot share a process with NVIDIA's own
@@ -309,6 +307,5 @@ def _run_probe(launch: Launch, folder: Path, *readable: Path) -> sandbox.Outcome
         readable=(*readable, *launch.readable),
         devices=launch.devices,
         changes_modes=False,
-        starts_processes=launch.starts_processes,
     )
     return sandbox.run(job, sandbox.Limits(wall_s=_PROBE_S))

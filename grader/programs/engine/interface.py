@@ -35,8 +35,7 @@ class Launch:
     `file_sizes_limited`: whether the size of files may be limited; not if the engine keeps large files in memory, since
     such a limit applies to these too. `limit_variable` is the environment variable for the time limit in seconds, for
     an engine that reports where a program was when it was stopped. `traced`: whether the program will write a trace; if
-    not, `untraced_reason` explains it to people. `starts_processes`: whether the program may start other programs when
-    it runs on a GPU.
+    not, `untraced_reason` explains it to people.
     """
 
     command: tuple[str, ...]
@@ -46,7 +45,6 @@ class Launch:
     file_sizes_limited: bool = True
     limit_variable: str = ""
     traced: bool = True
-    starts_processes: bool = False
     untraced_reason: str = ""
 
 

@@ -71,17 +71,7 @@ def compile_kernels(
 
     codes = [each for each in dict.fromkeys(code for script in scripts for code in script.kernels) if each not in found]
     with ThreadPoolExecutor(cores(), initializer=draw_from, initargs=(budget,)) as pool:
-        found.update(zip(codes, _all(pool, made, codes), strict=True))
-
-
-def _all(pool: ThreadPoolExecutor, made: Callable[[Code], bytes], codes: Iterable[Code]) -> list[bytes]:
-    """All results. After an exception, no further one is begun."""
-    futures = [pool.submit(made, code) for code in codes]
-    try:
-        return [future.result() for future in futures]
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
+        found.update(zip(codes, pool.map(made, codes), strict=True))
 
 
 def _blob(out: Path, name: str, size: int | None, budget: Budget) -> bytes:
