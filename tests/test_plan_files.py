@@ -62,7 +62,7 @@ def said(tmp_path: Path, *shapes: ShapeToRecord) -> str:
     def loadable(binary: bytes, *_: object) -> bytes:
         raise Refused(f"{binary.decode()} cannot be loaded")
 
-    recording = Recording("cuda:80", loadable, (), {}, ())
+    recording = Recording("cuda:80", loadable)
     return record("main.py", tmp_path / "source", tmp_path / "work", recording, shapes, limit_s=60).compiled.log
 
 

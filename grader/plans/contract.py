@@ -75,15 +75,12 @@ def arguments_of(operator: Operator, shape: Shape) -> Arguments:
     buffers, tensors = list[FilePart](), list[TensorArgument]()
     both: tuple[tuple[Literal["input", "output"], Sequence[Layout]], ...] = (("input", inputs), ("output", outputs))
     for file, layouts in both:
+        places = dict[str, tuple[int, int]]()
         for together in _overlapping(layouts):
             first = min(layout.first for layout in together)
+            places |= dict.fromkeys((layout.tensor.name for layout in together), (len(buffers), first))
             buffers.append(FilePart(file=file, first=first, size_bytes=max(map(_end, together)) - first))
-        for layout in layouts:
-            number = next(
-                number for number, part in enumerate(buffers)
-                if part.file == file and part.first <= layout.first < part.first + part.size_bytes
-            )  # fmt: skip
-            tensors.append(_tensor(operator, layout, number, buffers[number].first))
+        tensors += [_tensor(operator, layout, *places[layout.tensor.name]) for layout in layouts]
     named = zip(operator.dimension_names, operator.canonical(shape), strict=True)
     of_header = {name.lower(): number for name, number in named}
     numbers = {name: of_header[name] for name in operator.solve_numbers or of_header}

@@ -31,7 +31,6 @@ class Replayer:
         self._binary_of = binary_of
         self._events = 0
         self._place = "", 0
-        self._properties: dict[str, int] | None = None
         (theirs_in, commands), (answers, theirs_out) = os.pipe(), os.pipe()
         self.process = subprocess.Popen(
             [*command, "--serve", str(theirs_in), str(theirs_out)], env=environment, pass_fds=(theirs_in, theirs_out)
@@ -112,7 +111,5 @@ class Replayer:
 
     def properties(self) -> dict[str, int]:
         """The GPU's properties that Triton reads; empty on the emulator."""
-        if self._properties is None:
-            words = self._asked("properties\n").split()
-            self._properties = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-        return self._properties
+        words = self._asked("properties\n").split()
+        return dict(zip(words[::2], map(int, words[1::2]), strict=True))

@@ -204,14 +204,12 @@ class CudaEngine:
     def recording(self) -> Recording:
         """See `Recording`. What the recorder tries is machine code of its own process, which no package has."""
         major, minor = self.gpu.compute_capability
-        launch = self.launch(Path(self.replay()[0]), (), "", traced=False)
+        program, *how = self.replay()
+        launch = self.launch(Path(program), how, "", traced=False)
         return Recording(
             f"cuda:{major}{minor}",
             partial(machine_code, f"sm_{major}{minor}{'a' if major >= 9 else ''}", self.toolkit.nvcc),
-            self.replay(),
-            launch.environment,
-            (Path(self.replay()[0]), *launch.readable),
-            launch.devices,
+            replace(launch, readable=(Path(program), *launch.readable)),
         )
 
     def replay(self) -> tuple[str, ...]:

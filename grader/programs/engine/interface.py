@@ -57,10 +57,7 @@ class Recording:
 
     target: str
     loadable: Callable[[bytes, Sequence[str], Path, Path, Budget], bytes]
-    replay: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    readable: tuple[Path, ...] = ()
-    devices: tuple[Path, ...] = ()
+    replayer: Launch = Launch(command=())
 
 
 class Engine(Hashable, Protocol):

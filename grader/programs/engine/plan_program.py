@@ -166,14 +166,14 @@ def _unfit(main: str, problem: str) -> str:
 def _run_recorder(
     file: Path, out: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], budget: Budget
 ) -> sandbox.Outcome:
-    samples = work / "samples"
+    samples, replayer = work / "samples", recording.replayer
     samples.mkdir()
     for number, shape in enumerate(shapes):
         for buffer, values in shape.samples.items():
             (samples / f"{number}-{buffer}").write_bytes(values)
     request = work / "request.json"
     asked = {
-        "file": str(file), "out": str(out), "target": recording.target, "replay": recording.replay,
+        "file": str(file), "out": str(out), "target": recording.target, "replay": replayer.command,
         "samples": str(samples), "shapes": [shape.arguments.model_dump() for shape in shapes],
     }  # fmt: skip
     request.write_text(json.dumps(asked))
@@ -182,10 +182,10 @@ def _run_recorder(
         job = sandbox.Job(
             command=(*_python("plans.recording"), str(request)),
             folder=place,
-            environment={"TRITON_CACHE_DIR": str(place / "cache"), **recording.environment},
-            readable=(file.parent, request, samples, *python_paths(), *recording.readable),
+            environment={"TRITON_CACHE_DIR": str(place / "cache"), **replayer.environment},
+            readable=(file.parent, request, samples, *python_paths(), *replayer.readable),
             writable=(out,),
-            devices=recording.devices,
+            devices=replayer.devices,
         )
         cpu_s, wall_s = budget.left_s()
         memory_bytes = memory_share.of_a_program(_MEMORY_BYTES)
