@@ -54,7 +54,7 @@ class Loaded(NamedTuple):
 _loaded: list[Kernel] = []
 """All kernels of this process: Triton loads each once, and launches it for every shape."""
 blobs: dict[str, bytes] = {}
-"""The blobs of all plans of this process."""
+"""The blobs of this process's plans, by name."""
 
 
 class Recorder:

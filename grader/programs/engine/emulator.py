@@ -137,12 +137,9 @@ class EmulatorEngine:
                     )
                 except (emulator.Unsupported, Unreadable) as fault:
                     raise Refused(str(fault), lacking=True) from None
-                except Stopped as stopped:
-                    budget.left_s()
-                    raise Refused(str(stopped).strip(), lacking=True) from None
-                except GraderFault as fault:
+                except (Stopped, GraderFault) as fault:
                     budget.left_s()  # a compiler that was stopped is no fault
-                    raise Refused(str(fault).partition(":\n")[0], lacking=True) from None
+                    raise Refused(str(fault).partition(":\n")[0].strip(), lacking=True) from None
                 except emulator.CompileFailed as failed:
                     budget.left_s()
                     raise Refused(refusal(failed.log, text)) from None

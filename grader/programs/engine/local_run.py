@@ -56,7 +56,4 @@ def main() -> None:
             code = 1
     sys.stdout.flush()
     ended_with = replayer.close()
-    if isinstance(code, str):
-        print(code, file=sys.stderr)
-        code = 1
     sys.exit(code or ended_with)
