@@ -39,6 +39,7 @@ from grader.grading.setup import Setup
 from grader.programs.build import build
 from grader.programs.engine import Engine, plan_program, select_engine
 from grader.programs.submission import Submission, read_submission
+from grader.records.measured_times import why_no_place
 from grader.records.record import Record
 from grader.sandbox import bubblewrap
 from grader.timing.baseline import Baseline, baseline_of
@@ -83,6 +84,7 @@ class Attack:
     least_ms: float = 0.0
     """GPU time of the work that is hidden: a time below that counts for nothing."""
     within_s: float | None = None
+    no_place: bool = False
 
     @property
     def assignment(self) -> str:
@@ -123,6 +125,8 @@ def read_attacks() -> list[Attack]:
                     attack = replace(attack, least_ms=float(least))
                 case ["within", most, "s"]:
                     attack = replace(attack, within_s=float(most))
+                case ["no", "place"]:
+                    attack = replace(attack, no_place=True)
                 case ["verdict", "only"]:
                     attack = replace(attack, verdict_only=True)
                 case ["single", "file"]:
@@ -172,6 +176,8 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
             bypasses.append(f"{test.name} has a speedup although it is flagged")
         if test.speedup is not None and test.gpu_ms is not None and test.gpu_ms < attack.least_ms:
             bypasses.append(f"{test.name} counts as {test.gpu_ms:.3g} ms, {attack.least_ms:g} ms expected at least")
+        if attack.no_place and test.speedup is not None and not why_no_place(test):
+            bypasses.append(f"{test.name} has a place on the board with {test.speedup:,.0f} x")
     if attack.occupancy is not None and (record.occupancy or 0) > attack.occupancy:
         bypasses.append(f"its occupancy is taken for {record.occupancy:.3f}, {attack.occupancy:g} expected at most")
     if any("CANARY" in text for text in (record.build.log, *record.build.flags)):
@@ -318,7 +324,9 @@ def main() -> int:
     attacks = [attack for attack in read_attacks() if not options.names or attack.name in options.names]
     if unknown := set(options.names) - {attack.name for attack in attacks}:
         raise UsageError(f"There is no attack {', '.join(sorted(unknown))}.")
-    attacks = [attack for attack in attacks if engine.measures_time or not attack.gpu]
+    if not engine.measures_time and (left_out := sum(attack.gpu for attack in attacks)):
+        print(f"{left_out} attacks on times and on CUDA's own parts need a GPU, and are left out", flush=True)
+        attacks = [attack for attack in attacks if not attack.gpu]
     if not plan_program.triton_version() and any(attack.path.suffix == ".py" for attack in attacks):
         print(f"Attacks in Python are left out, for Triton is not installed: {plan_program.INSTALL}", flush=True)
         attacks = [attack for attack in attacks if attack.path.suffix != ".py"]

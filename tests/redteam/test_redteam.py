@@ -14,6 +14,7 @@ from grader.programs.engine import select_engine
 from grader.records.record import Record
 from tests.redteam.__main__ import Attack, judge, read_attacks, run_all, timed
 from tests.redteam.arena import SECRET
+from tests.support.records import made_record, made_test
 
 QUICK = ["read_expected", "output_link_outside", "makefile_shell", "forge_trace"]
 """One for each way into the grader: testcases, files, builds, traces. tests/test_sandbox.py and `grader doctor` try
@@ -116,3 +117,18 @@ def test_keeping_the_grader_waiting_is_a_bypass() -> None:
     result = judge(an_attack(within_s=60), record_of("passed", ""), ())
     assert timed(replace(result, seconds=59)).bypasses == ()
     assert timed(replace(result, seconds=70)).bypasses == ("it kept the grader for 70 s",)
+
+
+def test_an_attack_on_the_board_works_only_if_its_time_gives_a_place() -> None:
+    attack = Attack("board", Path("board.cu"), "x", frozenset({"passed"}), flagged=False, gpu=True, no_place=True)
+    once = made_test("t20", gpu_ms=0.01, speedup=97_641.0, timing=None)
+    assert judge(attack, made_record("x", tests=[once]), ()).bypasses == ()
+    [bypass] = judge(attack, made_record("x", tests=[made_test("t21", gpu_ms=2.0, speedup=500.0)]), ()).bypasses
+    assert bypass == "t21 has a place on the board with 500 x"
+
+
+def test_attacks_on_gpu_times_are_of_every_kind() -> None:
+    """Run on a machine with a GPU; elsewhere `make redteam` says how many it leaves out."""
+    on_a_gpu = {attack.name for attack in read_attacks() if attack.gpu}
+    assert {"copies_in_device_memory", "launch_from_a_kernel", "launch_a_graph_from_a_kernel"} <= on_a_gpu
+    assert {"board_by_a_forged_trace", "board_by_the_cpu", "forge_whole_trace"} <= on_a_gpu
