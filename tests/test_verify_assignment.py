@@ -9,10 +9,12 @@ import os
 
 import pytest
 
+from grader.base.errors import MachineFault
 from grader.commands import verify_assignment
-from grader.commands.verify_assignment import Tried, models, refused_outputs, unseen_shapes
+from grader.commands.verify_assignment import models, refused_outputs, unseen_shapes
 from grader.course.assignment import load_assignment
 from grader.course.coherence import suite_of
+from grader.programs.engine.plan_program import NEEDS_TRITON
 from tests.support.assignments import NAMES
 from tests.support.command_line import grader
 
@@ -55,11 +57,17 @@ def test_every_assignment_stands(name: str) -> None:
     assert said.code == 0, said.out
 
 
-def test_programs_of_a_language_that_this_machine_cannot_run_are_untried_and_not_refused() -> None:
-    finding = Tried("the model solution online.py", untried="Triton is not installed here")
+def test_programs_of_a_language_that_this_machine_cannot_run_are_untried_and_not_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def cannot(*_: object) -> None:
+        raise MachineFault(NEEDS_TRITON)
+
     rules = load_assignment("softmax")
-    assert finding.line(rules) == "untried  the model solution online.py: Triton is not installed here"
-    assert not finding.refuses(rules)
+    monkeypatch.setattr(verify_assignment, "_graded", cannot)
+    found = list(verify_assignment._programs(rules, suite_of(rules), "emulator"))
+    assert f"untried  the model solution online.py: {NEEDS_TRITON}" in [each.line(rules) for each in found]
+    assert not any(each.refuses(rules) for each in found)
 
 
 def test_the_model_solutions_of_a_backward_pass_may_lie_next_to_the_forward_programs() -> None:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.base.errors import MachineFault
 from grader.base.paths import course_root, shown
 from grader.base.progress import shown_progress
 from grader.base.verdict import Verdict
@@ -215,13 +216,17 @@ def _programs(rules: Assignment, suite: Suite, engine: str) -> Iterator[Tried]:
     for number, path in enumerate((*good, *starts, *bad), start=1):
         with shown_progress() as progress:
             progress.line(f"program {number} of {len(good) + len(starts) + len(bad)}: {shown(path)}")
-        record = _graded(path, rules, engine, "public")
-        passed = [test.name for test in record.tests if test.verdict is Verdict.PASSED]
         kind = "model solution" if path in good else "template" if path in starts else "wrong solution"
         what = f"the {kind} {path.name}"
-        if NEEDS_TRITON in " ".join((record.build.log, *(test.reason for test in record.tests))):
+        try:
+            record = _graded(path, rules, engine, "public")
+        except MachineFault as fault:
+            if NEEDS_TRITON not in str(fault):
+                raise
             yield Tried(what, untried=NEEDS_TRITON)
-        elif path in good:
+            continue
+        passed = [test.name for test in record.tests if test.verdict is Verdict.PASSED]
+        if path in good:
             look = record.closer_look.cause if record.closer_look is not None else ""
             reasons = [test.reason for test in record.tests if test.verdict is not Verdict.PASSED]
             yield Tried(what, next(iter((*reasons, look)), ""))
