@@ -72,3 +72,12 @@ def test_an_index_of_a_narrow_type_is_named_where_values_are_never_written() -> 
     finding = Finding(kind="never_written", file="product.cu", line=18, values={"at": 11})
     (found,) = explained([finding], (("product.cu", text.encode()),))
     assert found.words["narrow"] == "at" and (found.values["narrow_line"], found.values["most"]) == (2, 65535)
+
+
+def test_the_condition_of_the_line_that_writes_the_others_is_named() -> None:
+    text = TEXT.replace(
+        "    for (int j = 0; j < 4; ++j) c[j]", "    if (n > 7) return;\n    c[0] = acc[0];\n    c[j]", 1
+    )
+    finding = Finding(kind="never_written", file="product.cu", line=19, values={"at": 11})
+    (found,) = explained([finding], (("product.cu", text.encode()),))
+    assert found.values["guard_line"] == 10

@@ -11,7 +11,7 @@ import pytest
 
 from grader.base.errors import MachineFault
 from grader.commands import verify_assignment
-from grader.commands.verify_assignment import models, refused_outputs, unseen_shapes
+from grader.commands.verify_assignment import Tried, models, refused_outputs, unseen_shapes
 from grader.course.assignment import load_assignment
 from grader.course.coherence import suite_of
 from grader.programs.engine.plan_program import NEEDS_TRITON

@@ -159,7 +159,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "請檢查 kernel 是否寫入每個元素（包括最後一個 block），以及複製的長度是否等於結果的長度。",
     ),
     "never_written.argument": (
-        "`{array}` 的 {bytes} 位元組中有 {count} 位元組從未寫入，從第 {offset} 位元組開始[；其餘由第 {at} 行寫入]"
+        "`{array}` 的 {bytes} 位元組中有 {count} 位元組從未寫入，從第 {offset} 位元組開始[；其餘由第 {at} 行寫入][，以第 {guard_line} 行的條件為準]"
         "[；`{narrow}`（第 {narrow_line} 行）的型別是 {type}，最大到 {most}][；grid 設定於 {grid}]",
         "請檢查 kernel 是否寫入每個元素（包括最後一個 block），以及是否對所有元素執行。",
     ),

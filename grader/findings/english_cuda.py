@@ -183,8 +183,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "never_written.argument": (
         "{count} of the {bytes} bytes of `{array}` were never written, beginning at byte {offset}[; line {at} writes "
-        "the others][; `{narrow}` (line {narrow_line}) is of type {type}, which ends at {most}][; the grid is set at "
-        "{grid}]",
+        "the others][, if the condition of line {guard_line} allows][; `{narrow}` (line {narrow_line}) is of type "
+        "{type}, which ends at {most}][; the grid is set at {grid}]",
         "Check that the kernel writes every element, for the last block too, and that it runs for all of them.",
     ),
     # Races.

@@ -120,8 +120,11 @@ def _start_of_maximum(finding: Finding, source: Source) -> Facts:
 
 
 def _grid(finding: Finding, source: Source) -> Facts:
-    """What sets the grid, if all launches have the same, and an index that is of a narrow type."""
+    """What sets the grid, if all launches have the same, the condition of the line that writes the others, and its
+    index of a narrow type."""
     narrow = _narrow_index(finding, source)
+    if guard := _guard(finding, source):
+        narrow = narrow[0] | {"guard_line": guard}, narrow[1]
     grids = {launch.configuration[0] for launch in source.launches if launch.configuration}
     if len(grids) != 1:
         return narrow
@@ -129,6 +132,16 @@ def _grid(finding: Finding, source: Source) -> Facts:
     made = next(_variables(source, grids.pop(), first.file, first.line), None)
     at = made or first
     return narrow[0], narrow[1] | {"grid": f"{at.file}:{at.line}"}
+
+
+def _guard(finding: Finding, source: Source) -> int:
+    """The line of the last condition on which the line that writes the others depends; 0 if it is its own."""
+    line, file = finding.values.get("at"), finding.file or ""
+    function = source.function_at(file, line) if isinstance(line, int) else None
+    if not isinstance(line, int) or function is None:
+        return 0
+    within = [b for b in source.branches if function.holds(b.file, b.line) and b.line < line]
+    return max((b.line for b in within if b.holds(file, line) or (b.leaves and b.end < line)), default=0)
 
 
 def _narrow_index(finding: Finding, source: Source) -> Facts:
