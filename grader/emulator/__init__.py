@@ -11,6 +11,7 @@ variables:
     GRADER_EMULATOR_SAMPLE=n              run n blocks of each launch, which count for all (counters.c)
     GRADER_EMULATOR_LEAKS=1               report allocations that were never freed
     GRADER_EMULATOR_CHECKS=memory,…       report the findings of these checks only
+    GRADER_EMULATOR_CHANGE=n              try change n of a program with many (checking/repairs)
     GRADER_EMULATOR_SCHEDULE=reverse|random:SEED   another order of warps and blocks, to expose missing barriers
 
 At build time, GRADER_EMULATOR_ISA=avx512|avx2|sse|neon limits which of the processor's instructions the executable uses

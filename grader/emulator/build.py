@@ -86,6 +86,8 @@ class Extras:
     watch: bool = False
     record: bool = False
     count: bool = False
+    few_runs: bool = False
+    """The program is built in a third of the time, runs several times as long, and any kernel fits."""
 
 
 def compile_program(
@@ -127,7 +129,8 @@ def compile_program(
         objects: list[Future[Path]] = []
         lent: list[Path] = []
         logs = [unit.log for unit in units] + [done.result()[1] for done in plain]
-        infos = [pool.submit(registers_of, project, unit, toolkit.ptxas) for unit in units]
+        sized = units if not extras.few_runs else []
+        infos = [pool.submit(registers_of, project, unit, toolkit.ptxas) for unit in sized]
         names_in = list(pool.map(_object_names, units))
         modules = (
             [units] if parsed.relocatable and units else [[unit] for unit in units]
@@ -227,6 +230,7 @@ def _translated(units: Sequence[Unit], number: int, extras: Extras) -> Translate
                 watch=extras.watch,
                 record=extras.record,
                 count=extras.count,
+                few_runs=extras.few_runs,
             )
         except Exceeded as exceeded:
             what, advice = f"the PTX of {names}, whose translation {exceeded},", "make its kernels or templates smaller"

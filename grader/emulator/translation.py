@@ -40,6 +40,7 @@ def translate(
     watch: bool = False,
     record: bool = False,
     count: bool = False,
+    few_runs: bool = False,
     assembly_lines: bool = True,
 ) -> Translated:
     """Translate the PTX of `units`, linked to one module if there are several. `below` is the folder of the project, to
@@ -63,7 +64,9 @@ def translate(
             module.files[file] = name.rpartition(f"{below}/")[2]
         modules.append(module)
     module = modules[0] if len(modules) == 1 else link_modules(modules)
-    made, findings = translate_module(module, prefix=prefix, lanes=lanes, watch=watch, record=record, count=count)
+    made, findings = translate_module(
+        module, prefix=prefix, lanes=lanes, watch=watch, record=record, count=count, few_runs=few_runs
+    )
     found = [
         MissingFeature(shortened(each.what), each.file and shortened(each.file), each.line, each.advice)
         for each in findings[:MAX_FINDINGS]

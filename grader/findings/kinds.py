@@ -12,10 +12,10 @@ Check = Literal["memory", "race", "init", "sync", "api", "emulator", "source", "
 """What finds it: one of the four checks of sanitizers, a call of the CUDA API, the emulator about itself, the reader of
 the source, an experiment, watched values, or the pattern of the output."""
 
-Standing = Literal["contradiction", "slip", "fault", "weak fault", "step", "pattern", "luck", "none"]
+Standing = Literal["contradiction", "slip", "fault", "repair", "weak fault", "step", "pattern", "luck", "none"]
 """What comes before what. A contradiction leaves no result that could be right, so everything else follows from it. A
 slip is a mistake that the source shows by itself, such as a size that faults follow from. A fault breaks a rule of
-CUDA. A weak fault may do no harm. A step
+CUDA. A repair is a change with which all samples are right. A weak fault may do no harm. A step
 computes another value than it should. A pattern is seen in the output. Luck: GPUs mostly get away with it. None: this
 is no cause of a wrong result."""
 _ORDER = {standing: order for order, standing in enumerate(get_args(Standing))}
@@ -102,6 +102,7 @@ KINDS: dict[str, Kind] = {
         ),
         *_kinds("source", "error", "slip", "integer_sum integer_division guard_makes_zero", leads=False),
         *_kinds("source", "error", "weak fault", "reduction_begins_late", leads=False),
+        *_kinds("probe", "error", "repair", "repaired"),
         # What the computation does. Their `words` name a quantity of the operator ("scores", "O") or a tensor.
         *_kinds("watch", "error", "step", "step_wrong", leads=False),
         *_kinds(

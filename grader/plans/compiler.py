@@ -19,7 +19,12 @@ from triton.runtime.errors import PTXASError
 
 from grader.plans.plan import PtxasWord
 from grader.plans.recorder import ptx_of
-from grader.plans.refusals import Refused, refusal
+from grader.plans.refusals import refusal
+
+
+class Refused(Exception):
+    """ptxas refused a kernel."""
+
 
 _make_cubin = CUDABackend.make_cubin
 

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from grader.plans import driver, recorder
 from grader.plans.contract import Arguments
@@ -25,8 +26,7 @@ def main() -> None:
     file, out = Path(request["file"]), Path(request["out"])
     (out / "blobs").mkdir()
     driver.install(request["target"])
-    command = request["replay"]
-    replayer = Replayer(command, os.environ, bytes, measures_time=True) if command else None
+    replayer = _replayer(request["replay"])
     architecture = request["target"].replace("cuda:", "sm_")
     use(Recorder(architecture, replayer, is_before=True))
     try:
@@ -34,10 +34,11 @@ def main() -> None:
     except BaseException as error:
         (out / "error").write_text(described(error, file))
         return
+    written = set[str]()
     for number, shape in enumerate(request["shapes"]):
         made = Recorder(architecture, replayer)
         try:
-            arguments = Arguments.model_validate(shape)
+            arguments = Arguments.from_json(shape)
             made.samples = {
                 buffer: Path(request["samples"], f"{number}-{buffer}").read_bytes()
                 for buffer, part in enumerate(arguments.buffers) if part.file == "input" and replayer is not None
@@ -49,7 +50,15 @@ def main() -> None:
         finally:
             if replayer is not None:
                 replayer.reset()
-        while recorder.blobs:
-            name, content = recorder.blobs.popitem()
-            (out / "blobs" / name).write_bytes(content)
+        for name in recorder.blobs.keys() - written:
+            (out / "blobs" / name).write_bytes(recorder.blobs[name])
+            written.add(name)
         (out / f"{number}.json").write_text(plan.model_dump_json(exclude_defaults=False))
+
+
+def _replayer(command: list[str]) -> Replayer | None:
+    return Replayer(command, os.environ, _as_it_is, measures_time=True) if command else None
+
+
+def _as_it_is(binary: bytes) -> Any:
+    return binary

@@ -70,7 +70,10 @@ class _Writer:
         if odd.why == "start" and isinstance(left, Label) and isinstance(right, Number):
             if right.how == "ex2":
                 return self.finding("padding_added", odd.node, LIKELY, array=self.name(left), value=right.value)
-            return self.finding("start_wrong", odd.node, LIKELY, array=self.name(left), value=right.value)
+            written = math.isinf(right.value) or right.value == round(right.value)  # other numbers are computed
+            return self.finding(
+                "start_wrong", odd.node, LIKELY if written else UNSURE, array=self.name(left), value=right.value
+            )
         if odd.why == "range":
             return self.finding("maximum_wrong", odd.node, value=-odd.facts["shift"] or 0.0)
         if (

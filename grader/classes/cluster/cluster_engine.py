@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from grader.base.errors import GraderFault, UsageError
 from grader.base.process import Runner
@@ -42,7 +43,7 @@ class Elsewhere:
     def recording(self) -> Recording:
         raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
 
-    def replay(self) -> tuple[str, ...]:
+    def local(self) -> Mapping[str, Any]:
         raise GraderFault("The submitting machine runs nothing; this is a bug of the grader.")
 
     def problem(self) -> str:

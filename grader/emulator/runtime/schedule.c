@@ -106,6 +106,17 @@ void rt_fence(struct warp *w) {
     if (is_watched(w->block)) order_fence(w->block);
 }
 
+/* The number of the change to try in a program that has many (checking/repairs), for host code and, as %envreg0, for
+ * kernels; 0 for none. */
+u32 grader_change_of_host(void) {
+    static i64 number = -1;
+    if (number < 0) {
+        const char *text = getenv("GRADER_EMULATOR_CHANGE");
+        number = text ? (u32)strtoul(text, NULL, 10) : 0;
+    }
+    return (u32)number;
+}
+
 u32 rt_multiprocessors(void) { return gpu->multiprocessors; }
 u32 rt_shared_bytes(const struct warp *w) { return w->shared_size - SHARED_START; }
 u64 rt_clock(void) {

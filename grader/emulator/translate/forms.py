@@ -55,17 +55,18 @@ class _FunctionText:
             divided = _divided(graph, analyse(ssa, general_rules))
             self.layout.gathers = _gathers([graph.blocks[n] for n in divided], meet)
         meet = (meet if waiting_loops(graph, callees) else frozenset()) | self.layout.gathers
-        values = analyse(ssa, linear_rules)
+        few = self.layout.few_runs
+        values = analyse(ssa, linear_rules) if not few else None
         wrap_checks = {
             i.index
             for b in graph.blocks
             for i in b.instrs
-            if is_widening(i) and i.guard is None and _affine_result(values, i)
+            if values is not None and is_widening(i) and i.guard is None and _affine_result(values, i)
         }
         if wrap_checks or meet:
             graph = build(function, frozenset(wrap_checks) | meet)
             ssa = Ssa(graph)
-            values = analyse(ssa, linear_rules)
+            values = analyse(ssa, linear_rules) if not few else None
         self.layout.wrap_checks = wrap_checks
         self.layout.meetings = meet
         self.layout.waiting = waiting_loops(graph, callees)
@@ -77,12 +78,12 @@ class _FunctionText:
             slow = analyse(ssa, apart_rules, apart=True)
         arguments = [v for v in function.variables if v.space == "param"]
         self.frame = Frame(ssa, slow, self._stored_type, arguments)
-        needed = self._slow_blocks(graph, general, values, bool(wrap_checks))
+        everything = {b.number for b in graph.blocks}
+        needed = everything if values is None else self._slow_blocks(graph, general, values, bool(wrap_checks))
         texts = {}
         if needed:
             texts["slow"] = self._form(graph, slow, "slow", needed, set())
-        if graph.reducible:
-            everything = {b.number for b in graph.blocks}
+        if graph.reducible and values is not None:
             compiled = self._inner_blocks(graph)
             texts["linear"] = self._form(graph, values, "linear", everything, compiled)
             twice = self._often_needs_general() or (self.spent <= COMPILED_TWICE and not self._is_of_whole_warps())

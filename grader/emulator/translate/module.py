@@ -75,11 +75,12 @@ def translate_module(
     watch: bool = False,
     record: bool = False,
     count: bool = False,
+    few_runs: bool = False,
 ) -> tuple[Translation, list[MissingFeature]]:
     """Translate all functions of `module`. `prefix` keeps the C names of several modules apart; `lanes` is W of
     vectors.h. `watch` is for --sanitize race,init, `record` for watching.py. With `count` the program has the counters of counters.h. If there are
     findings, the translation must not be used."""
-    return _ModuleWriter(module, prefix, lanes, watch, Counting() if count else None, record).run()
+    return _ModuleWriter(module, prefix, lanes, watch, Counting() if count else None, record, few_runs).run()
 
 
 class _ModuleWriter:
@@ -91,11 +92,13 @@ class _ModuleWriter:
         watched: bool,
         counting: Counting | None,
         record: bool,
+        few_runs: bool,
     ) -> None:
         self.module, self.prefix, self.lanes = module, prefix, lanes
         self.watched = watched
         self.watching = watching.watch(module) if record else None
         self.counting = counting
+        self.few_runs = few_runs
         self.facts = Facts(module, prefix)
         self.sites = Sites()
         self.templates = Templates()
@@ -154,6 +157,7 @@ class _ModuleWriter:
             self.module.architecture, {n: facts.prototype(n) for n in defined}, sums=products,
         )  # fmt: skip
         layout.watched = self.watched
+        layout.few_runs = self.few_runs
         layout.callee_facts = self._callee_facts
         layout.counting = FunctionCounting(self.counting, function, shared) if self.counting else None
         return write_forms(layout, self.templates, f"{self.prefix}_templates", budget=budget)

@@ -41,11 +41,11 @@ def selp(w: Writer, instr: Instr) -> None:
     t = instr.type
     d, a, b, p = instr.operands
     if w.uniform(p):
-        if w.affine_result(instr):
-            raise AssertionError("selp has no affine form")
-        if w.uniform(a) and w.uniform(b):
+        if w.uniform(a) and w.uniform(b):  # the register may be affine, for other values that share it
             w.put_scalar(d, t, f"{w.pred(p)} ? {w.s(a, t)} : {w.s(b, t)}")
             return
+        if w.affine_result(instr):
+            raise AssertionError("selp has no affine form")
         w.put(d, t, lambda i: f"({w.pred(p)} ? {w.v(a, t, i)} : {w.v(b, t, i)})")
         return
     form = FORMS[t]

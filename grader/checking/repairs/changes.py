@@ -1,0 +1,370 @@
+"""The single changes that are tried at an expression or statement, with how likely each is.
+
+The alternatives come from the program itself where they can: another variable of the same list or block, an index or
+a factor that the function uses elsewhere. A wrong program mostly has the right expression somewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from tree_sitter import Node
+
+from grader.checking.repairs.scopes import (
+    BUILT_IN,
+    REAL,
+    REAL_CALLS,
+    UNKNOWN,
+    WHOLE,
+    Scopes,
+    Type,
+    arguments_of,
+    operator_of,
+)
+from grader.cpp.tree import line_of, name_of, text_of, walk
+
+Kind = Literal[
+    "comparison", "rounding", "axis", "indices", "index", "name", "number", "factor", "term", "function", "base",
+    "rescaled", "times", "size", "dropped", "deleted", "assigned", "sign", "exchanged", "logic", "reset",
+]  # fmt: skip
+PRIOR: dict[Kind, float] = {
+    "size": 1.5, "comparison": 1.0, "rounding": 1.0, "indices": 0.9, "rescaled": 0.9, "base": 0.9, "axis": 0.8,
+    "number": 0.8, "index": 0.8, "times": 0.7, "term": 0.65, "factor": 0.6, "function": 0.6, "reset": 0.6, "name": 0.6,
+    "exchanged": 0.5, "assigned": 0.5, "sign": 0.4, "logic": 0.4, "deleted": 0.35, "dropped": 0.35,
+}  # fmt: skip
+
+MINUS_INFINITY = "(-(float)(1e300*1e300))"
+_LOG2_E = "1.44269504f"
+_COMPARED = {
+    "<": ("<=", ">"), ">": (">=", "<"), "<=": ("<", ">="), ">=": (">", "<="), "==": ("!=", "<=", ">="), "!=": ("==",),
+}  # fmt: skip
+_LIKE = {
+    "expf": "exp2f", "exp2f": "expf", "exp": "exp2", "exp2": "exp", "__expf": "exp2f", "fmaxf": "fminf",
+    "fminf": "fmaxf", "max": "min", "min": "max", "sqrtf": "rsqrtf", "rsqrtf": "sqrtf",
+}  # fmt: skip
+_BASES = frozenset({"expf", "exp2f", "exp", "exp2", "__expf"})
+_SIZED = {"malloc": 0, "cudaMalloc": 1, "cudaMemcpy": 2, "cudaMemcpyAsync": 2, "cudaMemset": 2, "fread": 2, "fwrite": 2}
+_LEAVES = frozenset({"identifier", "subscript_expression", "field_expression"})
+_REAL_SITES = _LEAVES | {"binary_expression", "call_expression", "number_literal"}
+_MOST_NAMES, _MOST_INDICES, _MOST_FACTORS, _MOST_FIELDS = 6, 8, 6, 2
+
+
+@dataclass(frozen=True)
+class Change:
+    """`new` in place of the source's bytes `start` to `end`, `old`. `form`: an expression, a statement, or an addition
+    at the beginning of a block."""
+
+    start: int
+    end: int
+    line: int
+    kind: Kind
+    old: str
+    new: str
+    likely: float
+    form: Literal["expression", "statement", "block"] = "expression"
+
+
+def one_line(text: str) -> str:
+    return " ".join(re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL).split())
+
+
+def plain_text(node: Node) -> str:
+    """The text, in parentheses if it is an operation."""
+    return f"({text_of(node)})" if node.type in ("binary_expression", "conditional_expression") else text_of(node)
+
+
+class Changes:
+    """The changes of one source."""
+
+    def __init__(self, scopes: Scopes) -> None:
+        self.scopes = scopes
+        self._indices: dict[int, list[Node]] = {}
+        self._factors: dict[int, dict[str, Node]] = {}
+        self._offsets: list[Node] = []
+        self._known = BUILT_IN | scopes.macros | set(scopes.functions) | REAL_CALLS | {"size_t", "max", "min"}
+        self._uses_base_two = "exp2" in text_of(scopes.root)
+        for node in walk(scopes.root):
+            parent = node.parent
+            if parent is None:
+                continue
+            function = _function_of(node)
+            if parent.type == "subscript_argument_list" and node.type == "binary_expression":
+                self._indices.setdefault(function, []).append(node)
+            if node.type in _LEAVES and scopes.type_of(node) == REAL and parent.type != "field_expression":
+                self._factors.setdefault(function, {}).setdefault(one_line(text_of(node)), node)
+            if _sets_pointer(node) and node.type == "binary_expression" and scopes.type_of(node)[1] == 1:
+                self._offsets.append(node)
+
+    def of(self, node: Node) -> Iterator[Change]:
+        """The changes at a node, each of another text than the node's."""
+        seen = {one_line(text_of(node))}
+        for at, kind, new, form in self._of(node):
+            if (new := one_line(new)) not in seen or at is not node:
+                seen.add(new)
+                yield Change(
+                    at.start_byte, at.end_byte, line_of(at), kind, one_line(text_of(at)), new, PRIOR[kind], form
+                )
+
+    def _of(self, node: Node) -> Iterator[tuple[Node, Kind, str, Literal["expression", "statement", "block"]]]:
+        if node.type == "expression_statement":
+            for kind, new in self._of_statement(node):
+                yield node, kind, new, "statement"
+        elif node.type == "compound_statement":
+            for name in self._sums_in_loop(node):
+                yield node, "reset", f"{name} = 0;", "block"
+        else:
+            for at, kind, new in self._of_expression(node):
+                yield at, kind, new, "expression"
+
+    def _of_expression(self, node: Node) -> Iterator[tuple[Node, Kind, str]]:
+        type, parent = self.scopes.type_of(node), node.parent
+        changes: Iterator[tuple[Kind, str]] = iter(())
+        match node.type:
+            case "binary_expression":
+                changes = self._of_operation(node, type)
+            case "identifier" | "field_expression":
+                changes = self._of_name(node, type)
+            case "number_literal":
+                changes = _of_number(text_of(node), type)
+            case "subscript_expression":
+                changes = _of_subscript(node)
+            case "call_expression":
+                changes = self._of_call(node)
+            case "conditional_expression":
+                parts = (text_of(node.child_by_field_name(each)) for each in ("consequence", "alternative"))
+                changes = (("dropped", part) for part in parts)
+        for kind, new in changes:
+            yield node, kind, new
+        if parent is not None and parent.type == "subscript_argument_list":
+            for new in self._borrowed(node, self._indices.get(_function_of(node), [])):
+                yield node, "index", new
+        if type[1] == 1 and node.type == "binary_expression":
+            right = node.child_by_field_name("right")
+            if right is not None and self.scopes.type_of(right) == WHOLE:
+                for times in (2, 3, 4):
+                    yield right, "times", f"{times} * ({text_of(right)})"
+            if _sets_pointer(node):
+                for new in self._borrowed(node, self._offsets):
+                    yield node, "index", new
+        if type == REAL and node.type in _REAL_SITES and self._is_value(node):
+            for kind, new in self._of_real(node):
+                yield node, kind, new
+        if _sized_by(node):
+            for factor in ("sizeof(float)", "2", "3"):
+                yield node, "size", f"{plain_text(node)} * {factor}"
+
+    def _of_operation(self, node: Node, type: Type) -> Iterator[tuple[Kind, str]]:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        if left is None or right is None:
+            return
+        a, b, operator = text_of(left), text_of(right), operator_of(node)
+        if operator in _COMPARED and self.scopes.type_of(left) in (WHOLE, REAL):
+            if self.scopes.type_of(right) not in (WHOLE, REAL):
+                return
+            for other in _COMPARED[operator]:
+                yield "comparison", f"{a} {other} {b}"
+            if operator == "<":
+                yield "comparison", f"{a} + 1 < {b}"
+        elif operator in ("&&", "||"):
+            yield from (("logic", a), ("logic", b), ("logic", f"{a} {'||' if operator == '&&' else '&&'} {b}"))
+        elif type == WHOLE:
+            yield from self._of_whole(a, b, operator, node)
+        elif type == REAL:
+            if operator in "+-*/":
+                yield "sign", f"{a} { {'+': '-', '-': '+', '*': '/', '/': '*'}[operator] } {b}"
+            if operator in "-/":
+                yield "exchanged", f"{b} {operator} {a}"
+            yield "dropped", a
+            if self.scopes.type_of(right) == REAL:
+                yield "dropped", b
+
+    def _of_whole(self, a: str, b: str, operator: str, node: Node) -> Iterator[tuple[Kind, str]]:
+        if operator == "/":
+            yield from (("rounding", f"({a} + {b} - 1) / {b}"), ("rounding", f"{a} / {b} + 1"), ("sign", f"{a} % {b}"))
+        elif operator == "%":
+            yield "sign", f"{a} / {b}"
+        elif operator in "+-":
+            yield "sign", f"{a} {'-' if operator == '+' else '+'} {b}"
+            yield "dropped", a
+            yield "dropped", b
+            left = node.child_by_field_name("left")
+            if operator == "+" and left is not None and left.type == "binary_expression" and operator_of(left) == "*":
+                row, width = (left.child_by_field_name(side) for side in ("left", "right"))
+                if width is not None and self.scopes.type_of(width) == WHOLE:
+                    for each in (text_of(width), *self._siblings(width)):
+                        yield "indices", f"{b} * {each} + {text_of(row)}"
+        elif operator == "*":
+            yield "dropped", a
+            yield "dropped", b
+
+    def _siblings(self, node: Node) -> Iterator[str]:
+        """Names that could stand for a whole number: variables that are declared next to it, fields of the same
+        structure."""
+        name = text_of(node)
+        if node.type == "field_expression":
+            field = text_of(node.child_by_field_name("field"))
+            before = name[: len(name) - len(field)]
+            of = self.scopes.fields.get(field)
+            yield from (before + other for other, found in self.scopes.fields.items() if found == of and other != field)
+        elif node.type == "identifier" and (own := self.scopes.find(name, node.start_byte)) is not None:
+            near = list(self.scopes.in_scope(WHOLE, node.start_byte))
+            same = [v.name for v in near if v.owner == own.owner and v.name != name]
+            others = [v.name for v in near if v.owner != own.owner]
+            yield from islice(dict.fromkeys((*same, *others)), _MOST_NAMES)
+
+    def _of_name(self, node: Node, type: Type) -> Iterator[tuple[Kind, str]]:
+        if node.type == "identifier" and text_of(node) in ("FLT_MIN", "FLT_MAX", "INFINITY"):
+            yield from (("number", MINUS_INFINITY), ("number", "0.0f"))
+        if node.type == "field_expression":
+            built_in, axis = (text_of(node.child_by_field_name(each)) for each in ("argument", "field"))
+            if built_in in BUILT_IN:
+                yield from (("axis", f"{built_in}.{other}") for other in "xyz" if other != axis)
+                pair = {"threadIdx": "blockIdx", "blockIdx": "threadIdx", "blockDim": "gridDim", "gridDim": "blockDim"}
+                yield "axis", f"{pair[built_in]}.{axis}"
+                return
+        if type == WHOLE:
+            yield from (("name", other) for other in self._siblings(node))
+
+    def _of_call(self, node: Node) -> Iterator[tuple[Kind, str]]:
+        called, arguments = text_of(node.child_by_field_name("function")), arguments_of(node)
+        texts = [text_of(each) for each in arguments]
+        if called in _LIKE:
+            yield "base" if called in _BASES else "function", f"{_LIKE[called]}({', '.join(texts)})"
+        if called in ("fmaxf", "fminf", "max", "min") or any(c.type == "kernel_call_syntax" for c in node.children):
+            return
+        for first in range(len(arguments) - 1):
+            types = [self.scopes.type_of(each) for each in arguments[first : first + 2]]
+            if types[0] == types[1] != UNKNOWN:
+                swapped = [*texts[:first], texts[first + 1], texts[first], *texts[first + 2 :]]
+                yield "exchanged", f"{called}({', '.join(swapped)})"
+
+    def _of_real(self, node: Node) -> Iterator[tuple[Kind, str]]:
+        text, parent = text_of(node), node.parent
+        plain = text if node.type in _REAL_SITES - {"binary_expression"} else f"({text})"
+        chain = operator_of(parent) if parent is not None and parent.type == "binary_expression" else ""
+        names = self._real_names(node)
+        if chain not in ("*", "/"):  # a factor of a part is one of the whole
+            yield from (("factor", f"{plain} {operator} {other}") for operator in "*/" for other in names)
+            if self._uses_base_two:
+                yield from (("base", f"{plain} * {_LOG2_E}"), ("base", f"{plain} / {_LOG2_E}"))
+            yield "sign", f"-{plain}"
+            yield "function", f"1.0f / {plain}"
+        if chain not in ("+", "-"):
+            yield from (("term", f"{plain} - {other}") for other in names)
+        yield from (("name", other) for other in names)
+        if node.type != "number_literal":
+            yield from (("function", f"{name}({text})") for name in ("logf", "expf", "sqrtf"))
+
+    def _real_names(self, node: Node) -> list[str]:
+        """Real numbers that the function has at hand, the nearest in the source first."""
+        at, scopes = node.start_byte, self.scopes
+        structures = (v for each in scopes.variables.values() for v in each if v.start <= at < v.end and not v.type[1])
+        fields = [f for f, (type, owner) in scopes.fields.items() if type == REAL and scopes.structures.get(owner)]
+        near = [f"{v.name}.{f}" for v in structures for f in fields
+                if scopes.structures[scopes.fields[f][1]] == v.type[0]][:_MOST_FIELDS]  # fmt: skip
+        used = self._factors.get(_function_of(node), {})
+        near += [name for name, use in sorted(used.items(), key=lambda item: abs(item[1].start_byte - at))
+                 if self._means_the_same(use, at)]  # fmt: skip
+        near += [variable.name for variable in islice(scopes.in_scope(REAL, at), _MOST_NAMES)]
+        return [name for name in dict.fromkeys(near) if name != one_line(text_of(node))][:_MOST_FACTORS]
+
+    def _borrowed(self, node: Node, others: list[Node]) -> Iterator[str]:
+        """The texts of expressions that could stand here, the nearest first."""
+        type = self.scopes.type_of(node)
+        near = sorted(others, key=lambda other: abs(other.start_byte - node.start_byte))
+        fit = (o for o in near if self.scopes.type_of(o) == type and self._means_the_same(o, node.start_byte))
+        yield from islice(dict.fromkeys(one_line(text_of(other)) for other in fit), _MOST_INDICES)
+
+    def _means_the_same(self, expression: Node, at: int) -> bool:
+        """Whether all names of an expression are in scope at byte `at` too, with the same types."""
+        for node in walk(expression):
+            if node.type == "identifier" and (name := text_of(node)) not in self._known:
+                here, there = self.scopes.find(name, at), self.scopes.find(name, node.start_byte)
+                if here is None or there is None or here.type != there.type:
+                    return False
+        return True
+
+    def _is_value(self, node: Node) -> bool:
+        parent = node.parent
+        if parent is None:
+            return False
+        if parent.type == "assignment_expression":
+            return node == parent.child_by_field_name("right")
+        if parent.type == "argument_list":
+            return parent.parent is not None and parent.parent.type == "call_expression"
+        if parent.type == "binary_expression":
+            return self.scopes.type_of(parent) == REAL
+        return parent.type in ("init_declarator", "return_statement", "conditional_expression")
+
+    def _of_statement(self, node: Node) -> Iterator[tuple[Kind, str]]:
+        inner = node.named_children[0] if node.named_children else None
+        if inner is None or inner.type not in ("assignment_expression", "call_expression"):
+            return
+        yield "deleted", ""
+        target, value = inner.child_by_field_name("left"), inner.child_by_field_name("right")
+        if target is None or value is None or self.scopes.type_of(target) != REAL:
+            return
+        name, text, operator = text_of(target), text_of(value), operator_of(inner)
+        if operator == "+=":
+            for factor in self._real_names(target):
+                yield "rescaled", f"{name} = {name} * {factor} + ({text});"
+            yield "assigned", f"{name} = {text};"
+            yield "sign", f"{name} -= {text};"
+        others = {"=": ("+=", "*="), "*=": ("/=", "="), "/=": ("*=",)}
+        yield from (("assigned", f"{name} {other} {text};") for other in others.get(operator, ()))
+
+    def _sums_in_loop(self, body: Node) -> Iterator[str]:
+        """The real variables from outside a loop to which its body adds."""
+        if body.parent is None or body.parent.type not in ("for_statement", "while_statement"):
+            return
+        names = set()
+        for node in walk(body):
+            target = node.child_by_field_name("left") if node.type == "assignment_expression" else None
+            if target is not None and target.type == "identifier" and operator_of(node) == "+=":
+                found = self.scopes.find(text_of(target), node.start_byte)
+                if found is not None and found.type == REAL and found.start < body.start_byte:
+                    names.add(found.name)
+        yield from sorted(names)
+
+
+def _of_number(text: str, type: Type) -> Iterator[tuple[Kind, str]]:
+    if type == WHOLE and (plain := re.match(r"\d+", text)) and not text.lower().startswith("0x"):
+        value = int(plain[0])
+        yield from (("number", str(v)) for v in (value + 1, value - 1, value * 2, value // 2) if 0 <= v != value)
+    elif type == REAL:
+        yield from (("number", other) for other in ("0.0f", "1.0f", MINUS_INFINITY, f"2.0f * {text}", f"0.5f * {text}"))
+
+
+def _of_subscript(node: Node) -> Iterator[tuple[Kind, str]]:
+    inner, last = node.child_by_field_name("argument"), text_of(node.child_by_field_name("indices"))
+    if inner is not None and inner.type == "subscript_expression":
+        first, array = (text_of(inner.child_by_field_name(each)) for each in ("indices", "argument"))
+        yield "indices", f"{array}{last}{first}"
+
+
+def _function_of(node: Node) -> int:
+    function: Node | None = node
+    while function is not None and function.type != "function_definition":
+        function = function.parent
+    return function.id if function is not None else 0
+
+
+def _sets_pointer(node: Node) -> bool:
+    parent = node.parent
+    if parent is None or parent.type not in ("init_declarator", "return_statement"):
+        return False
+    return parent.type == "return_statement" or node == parent.child_by_field_name("value")
+
+
+def _sized_by(node: Node) -> str:
+    """The name of the call for which an expression is a size in bytes; '' if it is none."""
+    call = node.parent.parent if node.parent is not None and node.parent.type == "argument_list" else None
+    if call is None or call.type != "call_expression":
+        return ""
+    name, arguments = name_of(call.child_by_field_name("function")), arguments_of(call)
+    place = _SIZED.get(name, len(arguments))
+    return name if place < len(arguments) and arguments[place] == node else ""

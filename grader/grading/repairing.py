@@ -1,0 +1,205 @@
+"""Looks for the single change of a wrong program that makes every sample right (see checking/repairs).
+
+It takes place after the verdicts, and changes none. The tries run in the sandbox, several in one job, since a try takes
+less time than a sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from grader import sandbox
+from grader.base.hints import hint
+from grader.base.stopwatch import Stopwatch
+from grader.base.verdict import Verdict
+from grader.checking.check import check_output
+from grader.checking.repairs.schemata import MOST_TRIES, Schemata, Try, schemata
+from grader.course.catalogue import limits
+from grader.course.testcase import Case
+from grader.cpp.reading import asked
+from grader.findings import CLAIMED, KINDS, Finding, claimed, fact, kind_of, rank, sentence
+from grader.grading.closer_look import case_to_look_at
+from grader.grading.hidden_testcases import shows_diagnosis
+from grader.grading.session import Grading
+from grader.grading.tested import Tested
+from grader.programs.build import Build, build
+from grader.programs.engine.emulator import EmulatorEngine
+from grader.programs.submission import Submission
+from grader.sandbox.scratch import scratch_folder
+
+SURE = 0.9
+"""What was seen with this certainty is said although a repair is elsewhere: mistakes show where they have effects."""
+SEARCH_CPU_S, VERIFY_CPU_S, TRY_CPU_S = 12.0, 20.0, 2
+"""Processor time for all tries, for the other samples with what helped, and for one try."""
+_WALL_PER_CPU_S = 8
+_CHUNK = 12
+_MOST_REBUILDS = 2
+_MOST_KEPT = 4
+_ERROR = re.compile(r"^([^\s(:]+)[(:](\d+)\)?(?::\d+)?: error", re.MULTILINE)
+# Runs the program `$0` on the input `$1` once for each number that follows.
+_SCRIPT = """ulimit -t "$2"; program=$0; input=$1; shift 2
+for number; do GRADER_EMULATOR_CHANGE=$number "$program" "$input" "output.$number" >/dev/null 2>&1 </dev/null; done
+"""
+
+
+def by_repairs(grading: Grading, submission: Submission, tested: list[Tested], watch: Stopwatch) -> list[Tested]:
+    """Look for repairs if an answer is wrong and no fault of the program explains it. All tests with wrong values get
+    what is found, since one mistake is likely to be behind them all."""
+    by_case = dict(zip(grading.cases, tested, strict=True))
+    shown = {c: t for c, t in by_case.items() if shows_diagnosis(grading.assignment.hidden_inputs, c)}
+    wrong = {case: test.verdict for case, test in shown.items() if test.verdict is Verdict.WRONG_ANSWER}
+    known = rank([shown[case].judgement.findings for case in wrong])
+    explained = any(kind_of(each).order < KINDS["repaired"].order and each.certainty >= CLAIMED for each in known)
+    if not wrong or explained or not (grading.quick or claimed([known]) is None):
+        return tested
+    case = case_to_look_at(wrong)
+    others = [other for other, test in shown.items() if other != case and (test.passed or other in wrong)]
+    with watch.stage("repairs"):
+        found = hint((), repairs, grading, submission, case, others, known)
+    if not found:
+        return tested
+    cause = sentence(found[0], submission.line)
+    seen = claimed([known])
+    if (
+        seen is not None
+        and kind_of(seen).check in ("watch", "probe", "source")
+        and (seen.certainty >= SURE or found[0].place in (seen.place, seen.other))
+    ):
+        cause = f"{fact(seen)}. {cause}"
+    for each in wrong:
+        by_case[each] = by_case[each].with_cause(cause, found)
+    return [by_case[case] for case in grading.cases]
+
+
+def repairs(
+    grading: Grading, submission: Submission, case: Case, others: Sequence[Case], known: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """The changes that make `case`, on which the program errs, and the `others` right, the likeliest first. `known`
+    findings say where to look first. Only the emulator builds programs with changes."""
+    if not isinstance(grading.engine, EmulatorEngine) or submission.is_python:
+        return ()
+    made, built = _built(grading, submission, tuple(_lines(known)))
+    if built is None or built.program is None:
+        return ()
+    search = _Search(grading, built.program)
+    found = search.repairing(made, case)
+    right = [(each, search.right_on(each, others)) for each in found]
+    kept = [(each, count) for each, count in right if count is not None]
+    lines = {(each.file, each.line) for each, _ in kept}
+    return tuple(_finding(each, 1 + count, alone=len(lines) == 1) for each, count in kept)
+
+
+def _lines(findings: Sequence[Finding]) -> Iterator[tuple[str, int]]:
+    for finding in findings:
+        for place in filter(None, (finding.place, finding.other)):
+            yield place.file, place.line
+        for name, value in finding.values.items():
+            if name.endswith("line") and isinstance(value, int) and finding.file:
+                yield finding.file, value
+
+
+def _finding(each: Try, samples: int, *, alone: bool) -> Finding:
+    return Finding(
+        kind="repaired", certainty=0.95 if alone else 0.8, file=each.file, line=each.line,
+        values={"samples": samples}, words={"how": each.kind, "old": each.old, "new": each.new},
+    )  # fmt: skip
+
+
+def _built(
+    grading: Grading, submission: Submission, suspected: Sequence[tuple[str, int]]
+) -> tuple[Schemata, Build | None]:
+    """The program with its changes. Lines with changes that do not compile get none."""
+    assert isinstance(grading.engine, EmulatorEngine)
+    engine = replace(grading.engine, few_runs=True)
+    without, empty = set[tuple[str, int]](), Schemata()
+    for _ in range(_MOST_REBUILDS):
+        made = asked(empty, schemata, submission.files, suspected, without, MOST_TRIES)
+        if not made.tries:
+            return empty, None
+        texts = dict(made.files)
+        files = tuple((name, texts[name].encode() if name in texts else content) for name, content in submission.files)
+        built = build(replace(submission, files=files), grading.assignment, engine)
+        if built.program is not None:
+            return made, built
+        errors = {(name, int(line)) for name, line in _ERROR.findall(built.log)}
+        if not errors or errors <= without:
+            break
+        without |= errors
+    return empty, None
+
+
+@dataclass
+class _Search:
+    grading: Grading
+    program: Path
+    spent_s: float = field(default=0.0)
+
+    def repairing(self, made: Schemata, case: Case) -> list[Try]:
+        """The tries that make `case` right, in the order of their likelihood. It ends soon after the first ones."""
+        found: list[Try] = []
+        chunks = [made.tries[at : at + _CHUNK] for at in range(0, len(made.tries), _CHUNK)]
+
+        def tried(chunk: Sequence[Try]) -> list[Try]:
+            if found or self.spent_s > SEARCH_CPU_S:
+                return []
+            right = self.run([each.number for each in chunk], case, TRY_CPU_S)
+            found.extend(mine := [each for each in chunk if each.number in right])
+            return mine
+
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            list(pool.map(tried, chunks))
+        return sorted(found, key=lambda each: -each.likely)[:_MOST_KEPT]
+
+    def right_on(self, each: Try, others: Sequence[Case]) -> int | None:
+        """How many of the `others` are right with a change, the smallest first until time is up; None if one is
+        wrong."""
+        ends, count = self.spent_s + VERIFY_CPU_S / _MOST_KEPT, 0
+        for case in sorted(others, key=lambda other: other.flops):
+            if self.spent_s > ends:
+                break
+            if not self.run([each.number], case, int(VERIFY_CPU_S)):
+                return None
+            count += 1
+        return count
+
+    def run(self, numbers: Sequence[int], case: Case, cpu_s: int) -> set[int]:
+        """The numbers of the changes with which `case` is right."""
+        grading, operator = self.grading, case.operator
+        files, rules = grading.files, grading.assignment
+        with scratch_folder("repairs", linger=True) as folder:
+            work, lent = folder / "run" / "work", folder / "input"
+            work.mkdir(parents=True)
+            shutil.copyfile(files.input(case), lent)
+            outcome = sandbox.run(
+                sandbox.Job(
+                    command=("/bin/sh", "-c", _SCRIPT, str(self.program), str(lent), str(cpu_s), *map(str, numbers)),
+                    folder=work,
+                    environment={"GRADER_EMULATOR_KERNEL_SECONDS": f"{0.9 * cpu_s}cpu", "GRADER_EMULATOR_THREADS": "1"},
+                    readable=(self.program, lent),
+                    changes_modes=False,
+                ),
+                sandbox.Limits(
+                    wall_s=_WALL_PER_CPU_S * cpu_s * len(numbers),
+                    cpu_s=cpu_s * len(numbers),
+                    memory_bytes=rules.limits.memory_bytes,
+                    processes=rules.limits.processes,
+                    folder_bytes=2 * len(numbers) * (case.output_bytes + (1 << 20)),
+                    kept_output_bytes=rules.limits.stdout_bytes,
+                ),
+            )
+            work.chmod(0o700)
+            self.spent_s += outcome.cpu_s
+            tolerance, expected = limits(case, files, rules.tolerance), files.expected(case)
+            return {
+                number
+                for number in numbers
+                if check_output(
+                    operator, case.shape, expected, work / f"output.{number}", tolerance, files.input(case)
+                ).passed
+            }

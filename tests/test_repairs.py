@@ -1,0 +1,134 @@
+"""The changes that are tried on a wrong program, the program that has them all, and what is said of one that helps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from grader.checking.repairs.schemata import MOST_TRIES, Schemata, schemata
+from grader.findings import Finding, sentence
+from tests.support.command_line import grader
+
+KERNELS = """\
+struct Shape { int rows, columns; float scale; };
+constexpr int kTile = 32;
+__global__ void attention(const float* in, float* out, Shape shape, int n, int d) {
+    __shared__ float tile[kTile][kTile + 1];
+    const int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= n && d > 0) return;
+    const float* key = in + row * d;
+    const float* value = in + n * d;
+    float top = 0.0f, sum = 0.0f, acc = 0.0f;
+    for (int j = 0; j < n - kTile; j += kTile) {
+        float s = rsqrtf((float)d) * key[j * d + row];
+        const float fix = expf(top - s);
+        sum = sum * fix + expf(s);
+        acc += tile[threadIdx.x][j] * value[row + j * d];
+        atomicAdd(&out[0], s);
+    }
+    out[row * n + d] = acc / sum;
+    out[0] = top + sum;
+}
+void run(const float* in, float* out, Shape shape, int n, int d) {
+    const int groups = n / kTile;
+    cudaMemcpy(out, in, n * d, cudaMemcpyHostToDevice);
+    attention<<<groups, kTile>>>(in, out, shape, n, d);
+}
+"""
+FILES = (("hw4.cu", KERNELS.encode()),)
+
+
+@pytest.fixture(scope="module")
+def made() -> Schemata:
+    """All changes that can be tried at once, with every line suspected in turn."""
+    return schemata(FILES, [], (), MOST_TRIES)
+
+
+def tried(line: int) -> set[str]:
+    return {each.new for each in schemata(FILES, [("hw4.cu", line)], (), MOST_TRIES).tries if each.line == line}
+
+
+@pytest.mark.parametrize(
+    ("line", "new"),
+    [
+        (6, "row > n"),  # a comparison
+        (7, "in + n * d"),  # the offset of another pointer
+        (8, "2 * (n * d)"),
+        (9, "-INFINITY"),  # where a maximum starts
+        (10, "j <= n - kTile"),
+        (11, "shape.scale"),  # a number of the parameters
+        (13, "s - top"),
+        (14, "acc = acc * fix + (tile[threadIdx.x][j] * value[row + j * d]);"),
+        (14, "tile[j][threadIdx.x]"),
+        (14, "j * d + row"),  # an index that the function uses elsewhere
+        (17, "d * n + row"),
+        (18, "logf(sum)"),
+        (21, "(n + kTile - 1) / kTile"),
+        (22, "(n * d) * sizeof(float)"),
+        (23, "n"),  # the variable next to it
+    ],
+)
+def test_what_is_tried_at_a_line(line: int, new: str) -> None:
+    assert new in tried(line)
+
+
+@pytest.mark.parametrize("line", [1, 2, 4])
+def test_nothing_is_tried_where_the_compiler_needs_the_value(line: int) -> None:
+    assert not tried(line)
+
+
+def test_what_is_written_to_is_left_alone(made: Schemata) -> None:
+    assert not {each.old for each in made.tries if each.line in (15, 17)} & {"out[0]", "out[row * n + d]"}
+
+
+def test_each_change_has_a_number_and_the_likeliest_comes_first(made: Schemata) -> None:
+    numbers = [each.number for each in made.tries]
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))
+    assert [each.likely for each in made.tries] == sorted((each.likely for each in made.tries), reverse=True)
+
+
+def test_suspected_lines_come_first_and_lines_that_do_not_compile_are_left_out() -> None:
+    first = schemata(FILES, [("hw4.cu", 18)], (), 5).tries
+    assert {each.line for each in first} == {18}
+    assert 18 not in {each.line for each in schemata(FILES, [], {("hw4.cu", 18)}, MOST_TRIES).tries}
+
+
+def test_the_lines_of_the_source_keep_their_numbers(made: Schemata) -> None:
+    (_, text), *_ = made.files
+    body = text.partition("#line 1\n")[2]
+    assert len(body.split("\n")) == len(KERNELS.split("\n"))
+    assert "attention<<<" in body.split("\n")[22]
+
+
+def test_every_kind_of_change_has_words() -> None:
+    from grader.checking.repairs.changes import PRIOR
+
+    for how in PRIOR:
+        words = {"how": how, "old": "OLD", "new": "NEW"}
+        said = sentence(Finding(kind="repaired", file="a.cu", line=3, values={"samples": 8}, words=words))
+        assert said.startswith("a.cu:3: ")
+        assert ("NEW" in said) or ("OLD" in said)
+        assert "8 samples" in said
+
+
+ROUNDED = """\
+__global__ void saxpy(const float* x, const float* y, float* z, int n, float a) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) z[i] = a * x[i] - y[i];
+}
+extern "C" void solve(const float* X, const float* Y, float* Z, int n, float a) {
+    saxpy<<<(n + 255) / 256, 256>>>(X, Y, Z, n, a);
+}
+"""
+
+
+def test_the_line_of_a_change_with_which_all_samples_are_right_is_named(tmp_path: Path) -> None:
+    program = tmp_path / "saxpy.cu"
+    program.write_text(ROUNDED)
+    said = grader("check", program, "--engine", "emulator", "--json", tmp_path / "record.json")
+    assert said.code == 1
+    assert "saxpy.cu:3: the operator in `a * x[i] - y[i]` is wrong" in " ".join(said.out.split())
+    (found, *_), *_ = [test["findings"] for test in json.loads((tmp_path / "record.json").read_text())["tests"]]
+    assert (found["kind"], found["line"], found["words"]["new"]) == ("repaired", 3, "a * x[i] + y[i]")
