@@ -46,8 +46,6 @@ def main_line(files: Files, parameter: int, way: Way) -> Item | None:
         others += named or used
     found = found or others
     often = Counter((item.file, item.line) for item in found)
-    if way == "writes":  # of lines that are equal in this, the last launch's has the last word
-        found = found[::-1]
     return max(found, key=lambda item: often[item.file, item.line], default=None)
 
 
