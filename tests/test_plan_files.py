@@ -12,8 +12,9 @@ from grader import sandbox
 from grader.plans.contract import Arguments
 from grader.plans.package import Script
 from grader.plans.plan import Blob
+from grader.plans.refusals import Refused
 from grader.programs.engine import plan_program
-from grader.programs.engine.interface import Recording, Refused
+from grader.programs.engine.interface import Recording
 from grader.programs.engine.plan_program import ShapeToRecord, record
 from grader.programs.engine.recorded import read_constants
 from grader.sandbox.budget import Budget
@@ -54,24 +55,24 @@ def left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def shape(header: bytes, *, hidden: bool) -> ShapeToRecord:
-    return ShapeToRecord(header, Arguments((), (), {}, None), {}, hidden)
+    return ShapeToRecord(header, Arguments(buffers=(), tensors=(), numbers={}, pair=None), {}, hidden)
 
 
 def said(tmp_path: Path, *shapes: ShapeToRecord) -> str:
     def loadable(binary: bytes, *_: object) -> bytes:
         raise Refused(f"{binary.decode()} cannot be loaded")
 
-    recording = Recording("cuda:80", loadable, (), {}, ())
+    recording = Recording("cuda:80", loadable)
     return record("main.py", tmp_path / "source", tmp_path / "work", recording, shapes, limit_s=60).compiled.log
 
 
 def test_nothing_of_a_hidden_shape_is_told(left: Path, tmp_path: Path) -> None:
     kernel = hashlib.sha256(b"secret").hexdigest()
     (left / "blobs" / kernel).write_bytes(b"secret")
-    nothing = dict[str, list[object]](kernels=[], configurations=[], constants=[], buffers=[], steps=[])
+    nothing = dict[str, list[object]](kernels=[], notes=[], constants=[], buffers=[], steps=[])
     hidden = nothing | {
         "kernels": [{"code": {"ptx": kernel}, "name": "k", "arch": "sm_80", "shared_bytes": 0}],
-        "configurations": [{"kernel": "secret", "chosen": "secret", "tried": []}],
+        "notes": ["secret"],
     }
     (left / "0.json").write_text(json.dumps(nothing))
     (left / "1.json").write_text(json.dumps(hidden))

@@ -133,7 +133,7 @@ def run_program(
         chosen = _looking_for(parse_checks(sanitize), chosen)
     if submission.is_python:
         file = program if program.is_file() else program / submission.sources[0]
-        return _told(*running.run_python(chosen, file, arguments), submission)
+        return _told(*running.pass_through(chosen, file, arguments, ""), submission)
     free = rules.build.model_copy(update={"dynamic_parallelism": True})
     built = build(submission, rules.model_copy(update={"build": free}), chosen)
     if built.program is None:

@@ -14,7 +14,7 @@ In a submission's process:
     handles.Tensor, handles.empty, handles.constant(numpy array)
     dtypes.float16 … dtypes.DTYPES      one object for each type; `torch.float16` is dtypes.float16
     recorder.NoValues(text)             what asks for values raises it; `text` says what to do instead
-    host.record(file, arguments) -> Plan           with `contract.arguments_of(operator, shape)`
+    host.record_shape(names, arguments, recorder) -> Plan     with `contract.arguments_of(operator, shape)`
     recorder.current().gives_values     true under `grader run` only
 
 Only a submission's process imports Triton, which is an optional dependency. May import `emulator`, `operators` and the

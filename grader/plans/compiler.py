@@ -19,12 +19,7 @@ from triton.runtime.errors import PTXASError
 
 from grader.plans.plan import PtxasWord
 from grader.plans.recorder import ptx_of
-from grader.plans.refusals import refusal
-
-
-class Refused(Exception):
-    """ptxas refused a kernel."""
-
+from grader.plans.refusals import Refused, refusal
 
 _make_cubin = CUDABackend.make_cubin
 

@@ -8,15 +8,19 @@ each tensor of a plain layout has a buffer of its own, and packed tensors are st
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
 
 from grader.operators.base import Operator, Shape
-from grader.operators.layout import Dims, Layout
+from grader.operators.layout import Layout
 
 
-@dataclass(frozen=True)
-class FilePart:
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class FilePart(_Model):
     """The bytes of INPUT or OUTPUT that one buffer holds."""
 
     file: Literal["input", "output"]
@@ -24,8 +28,7 @@ class FilePart:
     size_bytes: int
 
 
-@dataclass(frozen=True)
-class TensorArgument:
+class TensorArgument(_Model):
     """A tensor argument; `buffer` is the number of its buffer, `strides` and `offset` are in elements."""
 
     name: str
@@ -34,11 +37,9 @@ class TensorArgument:
     strides: tuple[int, ...]
     buffer: int
     offset: int
-    is_output: bool
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(_Model):
     """The names of the arguments of `forward` and `backward`, which may take the place of `solve`. `backward` first
     gets what `forward` returned."""
 
@@ -46,8 +47,7 @@ class Pair:
     backward: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Arguments:
+class Arguments(_Model):
     """All arguments for one shape. `buffers` are the first buffers of the plan."""
 
     buffers: tuple[FilePart, ...]
@@ -58,18 +58,6 @@ class Arguments:
     @property
     def names(self) -> tuple[str, ...]:
         return (*(tensor.name for tensor in self.tensors), *self.numbers)
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Arguments:
-        tensors = (
-            TensorArgument(**{**each, "shape": tuple(each["shape"]), "strides": tuple(each["strides"])})
-            for each in data["tensors"]
-        )
-        pair = Pair(*map(tuple, data["pair"].values())) if data["pair"] else None
-        return Arguments(tuple(FilePart(**each) for each in data["buffers"]), tuple(tensors), data["numbers"], pair)
 
 
 def def_lines(arguments: Arguments) -> tuple[str, ...]:
@@ -85,21 +73,20 @@ def arguments_of(operator: Operator, shape: Shape) -> Arguments:
     """The arguments for a shape of an operator."""
     inputs, outputs = operator.input_layouts(shape), operator.output_layouts(shape)
     buffers, tensors = list[FilePart](), list[TensorArgument]()
-    for file, layouts in (("input", inputs), ("output", outputs)):
+    both: tuple[tuple[Literal["input", "output"], Sequence[Layout]], ...] = (("input", inputs), ("output", outputs))
+    for file, layouts in both:
+        places = dict[str, tuple[int, int]]()
         for together in _overlapping(layouts):
             first = min(layout.first for layout in together)
-            buffers.append(FilePart(file, first, max(map(_end, together)) - first))  # type: ignore[arg-type]
-        for layout in layouts:
-            number = next(
-                number for number, part in enumerate(buffers)
-                if part.file == file and part.first <= layout.first < part.first + part.size_bytes
-            )  # fmt: skip
-            tensors.append(_tensor(operator, layout, number, buffers[number].first, is_output=file == "output"))
+            places |= dict.fromkeys((layout.tensor.name for layout in together), (len(buffers), first))
+            buffers.append(FilePart(file=file, first=first, size_bytes=max(map(_end, together)) - first))
+        tensors += [_tensor(operator, layout, *places[layout.tensor.name]) for layout in layouts]
     named = zip(operator.dimension_names, operator.canonical(shape), strict=True)
     of_header = {name.lower(): number for name, number in named}
     numbers = {name: of_header[name] for name in operator.solve_numbers or of_header}
     names = [tensor.name for tensor in tensors]
-    return Arguments(tuple(buffers), tuple(tensors), numbers, _pair(operator, names, len(inputs), tuple(numbers)))
+    pair = _pair(operator, names, len(inputs), tuple(numbers))
+    return Arguments(buffers=tuple(buffers), tensors=tuple(tensors), numbers=numbers, pair=pair)
 
 
 def _pair(operator: Operator, names: Sequence[str], inputs: int, numbers: tuple[str, ...]) -> Pair | None:
@@ -108,10 +95,10 @@ def _pair(operator: Operator, names: Sequence[str], inputs: int, numbers: tuple[
     output = names[inputs]
     gradient = f"d{output}"
     forward = (*(name for name in names[:inputs] if name != gradient), output)
-    return Pair((*forward, *numbers), (gradient, *names[inputs + 1 :], *numbers))
+    return Pair(forward=(*forward, *numbers), backward=(gradient, *names[inputs + 1 :], *numbers))
 
 
-def _tensor(operator: Operator, layout: Layout, buffer: int, begin: int, *, is_output: bool) -> TensorArgument:
+def _tensor(operator: Operator, layout: Layout, buffer: int, begin: int) -> TensorArgument:
     size = layout.type.bytes
     columns = () if layout.tensor.is_vector else ((layout.tensor.columns, size),)
     dims = (*operator.dimensions_of(layout), *columns)
@@ -122,16 +109,11 @@ def _tensor(operator: Operator, layout: Layout, buffer: int, begin: int, *, is_o
         strides=tuple(stride // size for _, stride in dims),
         buffer=buffer,
         offset=(layout.first - begin) // size,
-        is_output=is_output,
     )
 
 
-def _dimensions(layout: Layout) -> Dims:
-    return (*layout.units, *layout.rows)
-
-
 def _end(layout: Layout) -> int:
-    span = sum((count - 1) * stride for count, stride in _dimensions(layout))
+    span = sum((count - 1) * stride for count, stride in (*layout.units, *layout.rows))
     return layout.first + span + layout.tensor.columns * layout.type.bytes
 
 

@@ -22,7 +22,7 @@ from triton.runtime.autotuner import Autotuner
 from grader.plans import compiler
 from grader.plans.handles import empty
 from grader.plans.launcher import Launcher
-from grader.plans.plan import Configuration
+from grader.plans.plan import MAX_NOTE
 from grader.plans.recorder import current
 
 _WARP = 32
@@ -120,23 +120,18 @@ def time_briefly(
     """The time of a call in ms, without its launches in the plan: the median of a few runs, or with `quantiles` a list.
     Without a GPU, the same time for every call."""
     recorder = current()
-    replayer = recorder.replayer
-    if replayer is not None and replayer.measures_time:
+    replayer = recorder.replayer if recorder.replayer is not None and recorder.replayer.measures_time else None
+    if replayer is not None:
         recorder.go_live()
     with recorder.trying():
         kernel_call()
         times = [_NO_TIME_MS]
-        if replayer is not None and replayer.measures_time:
-            begin = replayer.event()
-            kernel_call()
-            brief = replayer.elapsed_ms(begin, replayer.event())
+        if replayer is not None:
+            times = [replayer.elapsed_ms(kernel_call)]
             cold = empty((_CACHE_BYTES >> 2,))
-            times = [brief]
-            for _ in range(_TIMED_RUNS if brief < _LONG_MS else 0):
+            for _ in range(_TIMED_RUNS if times[0] < _LONG_MS else 0):
                 cold.zero_()
-                begin = replayer.event()
-                kernel_call()
-                times.append(replayer.elapsed_ms(begin, replayer.event()))
+                times.append(replayer.elapsed_ms(kernel_call))
     middle = statistics.median(times)
     return [middle, min(times), max(times)][: len(quantiles)] if quantiles else middle
 
@@ -163,11 +158,7 @@ _tune = Autotuner.run
 def _noted(self: Any, *arguments: Any, **options: Any) -> Any:
     """Autotuner.run, which also notes what was chosen."""
     made = _tune(self, *arguments, **options)
-    note = Configuration(
-        kernel=str(self.base_fn.__name__)[:200],
-        chosen=str(self.best_config)[:200],
-        tried=tuple(str(each)[:200] for each in self.configs),
-    )
-    if note not in current().configurations:
-        current().configurations.append(note)
+    others = "; ".join(str(each) for each in self.configs if each is not self.best_config)
+    note = f"autotune: {self.base_fn.__name__} runs with {self.best_config}; also tried: {others or 'none'}"
+    current().notes.append(note[:MAX_NOTE])
     return made

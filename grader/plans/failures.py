@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import tokenize
 import traceback
 from pathlib import Path
 
 from triton.compiler.errors import CompilationError
 
-from grader.plans.compiler import Refused
 from grader.plans.host import NoFunction
+from grader.plans.lines import own_name
+from grader.plans.refusals import Refused
 from grader.plans.replayer import DeviceFailed
 
 _ADVICE = (
@@ -29,10 +29,8 @@ _MOST_CALLS, _MORE_LINES = 5, 20
 
 def described(error: BaseException, file: Path) -> str:
     """The error, with only the submission's lines, and its files under their submitted names."""
-    folder = f"{file.parent}{os.sep}"
-    stack = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in stack if frame.filename.startswith(folder)]
-    at = f"{own[-1].filename.removeprefix(folder)}:{own[-1].lineno}" if own else f"{file.name}:1"
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if own_name(frame.filename)]
+    at = f"{own_name(own[-1].filename)}:{own[-1].lineno}" if own else f"{file.name}:1"
     if isinstance(error, NoFunction):
         return f"{file.name}:1: error: {error}\n"
     if isinstance(error, Refused) and str(error).startswith(f"{file.name}:"):
@@ -55,7 +53,7 @@ def described(error: BaseException, file: Path) -> str:
     callers = own if first else own[:-1]
     first = first or "\n    ".join((f"{at}: error: {kind}{line}", *more[:_MORE_LINES])) + "\n"
     calls = [
-        f"{frame.filename.removeprefix(folder)}:{frame.lineno}: note: called from here: {frame.line}\n"
+        f"{own_name(frame.filename)}:{frame.lineno}: note: called from here: {frame.line}\n"
         for frame in reversed(callers[-_MOST_CALLS:])
     ]
     return (first + _advice(said) + "".join(calls))[:_MOST]

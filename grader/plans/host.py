@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.plans import driver, lines
+from grader.plans import lines
 from grader.plans.contract import Arguments, def_lines
 from grader.plans.dtypes import DTYPES
 from grader.plans.handles import Memory, Tensor, strided
@@ -33,12 +33,6 @@ def open_file(file: Path, run_name: str = "submission", arguments: Sequence[str]
     return runpy.run_path(str(file), run_name=run_name)
 
 
-def record(file: Path, arguments: Arguments, target: str = "sm_80") -> Plan:
-    """The plan of a submission's file for one shape, recorded in this process for the emulator."""
-    driver.install(target)
-    return record_shape(open_file(file), arguments, Recorder(target))
-
-
 def record_shape(names: Mapping[str, Any], arguments: Arguments, recorder: Recorder) -> Plan:
     """The plan for one shape, of a file that defined `names`."""
     use(recorder)
@@ -57,28 +51,17 @@ def tensors_of(arguments: Arguments) -> dict[str, Tensor]:
 
 def call(names: Mapping[str, Any], arguments: Arguments, tensors: Mapping[str, Tensor]) -> None:
     """Call `solve`, or `forward` and `backward`. Raises NoFunction if they are not there or take other arguments."""
-    values = {**tensors, **arguments.numbers}
-    solve, pair = _functions(names, arguments)
-    if solve is not None:
-        solve(**_chosen(solve, "solve", values, arguments.names, arguments))
-    elif pair is not None and arguments.pair is not None:
-        forward, backward = pair
-        saved = forward(**_chosen(forward, "forward", values, arguments.pair.forward, arguments))
-        backward(saved, **_chosen(backward, "backward", values, arguments.pair.backward, arguments, skipped=1))
-
-
-def _functions(
-    names: Mapping[str, Any], arguments: Arguments
-) -> tuple[Callable[..., Any] | None, tuple[Callable[..., Any], Callable[..., Any]] | None]:
-    solve = names.get("solve")
+    values, pair = {**tensors, **arguments.numbers}, arguments.pair
+    solve, forward, backward = (names.get(name) for name in ("solve", "forward", "backward"))
     if callable(solve):
-        return solve, None
-    forward, backward = names.get("forward"), names.get("backward")
-    if arguments.pair is not None and callable(forward) and callable(backward):
-        return None, (forward, backward)
-    wanted = def_lines(arguments)
-    other = f", or the pair `{wanted[1]}` and `{wanted[2]}`" if len(wanted) > 1 else ""
-    raise NoFunction(f"the file defines no function `solve`: write `{wanted[0]}`{other}")
+        solve(**_chosen(solve, "solve", values, arguments.names, arguments))
+    elif pair is not None and callable(forward) and callable(backward):
+        saved = forward(**_chosen(forward, "forward", values, pair.forward, arguments))
+        backward(saved, **_chosen(backward, "backward", values, pair.backward, arguments, skipped=1))
+    else:
+        wanted = def_lines(arguments)
+        other = f", or the pair `{wanted[1]}` and `{wanted[2]}`" if len(wanted) > 1 else ""
+        raise NoFunction(f"the file defines no function `solve`: write `{wanted[0]}`{other}")
 
 
 def _chosen(

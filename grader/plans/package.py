@@ -18,8 +18,8 @@ from grader.plans.plan import (
     MAX_PLAN_BYTES,
     Blob,
     Code,
-    Configuration,
     Constant,
+    Note,
     Plan,
     problem_of,
 )
@@ -36,7 +36,7 @@ class Script(BaseModel):
     text: Annotated[str, Field(max_length=2 * MAX_PLAN_BYTES)] = ""
     constants: Annotated[tuple[Blob, ...], Field(max_length=MAX_CONSTANTS)] = ()
     kernels: Annotated[tuple[Code, ...], Field(max_length=MAX_KERNELS)] = ()
-    configurations: Annotated[tuple[Configuration, ...], Field(max_length=MAX_KERNELS)] = ()
+    notes: Annotated[tuple[Note, ...], Field(max_length=MAX_KERNELS)] = ()
 
 
 @confined(cpu_s=30, memory_bytes=2 << 30, answer_bytes=2 * MAX_PLAN_BYTES)
@@ -66,7 +66,7 @@ def script_of(plan: bytes, arguments: Arguments) -> Script:
         text="".join(lines),
         constants=read.constants,
         kernels=tuple(each.code for each in read.kernels),
-        configurations=read.configurations,
+        notes=read.notes,
     )
 
 

@@ -4,7 +4,7 @@
     constants[].{blob,bytes}                      bytes that host code knew
     kernels[].{name,arch,code,shared_bytes}       `code` names a blob with PTX, and says how Triton calls ptxas for it
     steps[]                 in order: `constant`, `copy`, `fill`, `launch`, each with the submission's file and line
-    configurations[]        what autotune tried and chose
+    notes[]                 what autotune chose and tried, for the build's log
 
 A place is [buffer, offset in bytes]. A kernel's argument is a place, or the bytes of a value. A blob is a file, named
 after its SHA-256. A submission's process writes plans, so everything in one is bounded here and nothing is believed.
@@ -114,15 +114,8 @@ class Launch(_Step):
 
 
 Step = Annotated[Constant | Fill | Copy | Launch, Field(discriminator="do")]
-Words = Annotated[str, StringConstraints(max_length=200)]
-
-
-class Configuration(_Model):
-    """What autotune did for a kernel: the configuration that it chose, and how many it tried."""
-
-    kernel: Words
-    chosen: Words
-    tried: Annotated[tuple[Words, ...], Field(max_length=1000)]
+MAX_NOTE = 1000
+Note = Annotated[str, StringConstraints(max_length=MAX_NOTE)]
 
 
 class Plan(_Model):
@@ -130,7 +123,7 @@ class Plan(_Model):
     constants: Annotated[tuple[Blob, ...], Field(max_length=MAX_CONSTANTS)]
     kernels: Annotated[tuple[Kernel, ...], Field(max_length=MAX_KERNELS)]
     steps: Annotated[tuple[Step, ...], Field(max_length=MAX_STEPS)]
-    configurations: Annotated[tuple[Configuration, ...], Field(max_length=MAX_KERNELS)] = ()
+    notes: Annotated[tuple[Note, ...], Field(max_length=MAX_KERNELS)] = ()
 
 
 def blob_name(content: bytes) -> str:

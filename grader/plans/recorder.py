@@ -16,7 +16,6 @@ from grader.plans.plan import (
     Blob,
     Buffer,
     Code,
-    Configuration,
     Constant,
     Copy,
     Fill,
@@ -55,7 +54,7 @@ class Loaded(NamedTuple):
 _loaded: list[Kernel] = []
 """All kernels of this process: Triton loads each once, and launches it for every shape."""
 blobs: dict[str, bytes] = {}
-"""The blobs of all plans of this process."""
+"""The blobs of this process's plans, by name."""
 
 
 class Recorder:
@@ -76,7 +75,7 @@ class Recorder:
     ) -> None:
         self.architecture, self.replayer, self.gives_values = architecture, replayer, gives_values
         self._is_before = is_before
-        self.configurations: list[Configuration] = []
+        self.notes: list[str] = []
         self.samples: dict[int, bytes] = {}
         """Values for the input buffers, by number, which are repeated until a buffer is full."""
         self._live = gives_values
@@ -98,7 +97,7 @@ class Recorder:
                 step.model_copy(update={"kernel": numbers[step.kernel]}) if isinstance(step, Launch) else step
                 for step in self._steps
             ),
-            configurations=tuple(self.configurations),
+            notes=tuple(dict.fromkeys(self.notes)),
         )
 
     @contextlib.contextmanager

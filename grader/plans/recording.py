@@ -11,7 +11,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from grader.plans import driver, recorder
 from grader.plans.contract import Arguments
@@ -26,7 +25,8 @@ def main() -> None:
     file, out = Path(request["file"]), Path(request["out"])
     (out / "blobs").mkdir()
     driver.install(request["target"])
-    replayer = _replayer(request["replay"])
+    command = request["replay"]
+    replayer = Replayer(command, os.environ, bytes, measures_time=True) if command else None
     architecture = request["target"].replace("cuda:", "sm_")
     use(Recorder(architecture, replayer, is_before=True))
     try:
@@ -34,11 +34,10 @@ def main() -> None:
     except BaseException as error:
         (out / "error").write_text(described(error, file))
         return
-    written = set[str]()
     for number, shape in enumerate(request["shapes"]):
         made = Recorder(architecture, replayer)
         try:
-            arguments = Arguments.from_json(shape)
+            arguments = Arguments.model_validate(shape)
             made.samples = {
                 buffer: Path(request["samples"], f"{number}-{buffer}").read_bytes()
                 for buffer, part in enumerate(arguments.buffers) if part.file == "input" and replayer is not None
@@ -50,15 +49,7 @@ def main() -> None:
         finally:
             if replayer is not None:
                 replayer.reset()
-        for name in recorder.blobs.keys() - written:
-            (out / "blobs" / name).write_bytes(recorder.blobs[name])
-            written.add(name)
+        while recorder.blobs:
+            name, content = recorder.blobs.popitem()
+            (out / "blobs" / name).write_bytes(content)
         (out / f"{number}.json").write_text(plan.model_dump_json(exclude_defaults=False))
-
-
-def _replayer(command: list[str]) -> Replayer | None:
-    return Replayer(command, os.environ, _as_it_is, measures_time=True) if command else None
-
-
-def _as_it_is(binary: bytes) -> Any:
-    return binary

@@ -15,6 +15,14 @@ _PLACE = re.compile(r"(?:\.loc|inlined_at)\s+(\d+) (\d+) ")
 _PLACE_IN_COMMENT = re.compile(r"([\w.-]+\.py):(\d+):\d")
 
 
+class Refused(Exception):
+    """A kernel does not compile for a device. The text is for the student. `lacking`: another device may compile it."""
+
+    def __init__(self, text: str, *, lacking: bool = False) -> None:
+        super().__init__(text)
+        self.lacking = lacking
+
+
 @confined()
 def refusal(said: str, ptx: str) -> Sentence:
     """ptxas's first error in a kernel, at the line of the submission's file, with the instruction that it means."""

@@ -31,7 +31,6 @@ class Replayer:
         self._binary_of = binary_of
         self._events = 0
         self._place = "", 0
-        self._properties: dict[str, int] | None = None
         (theirs_in, commands), (answers, theirs_out) = os.pipe(), os.pipe()
         self.process = subprocess.Popen(
             [*command, "--serve", str(theirs_in), str(theirs_out)], env=environment, pass_fds=(theirs_in, theirs_out)
@@ -52,7 +51,9 @@ class Replayer:
         except BrokenPipeError:
             raise DeviceFailed from None
 
-    def _answer(self) -> str:
+    def _asked(self, text: str) -> str:
+        """The answer to a command."""
+        self._send(text)
         try:
             self._commands.flush()
         except BrokenPipeError:
@@ -82,8 +83,7 @@ class Replayer:
             self._send(f"free {number}\n")
 
     def download(self, place: tuple[int, int], size_bytes: int) -> bytes:
-        self._send(f"download {place[0]} {place[1]} {size_bytes}\n")
-        self._answer()
+        self._asked(f"download {place[0]} {place[1]} {size_bytes}\n")
         return self._answers.read(size_bytes)
 
     def load(self, name: str, binary: bytes, shared_bytes: int, place: tuple[str, int]) -> tuple[int, int, int]:
@@ -91,8 +91,7 @@ class Replayer:
         made = self._binary_of(binary)
         self._at(*place)
         self._send(kernel_line(name, shared_bytes, f"- {len(made)}"), made)
-        self._send("attributes\n")
-        registers, spills, threads = map(int, self._answer().split())
+        registers, spills, threads = map(int, self._asked("attributes\n").split())
         return registers, spills, threads
 
     def reset(self) -> None:
@@ -100,22 +99,17 @@ class Replayer:
         self._send("reset\n")
 
     def synchronize(self) -> None:
-        self._send("synchronize\n")
-        self._answer()
+        self._asked("synchronize\n")
 
-    def event(self) -> int:
+    def elapsed_ms(self, call: Callable[[], object]) -> float:
+        """The time of the kernels that `call` launches."""
         self._send("event\n")
-        self._events += 1
-        return self._events - 1
-
-    def elapsed_ms(self, begin: int, end: int) -> float:
-        self._send(f"elapsed {begin} {end}\n")
-        return float(self._answer())
+        call()
+        self._send("event\n")
+        self._events += 2
+        return float(self._asked(f"elapsed {self._events - 2} {self._events - 1}\n"))
 
     def properties(self) -> dict[str, int]:
         """The GPU's properties that Triton reads; empty on the emulator."""
-        if self._properties is None:
-            self._send("properties\n")
-            words = self._answer().split()
-            self._properties = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-        return self._properties
+        words = self._asked("properties\n").split()
+        return dict(zip(words[::2], map(int, words[1::2]), strict=True))

@@ -145,7 +145,7 @@ class Names:
     def __mul__(self: Any, factor: Any) -> Any:
         """With a number. The product is computed in float32 and rounded once."""
         if isinstance(factor, Names):
-            _refuse("*")
+            _refusal("*")(self)
         return self.new_like().copy_(self, factor)
 
     __rmul__ = __mul__
@@ -205,7 +205,7 @@ class Names:
         return int(self._values("int()"))
 
     def __eq__(self, other: object) -> Any:
-        return self is other or (other is not None and _refuse("=="))
+        return self is other or (other is not None and _refusal("==")(self))
 
     __hash__ = object.__hash__
 
@@ -215,13 +215,9 @@ class Names:
         )
 
 
-def _refuse(sign: str) -> NoReturn:
-    raise NoValues(f"`{sign}` with a tensor would compute values: {_IN_A_KERNEL}")
-
-
 def _refusal(sign: str) -> Callable[..., NoReturn]:
     def refuse(self: Any, *others: Any) -> NoReturn:
-        _refuse(sign)
+        raise NoValues(f"`{sign}` with a tensor would compute values: {_IN_A_KERNEL}")
 
     return refuse
 

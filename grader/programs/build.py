@@ -205,7 +205,7 @@ def _samples(case: Case, arguments: Arguments) -> dict[int, bytes]:
     return {
         tensor.buffer: inputs[tensor.name].encode(drawn[tensor.name].ravel()[:_MOST_SAMPLE_VALUES]).tobytes()
         for tensor in arguments.tensors
-        if not tensor.is_output
+        if arguments.buffers[tensor.buffer].file == "input"
     }
 
 

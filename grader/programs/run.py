@@ -16,6 +16,7 @@ from grader.base.errors import MachineFault
 from grader.course.assignment import Limits
 from grader.findings import Finding
 from grader.programs.engine import Engine, plan_program
+from grader.programs.python_main import SUFFIX
 from grader.programs.trace import MAX_FILE_BYTES, Trace, read_received, read_trace
 from grader.sandbox import memory_share
 from grader.sandbox.scratch import claim_name, scratch_folder
@@ -107,7 +108,7 @@ def run_program(
             descriptors=(receiver.descriptor, *((recording.descriptor,) if recording else ())),
             changes_modes=False,
             # On the emulator, which measures no times, the program starts addr2line.
-            starts_processes=launch.starts_processes or not engine.measures_time,
+            starts_processes=not engine.measures_time,
         )
         receiver.start()
         began_ns = tuple(map(time.clock_gettime_ns, _CLOCKS))
@@ -152,23 +153,17 @@ def _copy(program: Path, to: Path) -> Path:
 def pass_through(
     engine: Engine, program: Path, arguments: Sequence[str], called: str
 ) -> tuple[int, tuple[Finding, ...]]:
-    """Run `program` unconfined, in the user's folder and on their terminal, with `called` as its argv[0]. Return its
-    exit code, or 128 + the signal, and what its engine found."""
+    """Run `program`, or a Python file, unconfined, in the user's folder and on their terminal, with `called` as a
+    program's argv[0]. Return its exit code, or 128 + the signal, and what its engine found."""
     with scratch_folder("run") as folder:
         trace = folder / "trace.jsonl"
         launch = engine.launch(program, arguments, str(trace))
-        own = launch.command[0] == str(program)  # false for an interpreter, which finds its files by its argv[0]
-        code = sandbox.run_attached(launch.command, launch.environment, called if own else launch.command[0])
+        command = launch.command
+        if program.suffix == SUFFIX:  # Python finds its files by its argv[0]
+            command = plan_program.local_command(engine, program, arguments)
+            called = command[0]
+        code = sandbox.run_attached(command, launch.environment, called)
         return code, read_trace(trace).findings
-
-
-def run_python(engine: Engine, file: Path, arguments: Sequence[str]) -> tuple[int, tuple[Finding, ...]]:
-    """Like `pass_through`, for a Python file."""
-    with scratch_folder("run") as folder:
-        launch = engine.launch(file, arguments, str(folder / "trace.jsonl"))
-        command = plan_program.local_command(engine.local(), file, arguments)
-        code = sandbox.run_attached(command, launch.environment, command[0])
-        return code, read_trace(folder / "trace.jsonl").findings
 
 
 def _without_folders(text: str, names: Mapping[Path, str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from grader.base.process import Runner
 from grader.base.verdict import Fault
@@ -44,7 +43,7 @@ class PlainC:
     def recording(self) -> Recording:
         raise NotImplementedError("Python submissions need an engine for CUDA")
 
-    def local(self) -> Mapping[str, Any]:
+    def replay(self) -> tuple[str, ...]:
         raise NotImplementedError("Python files need an engine for CUDA")
 
     def problem(self) -> str:

@@ -16,7 +16,7 @@ from grader.course.testcase import load_suite
 from grader.plans.replay_program import replay_program
 from grader.programs.build import shapes_of
 from grader.programs.engine.cuda import machine_code
-from grader.programs.engine.interface import Recording
+from grader.programs.engine.interface import Launch, Recording
 from grader.programs.engine.plan_program import Recorded, record
 from grader.programs.toolkit import find_toolkit
 
@@ -55,7 +55,8 @@ def recorded(text: str, folder: Path, driver: Path) -> Recorded:
     (folder / "work").mkdir()
     replay = replay_program("gpu", find_toolkit().include)
     compiled = partial(machine_code, "sm_90a", find_toolkit().nvcc)
-    recording = Recording("cuda:90", compiled, (str(replay), "gpu"), {"LD_LIBRARY_PATH": str(driver)}, (replay, driver))
+    replayer = Launch((str(replay), "gpu"), {"LD_LIBRARY_PATH": str(driver)}, (replay, driver))
+    recording = Recording("cuda:90", compiled, replayer)
     return record("softmax.py", folder / "source", folder / "work", recording, shapes_of([CASE]), limit_s=60)
 
 

@@ -28,8 +28,12 @@ import json, sys
 from pathlib import Path
 from grader.operators.row_softmax import OPERATOR
 from grader.plans.contract import arguments_of
-from grader.plans.host import record
-print(record(Path(sys.argv[1]), arguments_of(OPERATOR, (3, 40))).model_dump_json())
+from grader.plans import driver
+from grader.plans.host import open_file, record_shape
+from grader.plans.recorder import Recorder
+driver.install("sm_80")
+names = open_file(Path(sys.argv[1]))
+print(record_shape(names, arguments_of(OPERATOR, (3, 40)), Recorder("sm_80")).model_dump_json())
 """
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from grader.base.errors import GraderFault, UsageError
 from grader.base.process import Runner
@@ -43,7 +42,7 @@ class Elsewhere:
     def recording(self) -> Recording:
         raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
 
-    def local(self) -> Mapping[str, Any]:
+    def replay(self) -> tuple[str, ...]:
         raise GraderFault("The submitting machine runs nothing; this is a bug of the grader.")
 
     def problem(self) -> str:

@@ -22,11 +22,11 @@ from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.gpu.nvml import keep_open, opened
 from grader.plans.plan import MAX_KERNEL_BYTES
-from grader.plans.refusals import refusal
+from grader.plans.refusals import Refused, refusal
 from grader.plans.replay_program import replay_program
 from grader.programs import trace
 from grader.programs.engine import plan_program, probe
-from grader.programs.engine.interface import Compiled, Launch, Recording, Refused
+from grader.programs.engine.interface import Compiled, Launch, Recording
 from grader.programs.makefile import CPP_IS_CUDA
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
@@ -204,22 +204,16 @@ class CudaEngine:
     def recording(self) -> Recording:
         """See `Recording`. What the recorder tries is machine code of its own process, which no package has."""
         major, minor = self.gpu.compute_capability
-        launch = self.launch(Path(self.replay()[0]), (), "", traced=False)
+        program, *how = self.replay()
+        launch = self.launch(Path(program), how, "", traced=False)
         return Recording(
             f"cuda:{major}{minor}",
             partial(machine_code, f"sm_{major}{minor}{'a' if major >= 9 else ''}", self.toolkit.nvcc),
-            self.replay(),
-            launch.environment,
-            (Path(self.replay()[0]), *launch.readable),
-            launch.devices,
+            replace(launch, readable=(Path(program), *launch.readable)),
         )
 
     def replay(self) -> tuple[str, ...]:
-        """The command that replays a package on INPUT and OUTPUT, or with --serve."""
         return str(replay_program("gpu", self.toolkit.include)), "gpu"
-
-    def local(self) -> Mapping[str, Any]:
-        return {"target": self.recording().target, "replay": self.replay(), "ptxas": "", "checks": ()}
 
     def problem(self) -> str:
         """The reason why a context, an allocation or a copy fails on this GPU, in a process confined like a submission;
@@ -239,9 +233,7 @@ class CudaEngine:
     def _probed(self) -> sandbox.Outcome:
         launch = self.launch(Path(sys.executable).resolve(), ("-I", "-S", probe.__file__), "", traced=False)
         with scratch_folder("probe") as folder:
-            return _run_probe(
-                replace(launch, starts_processes=True), folder, Path(probe.__file__), Path(sys.base_prefix)
-            )
+            return _run_probe(launch, folder, Path(probe.__file__), Path(sys.base_prefix))
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str, *, traced: bool = True) -> Launch:
         """See `Engine.launch`. `traced=False` leaves out the tracer, which cannot share a process with NVIDIA's own
@@ -285,7 +277,9 @@ class CudaEngine:
         return kept("native", f"libgrader_tracer-{key}.so", lambda folder: make(folder / "tracer.so"))
 
 
-def machine_code(arch: str, nvcc: Path, ptx: bytes, ptxas: Sequence[str], work: Path, budget: Budget) -> bytes:
+def machine_code(
+    arch: str, nvcc: Path, ptx: bytes, ptxas: Sequence[str], _source: Path, work: Path, budget: Budget
+) -> bytes:
     """What ptxas makes of a kernel's PTX. Nothing is linked to it, such as the runtime for launches from kernels."""
     tool, *options = ptxas or ("ptxas", "-lineinfo")
     tool_file = plan_program.triton_tool(tool) or nvcc.with_name("ptxas")
@@ -311,6 +305,5 @@ def _run_probe(launch: Launch, folder: Path, *readable: Path) -> sandbox.Outcome
         readable=(*readable, *launch.readable),
         devices=launch.devices,
         changes_modes=False,
-        starts_processes=launch.starts_processes,
     )
     return sandbox.run(job, sandbox.Limits(wall_s=_PROBE_S))

@@ -6,18 +6,17 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from grader import emulator, sandbox
 from grader.base.errors import GraderFault
 from grader.base.process import Runner, Stopped
 from grader.base.verdict import Fault
 from grader.emulator import DEFAULT_SANITIZERS, WATCHING
-from grader.plans.refusals import refusal
+from grader.plans.refusals import Refused, refusal
 from grader.plans.replay_program import replay_program
 from grader.programs import trace
 from grader.programs.engine import plan_program
-from grader.programs.engine.interface import Compiled, Launch, Recording, Refused
+from grader.programs.engine.interface import Compiled, Launch, Recording
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
 from grader.sandbox import quarantine
@@ -126,7 +125,7 @@ class EmulatorEngine:
         return WATCHING if self.sanitize & WATCHING else frozenset()
 
     def recording(self) -> Recording:
-        def loadable(ptx: bytes, _ptxas: Sequence[str], work: Path, budget: Budget) -> bytes:
+        def loadable(ptx: bytes, _ptxas: Sequence[str], source: Path, work: Path, budget: Budget) -> bytes:
             with scratch_folder("kernel", work) as made, scratch_folder("c", work.parent) as written:
                 text = ptx.decode(errors="replace")
                 readable = (*self.build_paths, work.parent)
@@ -140,16 +139,13 @@ class EmulatorEngine:
                         work=made,
                         written=written,
                         run=run,
-                        below="/source",
+                        below=str(source),
                     )
                 except (emulator.Unsupported, Unreadable) as fault:
                     raise Refused(str(fault), lacking=True) from None
-                except Stopped as stopped:
-                    budget.left_s()
-                    raise Refused(str(stopped).strip(), lacking=True) from None
-                except GraderFault as fault:
+                except (Stopped, GraderFault) as fault:
                     budget.left_s()  # a compiler that was stopped is no fault
-                    raise Refused(str(fault).partition(":\n")[0], lacking=True) from None
+                    raise Refused(str(fault).partition(":\n")[0].strip(), lacking=True) from None
                 except emulator.CompileFailed as failed:
                     budget.left_s()
                     raise Refused(refusal(failed.log, text)) from None
@@ -161,16 +157,11 @@ class EmulatorEngine:
         return Recording(self.target, loadable)
 
     def replay(self) -> tuple[str, ...]:
-        """The command that replays a package on INPUT and OUTPUT, or with --serve."""
         include = self.toolkit.include
         own = Path(emulator.__file__).parent
         paths = (self.toolkit.root, *self.toolkit.added_headers, own, *emulator.host_compiler_folders())
         library = emulator.runtime_library(include, sandbox.runner(900, readable=paths))
         return str(replay_program("emulator", include)), f"{int(bool(self._watches))}:{library}"
-
-    def local(self) -> Mapping[str, Any]:
-        ptxas = str(self.toolkit.nvcc.with_name("ptxas"))
-        return {"target": self.target, "replay": self.replay(), "ptxas": ptxas, "checks": sorted(self._checks)}
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
         start = Launch(command=(str(program), *arguments))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from grader.base.process import Runner
 from grader.base.verdict import Fault
@@ -35,8 +35,7 @@ class Launch:
     `file_sizes_limited`: whether the size of files may be limited; not if the engine keeps large files in memory, since
     such a limit applies to these too. `limit_variable` is the environment variable for the time limit in seconds, for
     an engine that reports where a program was when it was stopped. `traced`: whether the program will write a trace; if
-    not, `untraced_reason` explains it to people. `starts_processes`: whether the program may start other programs when
-    it runs on a GPU.
+    not, `untraced_reason` explains it to people.
     """
 
     command: tuple[str, ...]
@@ -46,7 +45,6 @@ class Launch:
     file_sizes_limited: bool = True
     limit_variable: str = ""
     traced: bool = True
-    starts_processes: bool = False
     untraced_reason: str = ""
 
 
@@ -54,23 +52,12 @@ class Launch:
 class Recording:
     """How an engine records: what Triton compiles for (sm_80 for the emulator, cuda:90 for a GPU), and, on a GPU, the
     replayer that tries kernels. `loadable` makes what the replayer loads from the PTX that Triton wrote and the words
-    of `Code.ptxas`, in a folder for compilers, which draw from the budget. It raises `Refused` for a kernel that does
-    not compile, and Stopped."""
+    of `Code.ptxas`; it also gets the submission's folder and one for compilers, which draw from the budget. It raises
+    `Refused` for a kernel that does not compile, and Stopped."""
 
     target: str
-    loadable: Callable[[bytes, Sequence[str], Path, Budget], bytes]
-    replay: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    readable: tuple[Path, ...] = ()
-    devices: tuple[Path, ...] = ()
-
-
-class Refused(Exception):
-    """A kernel does not compile for the engine. The text is for the student; `lacking` as in `Compiled`."""
-
-    def __init__(self, text: str, *, lacking: bool = False) -> None:
-        super().__init__(text)
-        self.lacking = lacking
+    loadable: Callable[[bytes, Sequence[str], Path, Path, Budget], bytes]
+    replayer: Launch = Launch(command=())
 
 
 class Engine(Hashable, Protocol):
@@ -107,8 +94,8 @@ class Engine(Hashable, Protocol):
     def recording(self) -> Recording:
         """How a Python submission is recorded for the engine."""
 
-    def local(self) -> Mapping[str, Any]:
-        """How `grader run` runs a Python file: see `grader.plans.local`."""
+    def replay(self) -> tuple[str, ...]:
+        """The command that replays a package on INPUT and OUTPUT, or with --serve."""
 
     def problem(self) -> str:
         """The reason why no program can run on the engine now, as a phrase; '' if the grader's own test program

@@ -6,9 +6,11 @@ no testcase can be read; what it leaves is checked, its kernels are compiled for
 
 from __future__ import annotations
 
+import base64
 import importlib.metadata
 import importlib.util
 import json
+import pickle
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,8 +23,9 @@ from grader.base.process import Stopped
 from grader.base.verdict import Fault
 from grader.plans.contract import Arguments
 from grader.plans.package import Script, failing, package
-from grader.plans.plan import Code, Configuration
-from grader.programs.engine.interface import Compiled, Launch, Recording, Refused
+from grader.plans.plan import Code
+from grader.plans.refusals import Refused
+from grader.programs.engine.interface import Compiled, Engine, Launch, Recording
 from grader.programs.engine.recorded import (
     MAX_KEPT_BYTES,
     compile_kernels,
@@ -37,7 +40,7 @@ from grader.sandbox.scratch import scratch_folder
 PACKAGE = "program.plans"
 INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
 NEEDS_TRITON = f"Python submissions need Triton, which is not installed here: run `{INSTALL}`."
-_START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.plans.{} import main; main()"
+_START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.{} import main; main()"
 """Starts the recorder, or a local run. The sandbox passes no PYTHONPATH on, which may have led to the grader itself."""
 _CONTROL = """\
 import numpy
@@ -56,7 +59,6 @@ def solve():
 """
 _HIDDEN = "something fails for shapes of hidden testcases only, which must not be shown"
 _MEMORY_BYTES = 8 << 30
-_MAX_TRIED = 1000
 
 
 def triton_tool(name: str) -> Path | None:
@@ -136,7 +138,7 @@ def _record(
     constants, kernels = dict[str, bytes](), dict[Code, bytes]()
 
     def loadable(ptx: bytes, ptxas: Sequence[str]) -> bytes:
-        return recording.loadable(ptx, ptxas, work, budget)
+        return recording.loadable(ptx, ptxas, folder, work, budget)
 
     for those, hidden in ((shown, False), (scripts, True)):
         try:
@@ -152,8 +154,8 @@ def _record(
         for shape, script, failure in zip(shapes, scripts, failures, strict=True)
     }
     header_bytes = len(shapes[0].header) if shapes else 0
-    configurations = tuple(dict.fromkeys(each for script in shown for each in script.configurations))
-    log = "\n".join((*told[:1], *map(_tuned, configurations)))
+    notes = dict.fromkeys(" ".join(note.split()) for script in shown for note in script.notes)
+    log = "\n".join((*told[:1], *notes))
     return Recorded(Compiled(None, log), package(chosen, header_bytes, constants, kernels))
 
 
@@ -161,36 +163,29 @@ def _unfit(main: str, problem: str) -> str:
     return f"{main}:1: error: it cannot be replayed: {problem}"
 
 
-def _tuned(chosen: Configuration) -> str:
-    """A line of the build's log on what autotune did."""
-    others = "; ".join(tried for tried in chosen.tried if tried != chosen.chosen)[:_MAX_TRIED]
-    text = f"autotune: {chosen.kernel} runs with {chosen.chosen}; also tried: {others or 'none'}"
-    return " ".join(text.split())
-
-
 def _run_recorder(
     file: Path, out: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], budget: Budget
 ) -> sandbox.Outcome:
-    samples = work / "samples"
+    samples, replayer = work / "samples", recording.replayer
     samples.mkdir()
     for number, shape in enumerate(shapes):
         for buffer, values in shape.samples.items():
             (samples / f"{number}-{buffer}").write_bytes(values)
     request = work / "request.json"
     asked = {
-        "file": str(file), "out": str(out), "target": recording.target, "replay": recording.replay,
-        "samples": str(samples), "shapes": [shape.arguments.as_json() for shape in shapes],
+        "file": str(file), "out": str(out), "target": recording.target, "replay": replayer.command,
+        "samples": str(samples), "shapes": [shape.arguments.model_dump() for shape in shapes],
     }  # fmt: skip
     request.write_text(json.dumps(asked))
     with scratch_folder("record", work) as place:
         (place / "cache").mkdir()
         job = sandbox.Job(
-            command=(*_python("recording"), str(request)),
+            command=(*_python("plans.recording"), str(request)),
             folder=place,
-            environment={"TRITON_CACHE_DIR": str(place / "cache"), **recording.environment},
-            readable=(file.parent, request, samples, *python_paths(), *recording.readable),
+            environment={"TRITON_CACHE_DIR": str(place / "cache"), **replayer.environment},
+            readable=(file.parent, request, samples, *python_paths(), *replayer.readable),
             writable=(out,),
-            devices=recording.devices,
+            devices=replayer.devices,
         )
         cpu_s, wall_s = budget.left_s()
         memory_bytes = memory_share.of_a_program(_MEMORY_BYTES)
@@ -219,9 +214,10 @@ def _python(module: str) -> tuple[str, ...]:
     return sys.executable, "-sPBc", _START.format(str(Path(grader.__file__).resolve().parent.parent), module)
 
 
-def local_command(request: Mapping[str, object], file: Path, arguments: Sequence[str]) -> tuple[str, ...]:
-    """The command for `grader run`; `request` is the engine's (`Engine.local`)."""
-    return *_python("local"), json.dumps({**request, "file": str(file)}), *arguments
+def local_command(engine: Engine, file: Path, arguments: Sequence[str]) -> tuple[str, ...]:
+    """The command for `grader run`."""
+    made = base64.b64encode(pickle.dumps(engine)).decode()
+    return *_python("programs.engine.local_run"), made, str(file), *arguments
 
 
 def python_paths() -> tuple[Path, ...]:
@@ -239,7 +235,7 @@ def control_problem(recording: Recording, limit_s: float = 60) -> str:
         for name in ("source", "work"):
             (folder / name).mkdir()
         (folder / "source" / "main.py").write_text(_CONTROL)
-        shape = ShapeToRecord(b"", Arguments((), (), {}, None), {}, hidden=False)
+        shape = ShapeToRecord(b"", Arguments(buffers=(), tensors=(), numbers={}, pair=None), {}, hidden=False)
         made = record("main.py", folder / "source", folder / "work", recording, (shape,), limit_s=limit_s).compiled
     if made.ok:
         return ""

@@ -12,7 +12,7 @@ from grader.base.workers import cores
 from grader.plans.contract import Arguments
 from grader.plans.package import Script, script_of
 from grader.plans.plan import MAX_KERNEL_BYTES, MAX_PLAN_BYTES, Code
-from grader.programs.engine.interface import Refused
+from grader.plans.refusals import Refused
 from grader.sandbox import quarantine
 from grader.sandbox.budget import Budget, draw_from
 from grader.sandbox.room import Unreadable
@@ -71,17 +71,7 @@ def compile_kernels(
 
     codes = [each for each in dict.fromkeys(code for script in scripts for code in script.kernels) if each not in found]
     with ThreadPoolExecutor(cores(), initializer=draw_from, initargs=(budget,)) as pool:
-        found.update(zip(codes, _all(pool, made, codes), strict=True))
-
-
-def _all(pool: ThreadPoolExecutor, made: Callable[[Code], bytes], codes: Iterable[Code]) -> list[bytes]:
-    """All results. After an exception, no further one is begun."""
-    futures = [pool.submit(made, code) for code in codes]
-    try:
-        return [future.result() for future in futures]
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise
+        found.update(zip(codes, pool.map(made, codes), strict=True))
 
 
 def _blob(out: Path, name: str, size: int | None, budget: Budget) -> bytes:

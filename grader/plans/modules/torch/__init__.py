@@ -126,17 +126,11 @@ def randn(*size: Any, **options: Any) -> Tensor:
 # ---- around functions ---------------------------------------------------------------------------------------------
 
 
-class no_grad(contextlib.ContextDecorator):
+class no_grad(contextlib.nullcontext[None], contextlib.ContextDecorator):
     """Does nothing, as a decorator, with or without parentheses, and as a context manager."""
 
     def __new__(cls, function: Any = None) -> Any:
         return function if callable(function) else super().__new__(cls)
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *error: object) -> None:
-        pass
 
 
 inference_mode = enable_grad = no_grad
