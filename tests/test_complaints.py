@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -247,3 +248,27 @@ def test_comparisons_of_one_hand_in_have_one_limit_after_which_it_is_left_out(mo
     monkeypatch.setattr(similarity, "_ALIKE", 2.0)  # pairs, no groups
     found = similarity.resembling(texts, [])
     assert "mallory" in found.left_out and len(set(found.left_out)) == len(found.left_out)
+
+
+@pytest.mark.parametrize("student", ["..", ".", "../../x", "e" * 300])
+def test_a_store_from_elsewhere_unpacks_into_its_own_folder_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, student: str
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    attempt = Mock(submission=1, student=Mock(id=student))
+    store = Mock(sources=lambda submission: (("hw4.cu", b"x"), ("sub/a.cu", b"y")))
+    with complaints.unpacked(store, attempt) as folder:
+        assert folder.resolve().parent.parent == tmp_path / "tmp"
+        assert (folder / "sub/a.cu").read_bytes() == b"y"
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+@pytest.mark.parametrize("names", [("hw4.cu", "hw4.cu/x.cu"), ("n" * 300,)])
+def test_stored_files_that_cannot_be_unpacked_are_that_submissions_problem(names: tuple[str, ...]) -> None:
+    store = Mock(sources=lambda submission: tuple((name, b"") for name in names))
+    with (
+        pytest.raises(UsageError, match="stored files of bob cannot be unpacked"),
+        complaints.unpacked(store, Mock(student=Mock(id="bob"))),
+    ):
+        pass

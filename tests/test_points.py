@@ -44,3 +44,8 @@ def test_only_a_part_that_a_person_enters_may_be_missing_from_a_total(unmeasured
     part = PartRecord(part="x", points=None, max=10, how=unmeasured)
     found = total_of([part], [made_test("t01")], practice=False)
     assert found == (0 if unmeasured.startswith("entered") else None)
+
+
+def test_whatever_finite_numbers_a_record_has_their_sum_is_a_number() -> None:
+    assert sum_of([1e308, -1e308, 2.0]) == 2.0
+    assert sum_of([1e300], 0.5) == 5e299

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from grader.store import Attempt, Compressed, Store
 
 Grade = Callable[[Path, Record], Record]
 """A function that grades the files in a folder under the same conditions as a record."""
+
+_MAX_FOLDER = 60
+"""Characters of a student's id, from any store, that name a folder."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ def compare_again(store: Store, assignment: str, words: str, grade: Grade, *, tw
 @contextmanager
 def unpacked(store: Store, attempt: Attempt) -> Iterator[Path]:
     """Unpack an attempt's files, as they were handed in, into a folder with the student's name. Raises UsageError if
-    the store has no files."""
+    the store has no files, or files that cannot stand beside each other."""
     files = store.sources(attempt.submission)
     if not files:
         raise UsageError(
@@ -160,9 +164,12 @@ def unpacked(store: Store, attempt: Attempt) -> Iterator[Path]:
             "be read."
         )
     with TemporaryDirectory(prefix="grader-rerun-") as name:
-        folder = Path(name) / attempt.student.id.replace("/", "_")
-        for file, content in files:
-            target = folder / file
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+        folder = Path(name) / (re.sub(r"[^\w.-]", "_", attempt.student.id)[:_MAX_FOLDER].strip(".") or "student")
+        try:
+            for file, content in files:
+                target = folder / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"The stored files of {attempt.student.id} cannot be unpacked: {error}.") from error
         yield folder

@@ -33,7 +33,7 @@ from grader.plans.contract import Arguments, arguments_of
 from grader.programs import control
 from grader.programs.compile_errors import failure_sentence
 from grader.programs.engine import Compiled, Engine, plan_program
-from grader.programs.function_contract import DECLARATION, MAIN, added_files, is_function, signature
+from grader.programs.function_contract import DECLARATION, MAIN, added_files, is_function, signature, taken_name
 from grader.programs.submission import Submission
 from grader.sandbox import quarantine
 from grader.sandbox.budget import Budget, drawing
@@ -151,11 +151,10 @@ def _compile_sources(
 ) -> Compiled:
     readable, names, flags = (*engine.build_paths, sources.parent), submission.sources, _flags(submission, assignment)
     if is_function(submission, assignment):
-        for name, text in added_files(suite_of(assignment)).items():
-            if (sources / name).is_dir():
-                return Compiled(
-                    Fault.STUDENT, f"{name}: error: the grader's own file has this name: rename the folder."
-                )
+        added = added_files(suite_of(assignment))
+        if taken := taken_name(submission, added):  # the source rules saw another file than the compiler would
+            return Compiled(Fault.STUDENT, f"{taken}: error: the grader's own file has this name: rename yours.")
+        for name, text in added.items():
             (sources / name).write_text(text, encoding="utf-8")
         names, flags = (*names, MAIN), (*flags, "-include", DECLARATION)
     try:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
 
 from grader.base.errors import UsageError
 from grader.course.assignment import Assignment
@@ -63,6 +63,16 @@ def added_files(suite: Suite) -> dict[str, str]:
         _SHAPES: _table(operator, shapes),
         MAIN: Path(__file__).with_name("function_main.cpp").read_text(encoding="utf-8"),
     }
+
+
+def taken_name(submission: Submission, added: Mapping[str, str]) -> str:
+    """A file or folder of the submission, in any folder, that has the name of another file that is added; '' if there
+    is none."""
+    for name, content in submission.files:
+        for part in PurePosixPath(name).parts:
+            if part.lower() in added and (part != PurePosixPath(name).name or content != added[part.lower()].encode()):
+                return name
+    return ""
 
 
 def _tensors(operator: Operator, shape: Shape) -> tuple[Tensor, ...]:

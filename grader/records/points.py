@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 
 from grader.base.errors import UsageError
 from grader.base.verdict import Fault
 from grader.records.record import MANUAL, PartRecord, Record, Scores, TestRecord
 
 _CENT = Decimal("0.01")
+_EXACT = Context(prec=700)
+"""Enough digits for a product of any two floats."""
 
 
 def sum_of(points: Iterable[float | None], penalty: float = 0.0) -> float:
     """The sum of the known points, minus the share `penalty`, rounded half up to two decimals. It is computed in
     decimals, since 92.35 x 0.9 in binary is slightly less than 83.115."""
-    known = sum((Decimal(repr(each)) for each in points if each is not None), Decimal(0))
-    kept = known * (1 - Decimal(repr(round(penalty, 9))))
-    return float(kept.quantize(_CENT, ROUND_HALF_UP))
+    with localcontext(_EXACT):
+        known = sum((Decimal(repr(each)) for each in points if each is not None), Decimal(0))
+        kept = known * (1 - Decimal(repr(round(penalty, 9))))
+        return float(kept.quantize(_CENT, ROUND_HALF_UP))
 
 
 def total_of(parts: Sequence[PartRecord], tests: Sequence[TestRecord], *, practice: bool) -> float | None:

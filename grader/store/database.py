@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import math
 import os
 import platform
 import secrets
@@ -383,14 +382,14 @@ class Store:
                     sha256=row[1],
                     handed_in=self._time(row[2]) if row[2] else None,
                     days_late=row[3],
-                    penalty=self._finite(row[4]),
+                    penalty=self._finite(row[4], 0.0, 1.0),
                     record_id=row[15],
                     record=self._record(row[0], row[16]),
                     of=row[14],
                 )
 
-    def _finite(self, number: float) -> float:
-        if not math.isfinite(number):
+    def _finite(self, number: float, least: float = -1e9, most: float = 1e9) -> float:
+        if not least <= number <= most:
             raise UsageError(damage(self.path, f"{number} stands where a number of points or a share should be"))
         return number
 

@@ -103,12 +103,14 @@ extern "C" void solve(const float* Q, const float* K, const float* V, float* O, 
     assert [test["verdict"] for test in record["tests"]] == ["passed"], record["tests"][0]["reason"]
 
 
-def test_a_folder_with_the_name_of_the_graders_main_is_the_students(tmp_path: Path) -> None:
-    (tmp_path / "grader_main.cpp").mkdir()
-    (tmp_path / "grader_main.cpp/x.h").write_text("")
+@pytest.mark.parametrize("name", ["grader_main.cpp/x.h", "grader_solve.h", "sub/grader_solve.h", "GRADER_shapes.h"])
+def test_no_file_of_a_submission_stands_in_the_place_of_the_graders(tmp_path: Path, name: str) -> None:
+    """The source rules would see another file than the compiler."""
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("#define CLEAN 1\n")
     (tmp_path / "saxpy.cu").write_text(KERNEL + SOLVE + " {}\n")
     made = build(read_submission(tmp_path, RULES), RULES, engine("emulator"))
-    assert made.fault is Fault.STUDENT and "rename the folder" in made.reason
+    assert made.fault is Fault.STUDENT and made.reason.endswith("the grader's own file has this name: rename yours.")
 
 
 @pytest.mark.parametrize(

@@ -309,6 +309,8 @@ def test_a_damaged_store_is_told_and_what_can_be_read_is_saved(tmp_path: Path) -
     [
         "UPDATE manual_points SET points = 9e999",
         "UPDATE submissions SET penalty = -9e999",
+        "UPDATE submissions SET penalty = -1e308",
+        "UPDATE submissions SET penalty = 1.5",
         """UPDATE records SET json = replace(json, '"correctness":60.0', '"correctness":1e999')""",
     ],
 )
