@@ -15,6 +15,8 @@ class Program:
     source: str
     flags: tuple[str, ...] = ()
     author: str = ""
+    solves: bool = False
+    """Whether it defines `solve`, so that timer.cu can run it."""
 
 
 def _styles() -> list[Program]:
@@ -36,10 +38,105 @@ def _styles() -> list[Program]:
             "benchmarks/estimates/attention_styles.cu",
             (f"-DSTYLE={style}", *(f"-D{word}" for word in text.split())),
             f"style{style}",
+            True,
         )
         for style, texts in variants.items()
         for text in texts
     ]
+
+
+def _classmates() -> list[Program]:
+    """More attention, in the ways that students write it."""
+    variants: dict[int, list[str]] = {
+        10: ["PAD=0", "PAD=1"],
+        11: ["PAD=0", "PAD=1", "PAD=1 TILE=64"],
+        12: ["PAD=0", "PAD=1"],
+        13: ["PAD=0", "PAD=1", "PAD=1 THREADS=256", "PAD=1 THREADS=1024"],
+        14: ["TILE=32", "TILE=32 FIXED=1", "TILE=64"],
+        15: ["ROWS=1", "ROWS=2", "ROWS=1 THREADS=256 TILE=64", "ROWS=1 BARRIER=1", "ROWS=1 EXTRA=100000"],
+        16: ["PAD=1", "PAD=1 STREAMS=8", "PAD=1 STREAMS=100"],
+        17: ["PAD=0", "PAD=1"],
+        18: ["TILE=32", "TILE=64"],
+        19: ["PAD=0"],
+        20: ["PAD=0", "PAD=4"],
+        21: ["ROWS=4", "ROWS=2", "ROWS=8", "ROWS=4 PAD=1"],
+        22: ["TILE=32"],
+        23: ["ROWS=1"],
+        24: ["THREADS=128", "THREADS=256"],
+        25: ["TILE=32", "TILE=16"],
+        26: ["PAD=0", "PAD=1 TILE=16"],
+        27: ["ROWS=2", "ROWS=8"],
+        28: ["TILE=32", "TILE=64", "TILE=64 PAD=1"],
+        29: ["TILE=32"],
+    }
+    return [
+        Program(
+            f"style{style}-{text.replace(' ', '-').replace('=', '').lower()}",
+            "hw4",
+            "benchmarks/estimates/attention_classmates.cu",
+            (f"-DSTYLE={style}", *(f"-D{word}" for word in text.split())),
+            f"style{style}",
+            True,
+        )
+        for style, texts in variants.items()
+        for text in texts
+    ]
+
+
+_SMALL = {
+    "saxpy": "saxpy_chunks saxpy_strided saxpy_launches saxpy_double saxpy_offset",
+    "reduction": "reduction_interleaved reduction_atomics reduction_shared_atomics reduction_two_kernels",
+    "histogram": "histogram_shared histogram_columns",
+    "transpose": "transpose_unpadded transpose_read_columns transpose_wide",
+    "grayscale": "grayscale_columns grayscale_shared",
+    "convolution": "convolution_constant convolution_columns convolution_rows",
+    "stencil3d": "stencil_columns stencil_cubes stencil_tile",
+    "scan": "scan_tree scan_tree_padded scan_thread",
+    "cross_entropy": "cross_entropy_threads cross_entropy_warps",
+    "spmv": "spmv_warps",
+    "sort": "sort_bitonic",
+    "matmul": "matmul_columns matmul_rows matmul_tile16 matmul_tile16_extra matmul_conflicts matmul_padded "
+    "matmul_blocked matmul_blocked4 matmul_double",
+    "softmax": "softmax_threads softmax_warps softmax_registers",
+}
+_MODELS = {
+    "saxpy": "naive vectors",
+    "reduction": "naive vectors",
+    "histogram": "naive warps",
+    "transpose": "naive tiles",
+    "grayscale": "naive words",
+    "convolution": "naive tiles",
+    "stencil3d": "naive columns",
+    "scan": "naive reduce_then_scan",
+    "cross_entropy": "naive online",
+    "spmv": "naive balanced",
+    "sort": "naive radix",
+    "bfs": "naive frontier",
+}
+
+
+def _small() -> list[Program]:
+    """Versions and model solutions of the assignments whose contract is `function`, and versions of two others."""
+    versions = [
+        Program(
+            name,
+            assignment,
+            "benchmarks/estimates/small_programs.cu",
+            (f"-DPROGRAM={name}", f"-DA_{assignment}"),
+            name,
+            True,
+        )
+        for assignment, names in _SMALL.items()
+        for name in names.split()
+    ]
+    models = [
+        Program(
+            f"{assignment}/{name}", assignment, f"reference/{assignment}/{name}.cu", (), f"{assignment}/{name}", True
+        )
+        for assignment, names in _MODELS.items()
+        for name in names.split()
+    ]
+    return versions + models
 
 
 def _files(assignment: str, folder: str, *names: str) -> list[Program]:
@@ -48,6 +145,8 @@ def _files(assignment: str, folder: str, *names: str) -> list[Program]:
 
 PROGRAMS: tuple[Program, ...] = (
     *_styles(),
+    *_classmates(),
+    *_small(),
     *_files("hw4", "reference/hw4", "naive", "tiled", "flash2", "tensor_cores"),
     *_files(
         "hw4",
@@ -77,4 +176,6 @@ PROGRAMS: tuple[Program, ...] = (
     *_files("multihead", "reference/multihead", "rows", "tiled"),
     *_files("softmax", "reference/softmax", "coarsened", "naive", "online"),
     *_files("half", "reference/half", "naive", "mma"),
+    *_files("half_backward", "reference/half_backward", "naive"),
+    *_files("hw4", "reference/hw4", "hopper"),
 )

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,12 +24,19 @@ from typing import Any
 
 from predicted_programs import PROGRAMS, Program
 
-from grader.base.progress import shown_progress
-from grader.commands import estimating
+from grader.base.errors import UsageError
 from grader.course.assignment import load_assignment
 from grader.course.coherence import suite_of
-from grader.estimates.gpus import GPUS
+from grader.estimates.counts import NoLaw
+from grader.estimates.estimate import estimate_of, interval, unpredictable
+from grader.estimates.gpus import GPUS, Gpu
+from grader.estimates.machine_code import Code, NoMachineCode, machine_code, read_code
+from grader.estimates.sampled import counted
+from grader.programs.build import build
+from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import read_submission
+from grader.programs.toolkit import find_toolkit
+from grader.sandbox.room import Unreadable
 
 HERE = Path(__file__).parent / "estimates"
 ROOT = HERE.parents[1]
@@ -52,18 +61,53 @@ class Pair:
         return math.log(self.measured / self.predicted)
 
 
-def predict(program: Program, tests: Sequence[str]) -> dict[str, Any]:
+def count(program: Program, tests: Sequence[str], folder: Path) -> None:
+    """Write what each test executes to `folder`, so that a changed model needs no emulator: groups, ms of fills, and
+    the folder with the machine code; or why the program cannot be predicted."""
+    toolkit, gpu = find_toolkit(), GPUS["h100"]
     rules = load_assignment(program.assignment)
     submission = read_submission(ROOT / program.source, rules, any_name=True)
     submission = replace(submission, flags=(*rules.build.default_flags, *program.flags))
-    suite = suite_of(rules)
-    found: dict[str, Any] = {}
-    with shown_progress() as progress:
-        cases = [case for test in tests for case in suite.select(test)]
-        for made in estimating.estimates(submission, rules, cases, GPUS["h100"], progress, fixes=False):
-            raw = made.time.uncalibrated_ms if made.time else 0.0
-            found[made.test] = {"ms": raw, "limit": made.kernels[0].limit} if made.time else {"why": made.why}
-    return found
+    cases = [case for test in tests for case in suite_of(rules).select(test)]
+    engine = EmulatorEngine(toolkit, gpu.target, count=True)
+    built = build(submission, rules, engine, cases)
+    if built.program is None:
+        raise UsageError(f"{program.name}: {built.reason}\n{built.log}")
+    for case in cases:
+        began = time.process_time(), time.monotonic()
+        try:
+            code = machine_code(built.program, gpu, toolkit)
+            found: Any = (*counted(engine, built.program, case, rules.limits, gpu), code)
+        except (NoLaw, NoMachineCode, Unreadable) as why:
+            found = str(why)
+        path = folder / f"{program.name.replace('/', '@')}.{case.name}"
+        path.write_bytes(pickle.dumps(found))
+        said = found if isinstance(found, str) else f"{len(found[0])} kernels"
+        print(f"{program.name} {case.name}: {said}, {time.monotonic() - began[1]:.1f} s", flush=True)
+
+
+def predict(path: Path, gpu: Gpu) -> dict[str, Any]:
+    """The prediction from a file of `count`."""
+    found = pickle.loads(path.read_bytes())
+    if isinstance(found, str):
+        return {"why": found}
+    groups, fills_ms, folder = found
+    codes: dict[str, Code] = {}
+    for sass in sorted(folder.glob("*.sass")):
+        with (
+            sass.with_suffix(".ptx").open("rb") as ptx,
+            sass.with_suffix(".log").open("rb") as log,
+            sass.open("rb") as f,
+        ):
+            codes.update(read_code(ptx, log, f))
+    kernels = [estimate_of(group, codes, gpu) for group in groups]
+    if why := unpredictable(kernels):
+        return {"why": why}
+    return {
+        "ms": interval(kernels, gpu, fills_ms).uncalibrated_ms,
+        "limit": max(kernels, key=lambda kernel: kernel.ms).limit,
+        "kernels": {kernel.name: (kernel.launches, kernel.ms, kernel.limit, kernel.busy) for kernel in kernels},
+    }
 
 
 def quantiles(logs: Iterable[float]) -> list[float]:
@@ -112,30 +156,44 @@ def table(pairs: Sequence[Pair], unknown: Sequence[str]) -> str:
             f"{sum(error(p) < math.log(1.5) for p in some) / len(some):.0%} | {inside / len(some):.0%}"
         )
 
-    tests = sorted({pair.test for pair in pairs})
+    def ranked(some: Sequence[Pair], apart: float) -> str:
+        pairs = [(p.predicted * factors(p)[1], p.measured) for p in some]
+        return f"{kendall(pairs, apart):.3f}" if len(pairs) >= LEAST else "-"
+
+    groups: dict[tuple[str, str], list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        groups[pair.program.assignment, pair.test].append(pair)
     lines = [
         "| | times | median error | within 1.5 x | in the 80 % interval | τ | τ, 10 % apart |",
         "|---|---|---|---|---|---|---|",
+        f"| all | {figures(pairs)} | | |",
     ]
-    for name, some in [("all", list(pairs)), *((test, [p for p in pairs if p.test == test]) for test in tests)]:
-        ranked = [[(p.predicted * factors(p)[1], p.measured) for p in some if p.test == test] for test in tests]
-        taus = [[kendall(of_test, apart) for of_test in ranked if of_test] for apart in (1.0, APART)]
-        lines.append(f"| {name} | {figures(some)} | {median(taus[0]):.3f} | {median(taus[1]):.3f} |")
+    of_assignment: dict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        of_assignment[pair.program.assignment].append(pair)
+    lines += [f"| {name} | {figures(some)} | | |" for name, some in sorted(of_assignment.items())]
+    lines += [
+        f"| {assignment} {test} | {figures(some)} | {ranked(some, 1.0)} | {ranked(some, APART)} |"
+        for (assignment, test), some in sorted(groups.items())
+        if len(some) >= LEAST
+    ]
     lines += ["", "| limit | times | median error | within 1.5 x | in the 80 % interval |", "|---|---|---|---|---|"]
     for limit in sorted({pair.limit for pair in pairs}):
         lines.append(f"| {limit} | {figures([p for p in pairs if p.limit == limit])} |")
-    lines += ["", f"| program | {' | '.join(tests)} |", "|---|" + "---|" * len(tests)]
-    by_name: dict[str, dict[str, Pair]] = defaultdict(dict)
-    for pair in pairs:
-        by_name[pair.program.name][pair.test] = pair
-    for name, found in by_name.items():
-        cells = (
-            f"{p.predicted * factors(p)[1]:.3g} / {p.measured:.3g} = {p.predicted * factors(p)[1] / p.measured:.2f}"
-            if (p := found.get(test))
-            else "not predictable"
-            for test in tests
-        )
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+    for assignment, some in sorted(of_assignment.items(), key=lambda item: item[0] != "hw4"):
+        tests = sorted({pair.test for pair in some})
+        lines += ["", f"| {assignment} | {' | '.join(tests)} |", "|---|" + "---|" * len(tests)]
+        by_name: dict[str, dict[str, Pair]] = defaultdict(dict)
+        for pair in some:
+            by_name[pair.program.name][pair.test] = pair
+        for name, found in by_name.items():
+            cells = (
+                f"{p.predicted * factors(p)[1]:.3g} / {p.measured:.3g} = {p.predicted * factors(p)[1] / p.measured:.2f}"
+                if (p := found.get(test))
+                else ""
+                for test in tests
+            )
+            lines.append(f"| {name} | {' | '.join(cells)} |")
     of_author = [[error(p) for p in pairs if p.program.author == author] for author in authors]
     once = math.expm1(median(sum(errors) / len(errors) for errors in of_author))
     lines += ["", f"By author, each counted once ({len(authors)}): median of their mean errors {once:.1%}."]
@@ -143,27 +201,34 @@ def table(pairs: Sequence[Pair], unknown: Sequence[str]) -> str:
 
 
 def main() -> None:
-    command, file, *names = sys.argv[1:]
-    path = Path(file)
-    made: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    measured = json.loads((HERE / "h100.json").read_text())["times"]
-    programs = {program.name: program for program in PROGRAMS if program.name in measured}
-    if command == "predict":
+    command, folder, *rest = sys.argv[1:]
+    counts = Path(folder)
+    counts.mkdir(parents=True, exist_ok=True)
+    programs = {program.name: program for program in PROGRAMS}
+    if command == "count":
+        tests, *names = rest
         for program in programs.values():
-            if program.name not in made and (not names or program.name.startswith(tuple(names))):
-                made[program.name] = predict(program, list(measured[program.name]))
-                path.write_text(json.dumps(made, indent=1))
-                print(program.name, made[program.name], flush=True)
+            if names and not program.name.startswith(tuple(names)):
+                continue
+            wanted = [t for t in tests.split(",") if not (counts / f"{program.name.replace('/', '@')}.{t}").exists()]
+            known = suite_of(load_assignment(program.assignment)).cases
+            if wanted := [test for test in wanted if test in known]:
+                count(program, wanted, counts)
         return
-    pairs = [
-        Pair(programs[name], test, one["ms"], measured[name][test]["ms"], one["limit"])
-        for name, tests in made.items()
-        for test, one in tests.items()
-        if "ms" in one
-    ]
-    unknown = [f"{n} {t}: {one['why']}" for n, tests in made.items() for t, one in tests.items() if "why" in one]
+    measured: dict[str, Any] = json.loads((HERE / f"{rest[0]}.json").read_text())["times"]
+    pairs, unknown = [], []
+    for path in sorted(counts.iterdir()):
+        name, test = path.name.replace("@", "/").rsplit(".", 1)
+        if test not in measured.get(name, {}):
+            continue
+        made = predict(path, GPUS[rest[0]])
+        if "ms" in made:
+            pairs.append(Pair(programs[name], test, made["ms"], measured[name][test]["ms"], made["limit"]))
+        else:
+            unknown.append(f"{name} {test}: {made['why']}")
     print(table(pairs, unknown))
-    CALIBRATION.write_text(json.dumps(calibration(pairs), indent=1) + "\n")
+    if rest[0] == "h100":
+        CALIBRATION.write_text(json.dumps(calibration(pairs), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -453,6 +453,12 @@ void run(const float* input, float* output, int batches, int n, float scale) {
 }
 #endif
 
+#ifdef TIMED    // timer.cu has the main
+extern "C" void solve(const float* input, float* output, int batches, int n, int d) {
+    if (d == 32) run<32>(input, output, batches, n, 1.0f / std::sqrt(float(d)));
+    else run<64>(input, output, batches, n, 1.0f / std::sqrt(float(d)));
+}
+#else
 int main(int argc, char** argv) {
     if (argc != 3) return 1;
     FILE* const in = std::fopen(argv[1], "rb");
@@ -475,3 +481,4 @@ int main(int argc, char** argv) {
     if (!out || std::fwrite(result.data(), sizeof(float), count, out) != count || std::fclose(out)) return 1;
     return 0;
 }
+#endif

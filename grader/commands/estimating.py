@@ -19,7 +19,7 @@ from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
 from grader.course.testcase import Case, Suite
 from grader.estimates.counts import NoLaw
-from grader.estimates.estimate import KernelEstimate, interval, predicted
+from grader.estimates.estimate import KernelEstimate, interval, predicted, unpredictable
 from grader.estimates.gpus import GPUS, Gpu
 from grader.estimates.machine_code import NoMachineCode, disassembler, machine_code
 from grader.estimates.sampled import counted
@@ -68,8 +68,8 @@ def estimates(
         except (NoLaw, NoMachineCode, Unreadable) as why:
             found.append(replace(estimate, why=str(why)))
             continue
-        if lacking := next((kernel for kernel in kernels if kernel.why), None):
-            found.append(replace(estimate, why=f"{lacking.name}: {lacking.why}"))
+        if why_not := unpredictable(kernels):
+            found.append(replace(estimate, why=why_not))
             continue
         time = interval(kernels, gpu, fills_ms)
         times = time.ms / (sum(kernel.ms for kernel in kernels) + fills_ms)

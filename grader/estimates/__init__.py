@@ -13,11 +13,13 @@ and for which results (`sass`).
    dependences are read from the machine code, not estimated from averages.
 4. Shared memory serves a wavefront a cycle and L1 a line; L1 returns `l1_returned` bytes a cycle. What L1 misses
    follows from reuse distances (Mattson et al., 1970) and from the size that shared memory leaves. L2 has a rate per
-   SM. DRAM moves what a launch touches first, if that is more than half of L2 (`model`).
+   SM. DRAM moves what a launch touches first, if that is more than half of L2, what L2 has lost when it is used again,
+   and local memory of the threads on the GPU beyond half of L2 (`model`).
 5. Waves follow from occupancy and grid. Launches on several streams run as one grid. A launch costs 1.8 µs.
 6. Intervals are quantiles of measured over predicted time, by kind of limit (calibration.json).
 
-Nothing is fitted to a program. Three constants were measured on an H100 for this model: what L1 returns, one tag a
-cycle, and the cost of a launch. docs/estimates.md has every measured program and what the model lacks. May import
-`programs` and below.
+Nothing is fitted to a program. Seven constants were measured on an H100 for this model: what L1 returns to plain and to
+read-only loads, one tag a cycle, the cost of a launch, DRAM's share of its bandwidth, what a lone warp gets of the
+memory queue, and float atomics at one address. docs/estimates.md has every measured program and what the model lacks.
+May import `programs` and below.
 """

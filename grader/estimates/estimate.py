@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
@@ -27,20 +27,8 @@ LEAST_GAIN = 0.03
 MAX_KERNELS = 256
 _MOST_LINES = 2
 _MISFIT = 0.25
-_NOT_MODELLED = (
-    "TLD",
-    "SULD",
-    "SUST",
-    "TEX",
-    "TLD4",
-    "HGMMA",
-    "QGMMA",
-    "IGMMA",
-    "UTMALDG",
-    "UBLKCP",
-    "UTMASTG",
-    "UTCHMMA",
-)
+_NOT_MODELLED = ("TLD", "SULD", "SUST", "TEX", "TLD4", "HGMMA", "QGMMA", "IGMMA", "UTMALDG", "UBLKCP", "UTMASTG",
+                 "UTCHMMA")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,7 +66,7 @@ def kernel_estimates(
     codes: dict[str, Code] = {}
     for ptx, log, sass in units:
         codes.update(read_code(ptx, log, sass))
-    plain = [_estimate(group, codes, gpu) for group in groups[:MAX_KERNELS]]
+    plain = [estimate_of(group, codes, gpu) for group in groups[:MAX_KERNELS]]
     total = sum(estimate.ms for estimate in plain)
     return [
         replace(estimate, fixes=tuple(_fixes(group, codes[group.entry], gpu, estimate.ms, LEAST_GAIN * total)))
@@ -99,7 +87,8 @@ def predicted(folder: Path, groups: Sequence[Group], gpu: Gpu, *, fixes: bool = 
         return kernel_estimates(groups, units, gpu, fixes)  # type: ignore[arg-type]
 
 
-def _estimate(group: Group, codes: dict[str, Code], gpu: Gpu) -> KernelEstimate:
+def estimate_of(group: Group, codes: Mapping[str, Code], gpu: Gpu) -> KernelEstimate:
+    """The predicted time of a group's launches, without fixes."""
     code = codes.get(group.entry)
     unknown = KernelEstimate(group.kernel[:900], group.launches, 0.0, "", 0.0, "", 0, 0.0, ())
     if code is None:
@@ -108,16 +97,22 @@ def _estimate(group: Group, codes: dict[str, Code], gpu: Gpu) -> KernelEstimate:
     if lacking := names.intersection(_NOT_MODELLED):
         return replace(unknown, why=f"the model lacks {', '.join(sorted(lacking))}")
     time = kernel_time(group, code, gpu)
-    if time.misfit > _MISFIT:
-        return replace(unknown, why=f"{time.misfit:.0%} of its counts do not fit the machine code")
+    why = f"{time.misfit:.0%} of its counts do not fit the machine code" if time.misfit > _MISFIT else ""
     access = next((a for (line, _), a in group.accesses.items() if line == time.line), None)
     limits = known_limits(gpu.capability)
     assert limits is not None
     occupancy = min(1.0, time.resident * group.warps * 32 / limits.threads)
     file, line = (access.file, access.line) if access else ("", 0)
     return replace(
-        unknown, ms=time.ms, limit=time.limit, busy=time.busy, file=file[:900], line=line, occupancy=occupancy
+        unknown, ms=time.ms, limit=time.limit, busy=time.busy, file=file[:900], line=line, occupancy=occupancy, why=why
     )
+
+
+def unpredictable(kernels: Sequence[KernelEstimate]) -> str:
+    """Why the program cannot be predicted; '' if it can: a kernel that takes hardly any time may be wrong."""
+    total = sum(kernel.ms for kernel in kernels)
+    lacking = [kernel for kernel in kernels if kernel.why and (not kernel.ms or kernel.ms > LEAST_GAIN * total)]
+    return f"{lacking[0].name}: {lacking[0].why}" if lacking else ""
 
 
 def _fixes(group: Group, code: Code, gpu: Gpu, ms: float, least_ms: float) -> Iterator[Fix]:
@@ -135,9 +130,11 @@ def _fixes(group: Group, code: Code, gpu: Gpu, ms: float, least_ms: float) -> It
                 lines[access.file, access.line] = lines.get((access.file, access.line), 0.0) + lost
         for (file, line), lost in sorted(lines.items(), key=lambda item: -item[1])[:_MOST_LINES]:
             if lost > 0:
-                found.append(
-                    Fix(what, file[:900], line, kernel_time(group, code, gpu, change=_mended(space, file, line)).ms)
-                )
+                mended = replace(group, local_bytes=0) if space == "local" else group
+                without = kernel_time(mended, code, gpu, change=_mended(space, file, line)).ms
+                found.append(Fix(what, file[:900], line, without))
+            if space == "local":  # it is mended as a whole
+                break
     held = resident_blocks(group, code.registers, gpu)
     limits = known_limits(gpu.capability)
     assert limits is not None
@@ -154,7 +151,7 @@ def _fixes(group: Group, code: Code, gpu: Gpu, ms: float, least_ms: float) -> It
 
 def _mended(space: str, file: str, line: int) -> Change:
     def change(moved: Traffic, access: Access) -> Traffic:
-        if (access.space, access.file, access.line) != (space, file, line):
+        if access.space != space or (space != "local" and (access.file, access.line) != (file, line)):
             return moved
         needed = (access.units - access.excess) / max(1.0, access.requests)
         if space == "shared":

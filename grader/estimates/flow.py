@@ -28,7 +28,10 @@ _ANCHORS = {
 """A PTX operation → the machine instruction that it becomes one of. Others become several, or none."""
 _CONSERVED = 10.0
 """The weight of what flows in flowing out, against the counts of lines."""
-_ROUNDS = 3
+_STEEP = 10.0
+"""Of flows into and out of a block that are thought to differ more, the smaller is a first guess, and the equations
+would be too badly conditioned."""
+_ROUNDS = 5
 _FEWER = 1e-4
 """The weight of having few executions, against equations whose sides are near 1."""
 
@@ -66,7 +69,7 @@ def block_executions(kernel: Kernel, ptx: Mapping[int, str], lines: Mapping[int,
         flow = _solved(reached, into, out, anchors, scale, max(warps, 1.0))
     executions = [float(sum(flow[e] for e in into.get(block.number, ()))) for block in kernel.blocks]
     missed = sum(abs(sum(k * executions[at] for at, k in copies.items()) - count) for copies, count in anchors)
-    return Flow(tuple(executions), missed / max(1.0, sum(count for _, count in anchors)))
+    return Flow(tuple(executions), missed / max(warps, sum(count for _, count in anchors), 1.0))
 
 
 def _solved(
@@ -80,7 +83,8 @@ def _solved(
     """How often each edge is taken; `scale` is about that, and numbers near 1 are solved for."""
     rows: list[tuple[dict[int, float], float]] = [({0: 1 / warps}, 1.0)]
     for block in reached:
-        size = max(scale[e] for e in into.get(block, ()) or [0])
+        size = max(scale[e] for e in into.get(block, ()) or (0,))
+        size = max(size, max(scale[e] for e in out.get(block, ()) or (0,)) / _STEEP)
         row: dict[int, float] = {}
         for e in into.get(block, ()):
             row[e] = row.get(e, 0.0) + _CONSERVED / size
@@ -98,7 +102,7 @@ def _solved(
         for e, value in row.items():
             a[i, e] = value * scale[e]
     sides = np.array([value for _, value in rows])
-    return _nnls(a.T @ a, a.T @ sides - _FEWER) * scale
+    return nnls(a.T @ a, a.T @ sides - _FEWER) * scale
 
 
 def _reachable(kernel: Kernel) -> set[int]:
@@ -135,7 +139,7 @@ def _anchors(
             yield blocks, 0.0
 
 
-def _nnls(gram: Vector, target: Vector) -> Vector:
+def nnls(gram: Vector, target: Vector) -> Vector:
     """The x ≥ 0 that minimises xᵀGx/2 − tᵀx."""
     n = len(target)
     gram = gram + 1e-9 * np.eye(n) * max(1.0, float(np.trace(gram)) / n)

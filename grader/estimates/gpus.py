@@ -10,9 +10,10 @@ from the CUDA C++ Programming Guide 13.0, "Arithmetic Instructions". Latencies i
 
 Nobody has compared the numbers below with these sources line by line yet.
 
-`clock_ghz` is the highest clock. `l1_returned` and `l1_tags` were measured on an H100 (docs/estimates.md): a load of 4
-bytes for all lanes of a warp takes 2.5 cycles of an SM and one of 16 bytes 9.2 where all lanes read the same address
-(style2), one of 32 different lines 32 cycles (style7).
+`clock_ghz` is the highest clock; an H100 and an H200 kept it in all measurements (nvidia-smi, five times a second).
+`l1_returned` and `l1_tags` were measured on an H100 (docs/estimates.md): a load of 4 bytes for all lanes of a warp
+takes 2.5 cycles of an SM and one of 16 bytes 9.2 where all lanes read the same address (style2, read-only data), one of
+32 different lines 32 cycles (style7).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ GPUS = {
     gpu.name: gpu
     for gpu in (
         Gpu("h100", "H100", "sm_90", (9, 0), 132, 1.98, 256 * _K, 50 * _M, 3350, calibrated=True),
-        Gpu("h200", "H200", "sm_90", (9, 0), 132, 1.98, 256 * _K, 50 * _M, 4800),
+        Gpu("h200", "H200", "sm_90", (9, 0), 132, 1.98, 256 * _K, 50 * _M, 4800, calibrated=True),
         Gpu("a100", "A100", "sm_80", (8, 0), 108, 1.41, 192 * _K, 40 * _M, 1555, **_AMPERE),
         Gpu("l40s", "L40S", "sm_89", (8, 9), 142, 2.52, 128 * _K, 96 * _M, 864, **_ADA),
         Gpu("rtx4090", "RTX 4090", "sm_89", (8, 9), 128, 2.52, 128 * _K, 72 * _M, 1008, **_ADA),

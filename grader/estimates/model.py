@@ -25,8 +25,13 @@ from grader.gpu.facts import known_limits
 LAUNCH_MS = 0.0018
 """From a kernel's start to its first instruction and from its last to its end. Measured: 6,000 short launches of style6
 need 2.4 µs each beside what the model says, 12,800 of tiled.cu 1.3 µs."""
+DRAM_SHARE = 0.91
+"""Of the data sheet's bandwidth. Measured: saxpy moves 3.05 TB/s on an H100, 4.43 on an H200."""
 _CARVEOUTS = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
 _SAME_COUNT = 0.04
+_ALONE = 0.5
+"""Of the time that an SM's memory queue needs for four schedulers, what it needs for the only one with warps: a
+scheduler gets a wavefront every other cycle. Measured: style10, a warp on an SM, 32-way conflicts."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,10 @@ class KernelTime:
     misfit: float
 
 
-LIMITS = (*PIPE_NAMES, "shared memory", "L1 and L2", "issue slots", "latency", "DRAM", "launches")
+ATOMICS = "atomics at one address"
+LIMITS = (*PIPE_NAMES, "shared memory", "L1 and L2", "issue slots", "latency", "DRAM", "launches", ATOMICS)
+_ATOMIC_MS = 1.9e-6
+"""Between two additions of floats at one address. Measured on an H100: reduction_atomics, 33.5 and 134 million."""
 _BUSY = 0.7
 """A unit that is busy for less of the time is not what limits a kernel: its warps wait for results."""
 
@@ -91,10 +99,13 @@ def kernel_time(
     full_waves = math.floor(blocks / (gpu.sms * held))
     left = math.ceil(blocks / gpu.sms - full_waves * held - 1e-9)
     spent = full_waves * (wave(held) if full_waves else 0.0) + (wave(min(held, left)) if left > 0 else 0.0)
-    dram_ms = dram_bytes(group, gpu) / launches / gpu.dram_gb_per_s / 1e6
+    dram_ms = dram_bytes(group, gpu, held) / launches / gpu.dram_gb_per_s / DRAM_SHARE / 1e6
     sm_ms = spent / gpu.clock_ghz / 1e6
-    ms = launches * (max(sm_ms, dram_ms) + LAUNCH_MS)
-    if max(sm_ms, dram_ms) < LAUNCH_MS:
+    atomics_ms = _atomics_ms(group, code) / launches
+    ms = launches * (max(sm_ms, dram_ms, atomics_ms) + LAUNCH_MS)
+    if atomics_ms > max(sm_ms, dram_ms):
+        limit, busy, line = ATOMICS, 1.0, 0
+    elif max(sm_ms, dram_ms) < LAUNCH_MS:
         limit, busy, line = "launches", LAUNCH_MS / (sm_ms + LAUNCH_MS), 0
     elif dram_ms > _BUSY * sm_ms:
         limit, busy, line = "DRAM", min(1.0, dram_ms / max(sm_ms, dram_ms)), 0
@@ -128,6 +139,20 @@ def _limit(
     return (most, min(1.0, share), max(lines)[1] if lines else 0) if share >= _BUSY else ("latency", 1 - share, 0)
 
 
+def _atomics_ms(group: Group, code: Code) -> float:
+    """What L2 needs for additions of floats that all lanes of a warp make at one address: it makes one after the other.
+    Those at other addresses overlap."""
+    return _ATOMIC_MS * sum(
+        access.lanes
+        for (line, space), access in group.accesses.items()
+        if space == "global"
+        and access.operation in ("atomic", "reduction")
+        and access.stride == 0
+        and access.lanes > 8 * access.requests
+        and ".f" in code.ptx.get(line, "")
+    )
+
+
 def l1_lines(group: Group, gpu: Gpu, held: int) -> float:
     """The lines of 128 bytes that L1 has for one block, beside the shared memory of all that an SM holds."""
     shared = held * (
@@ -152,11 +177,47 @@ def first_share(access: Access) -> float:
     return access.near[-1] / sum(access.near) if access.near and sum(access.near) else 1.0
 
 
-def dram_bytes(group: Group, gpu: Gpu) -> float:
+def dram_bytes(group: Group, gpu: Gpu, held: int) -> float:
     """Bytes from and to DRAM of all launches: what a launch touches for the first time, if L2 cannot hold it from the
-    launch before."""
+    launch before; what is used again after L2 has lost it, 64 bytes at least; and local memory that L2 cannot hold."""
     footprint = sum(min(touched, size) for touched, size in _arrays(group).values())
-    return group.launches * footprint if footprint > gpu.l2_bytes / 2 else 0.0
+    streamed = group.launches * footprint if footprint > gpu.l2_bytes / 2 else 0.0
+    _, missed, dram = _local(group, gpu, held)
+    local = missed * dram * sum(a.units * 32 for a in group.accesses.values() if a.space == "local")
+    again = 0.0
+    for access in group.accesses.values():
+        if access.space == "global":
+            least = 64 if access.stride is None or abs(access.stride) >= 64 else 32
+            again += access.units * least * lost_share(access, group, gpu, held)
+    return streamed + local + again
+
+
+def lost_share(access: Access, group: Group, gpu: Gpu, held: int) -> float:
+    """The share of an access's sectors that neither L1 nor L2 holds any more when they are used again. Between two uses
+    each block on the GPU uses as many lines; blocks that read the same array share them."""
+    if not sum(access.near):
+        return 0.0
+    touched, size = _arrays(group)[access.array]
+    each = group.blocks / group.launches
+    on_gpu = min(held * gpu.sms, each)
+    others = max(1.0, on_gpu / max(1.0, min(each, touched / max(size, 1.0))))
+    lines = l1_lines(group, gpu, held) if access.operation == "load" else 0.0
+    lost: float = sum(
+        count * max(0.0, 1 - gpu.l2_bytes / 2 / (0.75 * 2**i * 128 * others))
+        for i, count in enumerate(access.near[:-1])
+        if 2 ** (i - 1) > lines
+    )
+    return lost / sum(access.near)
+
+
+def _local(group: Group, gpu: Gpu, held: int) -> tuple[float, float, float]:
+    """(lines of 128 bytes that a block's local memory has, the share of accesses that miss L1, the share of those that
+    miss L2 too). Threads walk through it in turns, so what does not fit is gone before it is used again. A half of L2
+    serves its half of the SMs."""
+    used = group.local_bytes * group.threads / 128
+    missed = max(0.0, 1 - l1_lines(group, gpu, held) / max(used, 1e-9))
+    on_gpu = used * 128 * held * gpu.sms
+    return used, missed, max(0.0, 1 - gpu.l2_bytes / 2 / max(on_gpu, 1e-9))
 
 
 def _arrays(group: Group) -> dict[int, tuple[float, float]]:
@@ -172,20 +233,22 @@ def _arrays(group: Group) -> dict[int, tuple[float, float]]:
 
 def _traffic(group: Group, gpu: Gpu, held: int, busy: float, change: Change | None) -> dict[int, Traffic]:
     lines = l1_lines(group, gpu, max(1, math.ceil(busy)))
-    arrays = _arrays(group) if dram_bytes(group, gpu) else {}
+    arrays = _arrays(group)
+    streams = sum(min(touched, size) for touched, size in arrays.values()) > gpu.l2_bytes / 2
+    local = _local(group, gpu, held)
     found = {}
     for (line, _), access in group.accesses.items():
         each = access.units / max(1.0, access.requests)
         if access.space == "shared":
             moved = Traffic(wavefronts=1 + each if access.operation in ("atomic", "reduction") else each)
         elif access.space == "local":
-            fits = group.local_bytes * group.threads / 128 <= lines
-            moved = Traffic(sectors=each, missed=0.0 if fits else 0.5)
+            moved = Traffic(sectors=each, missed=local[1], dram=local[2])
         else:
             lanes = access.lanes / max(1.0, access.requests) if access.operation == "load" else 0.0
             missed = missed_share(access, lines)
-            touched, size = arrays.get(access.array, (math.inf, 0.0))
-            dram = first_share(access) / max(missed, 1e-9) * min(1.0, size / max(touched, 1.0))
+            touched, size = arrays[access.array]
+            again = lost_share(access, group, gpu, held)
+            dram = (first_share(access) * min(1.0, size / max(touched, 1.0)) * streams + again) / max(missed, 1e-9)
             moved = Traffic(
                 sectors=each, missed=missed, lines=_lines_each(access, each), returned=lanes * access.bytes, dram=dram
             )
@@ -225,10 +288,13 @@ class _Wave:
         """The cycles that an SM needs for so many blocks that begin together."""
         warps = max(1, math.ceil(blocks * self.group.warps / 4))
         members = max(1, math.ceil(self.group.warps / 4))
+        share = max(_ALONE, min(1.0, blocks * self.group.warps / 4 / warps))
         total = 0.0
         for times, steps in self.stretches:
             if not self.barriers:
                 steps = [replace(step, barrier=False) for step in steps]
+            if share < 1:
+                steps = [replace(step, busy=step.busy * share) if step.queued else step for step in steps]
             if times >= 2:
                 first = cycles(steps, warps, members, 1)
                 third = cycles(steps, warps, members, 3)

@@ -15,7 +15,7 @@ import pytest
 
 from grader.commands.inspection import counted_kernels
 from grader.estimates import machine_code
-from grader.estimates.counts import NoLaw, extrapolated
+from grader.estimates.counts import NoLaw, extrapolated, groups_of
 from grader.programs.trace import Trace, read_received
 from grader.programs.trace.reader import MAX_COUNTER_NAMES, MAX_EXECUTED, MAX_NAMES
 
@@ -73,7 +73,7 @@ def test_the_lines_that_all_events_say_were_executed_are_limited_together() -> N
 def test_counts_of_launches_that_are_not_named_follow_no_law(line: dict[str, Any]) -> None:
     read = trace_of(LAUNCHES, EXECUTED, ACCESS, line)
     with pytest.raises(NoLaw, match="launches that it does not name"):
-        extrapolated([(2, read), (1, read)], 2, 2)
+        groups_of(read)
 
 
 def test_whatever_numbers_a_trace_has_they_are_counted_or_follow_no_law() -> None:
@@ -89,7 +89,8 @@ def test_whatever_numbers_a_trace_has_they_are_counted_or_follow_no_law() -> Non
             lines[3]["near"] = [1] * dice.choice((0, 2, 2, 64))
             runs.append((units, trace_of(*lines, *dice.sample(lines, 2))))
         try:
-            counted += bool(extrapolated(runs, dice.choice((1, 2, 1000)), 2))
+            large, small = (groups_of(trace) for _, trace in runs)
+            counted += bool(extrapolated(large, small, (2, 1), dice.choice((1, 2, 1000)), 2))
         except NoLaw:
             continue
     assert counted > 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.estimates.counts import NoLaw, extrapolated
+from grader.estimates.counts import Group, Groups, NoLaw, extrapolated, groups_of, grown
 from grader.estimates.flow import block_executions
 from grader.estimates.sass import NO_SCOREBOARD, Block, Instruction, Kernel, read_sass
 from grader.estimates.scheduler import Step, cycles
@@ -81,29 +81,44 @@ def test_warps_meet_at_a_barrier() -> None:
 # ---- growth ---------------------------------------------------------------------------------------------------------
 
 
-def trace(count: int, blocks: int, warps: int, entry: str = "k") -> Trace:
+def ran(count: int, blocks: int, warps: int, entry: str = "k") -> Groups:
     launches = LaunchesEvent(0, "kernel(int)", entry, count, 1, (blocks, 1, 1), (64, 1, 1), 0, 0, 0)
-    return Trace(launches=(launches,), executed=(ExecutedEvent(0, entry, 5, 6, warps, 32 * warps),))
+    return groups_of(Trace(launches=(launches,), executed=(ExecutedEvent(0, entry, 5, 6, warps, 32 * warps),)))
+
+
+def for_a_hundred(large: Groups, small: Groups) -> list[Group]:
+    return extrapolated(large, small, (4, 2), 100, 2)
 
 
 def test_more_units_mean_more_blocks_or_more_launches_or_longer_ones() -> None:
-    (blocks,) = extrapolated([(4, trace(1, 400, 8000)), (2, trace(1, 200, 4000))], 100, 2)
+    (blocks,) = for_a_hundred(ran(1, 400, 8000), ran(1, 200, 4000))
     assert (blocks.launches, blocks.blocks, blocks.lines[5]) == (1, 10_000, 200_000)
-    (launches,) = extrapolated([(4, trace(4, 100, 8000)), (2, trace(2, 100, 4000))], 100, 2)
+    (launches,) = for_a_hundred(ran(4, 100, 8000), ran(2, 100, 4000))
     assert (launches.launches, launches.blocks, launches.lines[6]) == (100, 10_000, 200_000)
-    (longer,) = extrapolated([(4, trace(1, 132, 8000)), (2, trace(1, 132, 4000))], 100, 2)
+    (longer,) = for_a_hundred(ran(1, 132, 8000), ran(1, 132, 4000))
     assert (longer.blocks, longer.lines[5]) == (132, 200_000)
 
 
 def test_blocks_that_take_work_from_a_queue_are_not_counted_for_all() -> None:
     each = 132 / 2, 132 / 3  # what the blocks that ran stand for
-    runs = [(4, trace(1, 132, int(4000 * each[0]))), (2, trace(1, 132, int(2000 * each[1])))]
-    (queue,) = extrapolated(runs, 100, 2)
+    (queue,) = for_a_hundred(ran(1, 132, int(4000 * each[0])), ran(1, 132, int(2000 * each[1])))
     assert queue.lines[5] == pytest.approx(100_000)
 
 
 def test_launches_without_a_law_are_not_predicted() -> None:
-    with pytest.raises(NoLaw, match="for 2 units"):
-        extrapolated([(4, trace(1, 400, 90_000)), (2, trace(1, 200, 1000))], 100, 2)
+    with pytest.raises(NoLaw, match="at sizes 2, 4"):
+        for_a_hundred(ran(1, 400, 90_000), ran(1, 200, 1000))
     with pytest.raises(NoLaw, match="other kernels"):
-        extrapolated([(4, trace(1, 400, 8000)), (2, trace(1, 200, 4000, "other"))], 100, 2)
+        for_a_hundred(ran(1, 400, 8000), ran(1, 200, 4000, "other"))
+
+
+def test_counts_of_longer_units_follow_from_three_shorter_ones() -> None:
+    def counts(n: int) -> int:
+        return 5 * n * n + 70 * n + 900
+
+    runs = [(n, ran(n // 128, 2 * n // 128, counts(n))) for n in (128, 256, 512)]
+    (group,) = grown(runs, 4096).values()
+    assert (group.launches, group.blocks) == pytest.approx((32, 2048), rel=1e-3)
+    assert group.lines[5] == pytest.approx(counts(4096), rel=0.04)
+    with pytest.raises(NoLaw, match="at sizes 128, 256, 512"):
+        grown([(128, ran(1, 1, 9000)), (256, ran(1, 1, 100)), (512, ran(1, 1, 9000))], 4096)
