@@ -192,9 +192,9 @@ def _opened(packed: Path, path: Path, assignment: Assignment) -> Submission:
             try:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_bytes(content)
-            except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
+            except (FileExistsError, NotADirectoryError, IsADirectoryError):
                 problem = f"{shown(packed)} holds a file and a folder of the same name: {printable_name(name)}."
-                raise UsageError(problem) from error
+                raise UsageError(problem) from None  # with an error of the system as its cause, it is the machine's
         try:
             inside = _read(folder, assignment, shared_folder=False)
         except UsageError as error:

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 
 from grader.base.process import Stopped
 
-WALL_PER_CPU = 4
+WALL_PER_CPU = 8
 
 
 class Budget:
