@@ -64,8 +64,10 @@ class Bfs(WholeOperator):
         asked = np.flatnonzero((distance > 0) & ~wrong)
         wrong[asked] = distance[before[asked]] != distance[asked] - 1
         asked = np.flatnonzero((distance > 0) & ~wrong)
-        edges = np.repeat(np.arange(vertices), np.diff(inputs[0].ravel())) * vertices + inputs[1].ravel()
-        wrong[asked] = ~np.isin(before[asked] * vertices + asked, edges)
+        begins, ends = np.repeat(np.arange(vertices), np.diff(inputs[0].ravel())), inputs[1].ravel()
+        has_edge = np.zeros(vertices, bool)
+        has_edge[ends[before[ends] == begins]] = True
+        wrong[asked] = ~has_edge[asked]
         if not wrong.any():
             return None
         v = int(wrong.argmax())
