@@ -32,6 +32,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None
     with suppress(FileExistsError):
         (cache / "native").symlink_to(native)
     patch.setenv("GRADER_CACHE", str(cache))
+    patch.setenv("GRADER_REPAIRS", "0")  # 10 to 17 s of processor time for each wrong program
     patch.setenv("GRADER_SECRET", "a secret of the tests, thirty-two bytes or more")
 
 

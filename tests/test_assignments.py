@@ -77,7 +77,7 @@ def test_its_rules_testcases_and_operator_fit_together(name: str) -> None:
     assert (suite.assignment, suite.operator.name) == (name, rules.operator)
     limited = {case.name for limit in rules.limits.wall_s for case in suite.select(limit.tests)}
     assert limited == set(suite.cases)
-    assert {case.group for case in suite.select("public")} == {"public"}
+    assert all(case.group.startswith("public") for case in suite.select("public"))
     assert sum(case.flops for case in suite.select("public")) < 3e9
     for case in suite.cases.values():
         plain = {tensor.name: PlainErrors(1e-3, 1e-4, 1.0) for tensor in suite.operator.outputs(case.shape)}

@@ -14,6 +14,7 @@ from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.emulator import DEFAULT_SANITIZERS
 from grader.emulator.native import compile_c
+from grader.programs import control
 from grader.programs.build import Build, build
 from grader.programs.compile_errors import failure_sentence
 from grader.programs.engine import Engine
@@ -178,6 +179,7 @@ def test_what_a_build_runs_and_reads_shares_one_limit(
     source = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); }\n"
     late = built(source, engine, hurried, tmp_path)
     assert (late.fault, late.reason) == (Fault.STUDENT, SLOW.format("0.2"))
+    monkeypatch.setattr(control, "compile_problem", lambda engine, run=False: "")  # its build has a budget, too
     monkeypatch.setattr(Budget, "spend", lambda budget, cpu_s: setattr(budget, "spent_s", 120))
     late = built(source.replace("k", "two_calls"), engine, rules, tmp_path)
     assert (late.fault, late.reason) == (Fault.STUDENT, SLOW.format("120"))

@@ -124,7 +124,10 @@ extern "C" void solve(const float* X, const float* Y, float* Z, int n, float a) 
 """
 
 
-def test_the_line_of_a_change_with_which_all_samples_are_right_is_named(tmp_path: Path) -> None:
+def test_the_line_of_a_change_with_which_all_samples_are_right_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GRADER_REPAIRS")
     program = tmp_path / "saxpy.cu"
     program.write_text(ROUNDED)
     said = grader("check", program, "--engine", "emulator", "--json", tmp_path / "record.json")

@@ -50,7 +50,9 @@ for number; do GRADER_EMULATOR_CHANGE=$number "$program" "$input" "output.$numbe
 
 def by_repairs(grading: Grading, submission: Submission, tested: list[Tested], watch: Stopwatch) -> list[Tested]:
     """Look for repairs if an answer is wrong and no fault of the program explains it. All tests with wrong values get
-    what is found, since one mistake is likely to be behind them all."""
+    what is found, since one mistake is likely to be behind them all. With GRADER_REPAIRS=0 nothing is tried."""
+    if os.environ.get("GRADER_REPAIRS") == "0":
+        return tested
     by_case = dict(zip(grading.cases, tested, strict=True))
     shown = {c: t for c, t in by_case.items() if shows_diagnosis(grading.assignment.hidden_inputs, c)}
     wrong = {case: test.verdict for case, test in shown.items() if test.verdict is Verdict.WRONG_ANSWER}

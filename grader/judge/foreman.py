@@ -41,7 +41,7 @@ from grader.grading.session import Grading
 from grader.judge.lanes import Held, Lane
 from grader.judge.ledger import Ledger, Stage, Step, Upload
 from grader.judge.rechecks import Due, store_recheck
-from grader.judge.stage_task import Ended, Judged, Kept, Stepped
+from grader.judge.stage_task import Ended, EndedTest, Judged, Stepped
 from grader.judge.store_thread import StoreThread
 from grader.records.record import RecheckRecord, Record
 from grader.store import HandIn
@@ -327,7 +327,7 @@ class Foreman(threading.Thread):
         live = self.live.get(lane.upload.id) if lane.upload is not None else None
         if live is None or lane.upload is None:
             return
-        if isinstance(said, Kept):
+        if isinstance(said, EndedTest):
             keep = partial(self._books.call, Ledger.keep_test, lane.upload, lane.setup.conditions, said.test)
             self._unsaved.append(keep)
             return

@@ -66,7 +66,7 @@ class StageTask:
     def grade(self, grading: Grading, submission: Submission, progress: Progress) -> Record:
         """Build and grade the submission."""
         progress.stage("compiling")
-        grading = replace(grading, ended=self.ended, keep=lambda test: report(Kept(test)))
+        grading = replace(grading, ended=self.ended, keep=lambda test: report(EndedTest(test)))
         built = build(submission, grading.assignment, grading.engine, grading.cases)
         return grade(grading, submission, progress, built)
 
@@ -118,7 +118,7 @@ class Stepped:
 
 
 @dataclass(frozen=True)
-class Kept:
+class EndedTest:
     """A test that need not run again if this run is interrupted."""
 
     test: TestRecord

@@ -15,6 +15,7 @@ from typing import TypeVar
 from grader import sandbox
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.names import SOURCE_FOLDER
+from grader.base.process import Stopped
 from grader.base.verdict import Fault
 from grader.programs.compile_errors import first_line
 from grader.programs.engine import Compiled, Engine, plan_program
@@ -89,7 +90,10 @@ def problem(engine: Engine, *, python: bool = False) -> str:
 def compile_problem(engine: Engine, *, run: bool = False) -> str:
     """A sentence on why this machine cannot compile even the control program, or `run` it; '' if it can."""
     with scratch_folder("control") as folder:
-        made = compile_own(engine, _CONTROL, folder)
+        try:
+            made = compile_own(engine, _CONTROL, folder)
+        except Stopped as late:
+            made = Compiled(Fault.MACHINE, str(late))
         if made.ok:
             return _run_problem(engine, folder) if run else ""
     errors = [line for line in made.log.splitlines() if re.search(r"\berror\b", line)]

@@ -6,6 +6,7 @@ The keys are a promise to other tools (docs/record.md lists them). A value that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, Self
@@ -223,7 +224,8 @@ class PrecisionRecord(_Value):
     @property
     def share(self) -> float:
         """The larger of the two errors, each as a share of what is allowed."""
-        return max(self.largest / self.allowed_largest, self.rms / self.allowed_rms)
+        errors = ((self.largest, self.allowed_largest), (self.rms, self.allowed_rms))
+        return max((error / allowed if allowed else math.inf for error, allowed in errors if error), default=0.0)
 
     def __str__(self) -> str:
         """ "dK: your largest error 1.9e-03, a plain implementation's 1.1e-03, allowed 2.2e-03; root mean square …" """

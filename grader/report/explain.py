@@ -82,7 +82,7 @@ def _test(test: TestRecord) -> Iterator[str]:
         yield f"  {text}{_agrees(again, test.speedup, _CLOSE * again)}"
         yield from _wrapped(f"the sequential time: {test.baseline.description}", "    ")
         yield f"    source {test.baseline.source_sha256[:12]}"
-    if test.reference_ms is not None and test.gpu_ms:
+    if test.reference_ms and test.gpu_ms:
         yield from _reference(test, test.gpu_ms / test.reference_ms, test.reference_ms)
 
 

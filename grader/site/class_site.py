@@ -12,7 +12,7 @@ site is built next to OUT and then moved into place, so a reader never sees half
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from grader.base.csv_table import csv_text
 from grader.base.errors import MachineFault, UsageError
 from grader.base.names import printable_name
 from grader.base.paths import shown
+from grader.base.verdict import Verdict
 from grader.classes.attention import by_reason, needs_attention
 from grader.classes.batch.policy import Which
 from grader.classes.final_points import Absent, Line, absent, gradebook, standing, students_only
@@ -29,7 +30,7 @@ from grader.course.assignment import title_of
 from grader.report.leaderboard import Board, Names, default_board, leaderboard
 from grader.report.leaderboard import table as board_table
 from grader.sandbox.room import Unreadable, confined
-from grader.site.record_page import MAX_PAGE_BYTES, Page, asset, environment, report_of
+from grader.site.record_page import MAX_PAGE_BYTES, Page, PastAttempt, asset, environment, report_of
 from grader.site.statistics import statistics
 from grader.store import Compressed, Store, decompressed
 from grader.store.rows import PAGE_NAME
@@ -121,7 +122,7 @@ def _write(
         **common,
     )
     (staff / "links.csv").write_text(_links(lines), encoding="utf-8")
-    pages = sum(_student(store, assignment, line, public, written) for line in lines)
+    pages = sum(_student(store, assignment, line, public, written, notes) for line in lines)
     return Built(len(lines), pages + 2, tuple(dict.fromkeys(notes)))
 
 
@@ -170,43 +171,53 @@ def shown_board(board: Board | None) -> dict[str, object] | None:
     }
 
 
-def _student(store: Store, assignment: str, line: Line, public: Path, written: str) -> int:
-    """Write a student's pages, one per attempt, and return their number. index.html is the attempt that counts."""
-    page = line.attempt.student.page
+def _student(store: Store, assignment: str, line: Line, public: Path, written: str, notes: list[str]) -> int:
+    """Write a student's pages, one per attempt, and return their number. index.html is the attempt that counts. A page
+    that cannot be drawn is left out, with a note."""
+    page, student = line.attempt.student.page, line.attempt.student.id
     if not PAGE_NAME.fullmatch(page):  # it becomes a part of a path, and the store may come from elsewhere
         raise UsageError(f"The store names a page {printable_name(page[:80])!r}: it was not written by this grader.")
     folder = public / "students" / page
     folder.mkdir(parents=True)
-    entered = store.points(assignment).get(line.attempt.student.id, {})
-    history = [
-        (
-            attempt.number,
-            "index.html" if attempt.submission == line.attempt.submission else f"attempt-{attempt.number}.html",
-            standing(attempt, entered),
-        )
-        for attempt in store.attempts(assignment, line.attempt.student.id)
-    ]
-    for _, name, then in history:
-        sources = store.compressed_sources(then.attempt.submission)
-        (folder / name).write_text(_drawn_student(then, sources, history, written), encoding="utf-8")
-    return len(history)
+    entered = store.points(assignment).get(student, {})
+
+    def attempts() -> Iterator[Line]:  # read again for each use: hundreds of records of some MB are too many to keep
+        return (standing(attempt, entered) for attempt in store.attempts(assignment, student))
+
+    history = [_past(each, line.attempt.submission) for each in attempts()]
+    pages = 0
+    for past, then in zip(history, attempts(), strict=True):
+        try:
+            drawn = _drawn_student(then, store.compressed_sources(then.attempt.submission), history, written)
+        except Unreadable as unreadable:
+            notes.append(f"The page of {printable_name(student)}'s attempt {past.number} is left out: it {unreadable}.")
+            continue
+        (folder / past.page).write_text(drawn, encoding="utf-8")
+        pages += 1
+    return pages
 
 
-def _drawn_student(line: Line, sources: Compressed, history: list[tuple[int, str, Line]], written: str) -> str:
-    """The page of an attempt; without its sources if they cannot be drawn within the room's limits."""
+def _past(line: Line, counts: int) -> PastAttempt:
+    """An attempt's row; `counts` is the submission that counts."""
+    attempt, tests = line.attempt, line.attempt.record.tests
+    page = "index.html" if attempt.submission == counts else f"attempt-{attempt.number}.html"
+    passed = sum(test.verdict is Verdict.PASSED for test in tests)
+    return PastAttempt(attempt.number, page, attempt.handed_in, passed, len(tests), line.points)
+
+
+def _drawn_student(line: Line, sources: Compressed, history: Sequence[PastAttempt], written: str) -> str:
+    """The page of an attempt; without its sources if they cannot be drawn within the room's limits. Raises Unreadable
+    if the record cannot be, either."""
     try:
         return draw_student(line, sources, history, written, title_of(line.attempt.record.assignment))
-    except Unreadable as unreadable:
-        if sources:
-            return _drawn_student(line, (), history, written)
-        student = line.attempt.student.id
-        raise UsageError(f"The page of {printable_name(student)} cannot be made: it {unreadable}.") from unreadable
+    except Unreadable:
+        if not sources:
+            raise
+        return _drawn_student(line, (), history, written)
 
 
 @confined(cpu_s=20, memory_bytes=2 << 30, answer_bytes=2 * MAX_PAGE_BYTES)
-def draw_student(
-    line: Line, sources: Compressed, history: list[tuple[int, str, Line]], written: str, title: str
-) -> Page:
+def draw_student(line: Line, sources: Compressed, history: Sequence[PastAttempt], written: str, title: str) -> Page:
     """The page of an attempt of a student whose attempts are `history`."""
     report = report_of(line.attempt.record, decompressed(sources), line, history, title)
     return environment().get_template("student.html.j2").render(root="../..", report=report, written=written)

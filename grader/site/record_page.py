@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import datetime
 from importlib.resources import files
 from typing import Annotated
 
@@ -34,6 +35,18 @@ Page = Annotated[str, Field(max_length=MAX_PAGE_BYTES)]
 
 
 @dataclass(frozen=True)
+class PastAttempt:
+    """An attempt's row on the pages of all attempts of its student; `page` is the file name of its own page."""
+
+    number: int
+    page: str
+    handed_in: datetime | None
+    passed: int
+    tests: int
+    points: float
+
+
+@dataclass(frozen=True)
 class Report:
     """The values that the template of one record needs. `verdict` is a kind (see `NextStep`) and the text."""
 
@@ -51,8 +64,8 @@ class Report:
     roofline_picture: Markup
     sources: tuple[SourceFile, ...] = ()
     line: Line | None = None
-    history: list[tuple[int, str, Line]] = field(default_factory=list)
-    """Every attempt as (number, file name of its page, its points), oldest first."""
+    history: Sequence[PastAttempt] = ()
+    """Every attempt, oldest first."""
 
     @property
     def nearest(self) -> str:
@@ -72,7 +85,7 @@ def report_of(
     record: Record,
     sources: Sequence[tuple[str, bytes]] = (),
     line: Line | None = None,
-    history: Sequence[tuple[int, str, Line]] = (),
+    history: Sequence[PastAttempt] = (),
     title: str = "",
 ) -> Report:
     """Arrange a record for its page. `title` is the assignment's, which the room cannot look up; `line` and `history`
@@ -95,7 +108,7 @@ def report_of(
         roofline_picture=pictures.roofline(roofline_of(record)),
         sources=annotated(sources, messages_of(record)),
         line=line,
-        history=list(history),
+        history=history,
     )
 
 

@@ -339,7 +339,7 @@ HAND_IN = b"POST /api/v1/submissions HTTP/1.1\r\nHost: x\r\nAuthorization: Beare
     [
         (b"", b""),
         (b"GET / HTTP/1.1\r\nHost: x\r\n", b""),
-        (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 60_000 + b"\r\n\r\n", b"HTTP/1.1 431"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 60_000 + b"\r\n\r\n", b"HTTP/1.1 400"),
         (b"nonsense\r\n\r\n", b"HTTP/1.1 400"),
         (b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 400"),
         (HAND_IN + b"Content-Length: 100\r\n\r\nint", b"HTTP/1.1 408"),

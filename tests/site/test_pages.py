@@ -10,8 +10,10 @@ import pytest
 
 from grader.base.errors import UsageError
 from grader.base.verdict import Verdict
+from grader.classes.final_points import Line
 from grader.records.record import FloorRecord
-from grader.site import build_site, report_page
+from grader.sandbox.room import Unreadable
+from grader.site import build_site, class_site, report_page
 from grader.site.annotate import Message, annotated, breakable, code, linked, messages_of
 from grader.site.charts import Bar, Point, bars, scatter
 from grader.site.record_page import report_of
@@ -219,3 +221,16 @@ def test_charts_title_every_mark_and_are_empty_without_data() -> None:
 def test_control_characters_and_turned_writing_in_a_source_are_spelled_out() -> None:
     (file,) = annotated((("hw4.cu", "int a; // \x1b[2J\u202e\r\nint b;".encode()),), ())
     assert [line.text for line in file.lines] == ["int a; // \\x1b[2J\\u202e", "int b;"]
+
+
+def test_a_page_that_cannot_be_drawn_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def drawn(line: Line, *_: object) -> str:
+        if line.attempt.student.id == "s003":
+            raise Unreadable("takes more memory than 2 GiB")
+        return "<html></html>"
+
+    monkeypatch.setattr(class_site, "draw_student", drawn)
+    store = made_store(tmp_path / "class.sqlite", 5)
+    built = build_site(store, "hw4", tmp_path / "out")
+    assert any("s003's attempt 1 is left out: it takes more memory than 2 GiB" in note for note in built.notes)
+    assert len(list((tmp_path / "out").glob("public/students/*/index.html"))) == built.students - 1

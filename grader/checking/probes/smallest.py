@@ -179,7 +179,7 @@ def _described(search: _Search, chosen: Sequence[int]) -> Finding | None:
 
 
 def _scales(search: _Search, alone: int, number: int, none: Array, factor: float) -> bool:
-    """Whether half of the value counts so many times, too: not of a softmax, in which nothing is in proportion."""
+    """Whether half of the value counts so many times, too: not where exponentials are in between."""
     half = [values * 0.5 if n == alone else values for n, values in enumerate(search.kept)]
     half = [values.astype(whole.dtype) for values, whole in zip(half, search.kept, strict=True)]
     outputs, right = search.run(half), search.right(half)[number]
