@@ -6,13 +6,14 @@ With GRADER_TEST_EVERYTHING=1 all programs of every assignment are built and run
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from grader.base.errors import MachineFault
 from grader.commands import verify_assignment
 from grader.commands.verify_assignment import Tried, models, refused_outputs, unseen_shapes
-from grader.course.assignment import load_assignment
+from grader.course.assignment import Assignment, load_assignment
 from grader.course.coherence import suite_of
 from grader.programs.engine.plan_program import NEEDS_TRITON
 from tests.support.assignments import NAMES
@@ -73,3 +74,17 @@ def test_programs_of_a_language_that_this_machine_cannot_run_are_untried_and_not
 def test_the_model_solutions_of_a_backward_pass_may_lie_next_to_the_forward_programs() -> None:
     assert {"backward_mma.cu", "naive.cu"} <= {path.name for path in models(load_assignment("half_backward"))}
     assert not any(path.name.startswith("backward") for path in models(load_assignment("half")))
+
+
+def test_a_sequential_program_with_a_wrong_output_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = load_assignment("saxpy")
+    own = rules.reference_folder / rules.baseline.source
+    (tmp_path / "saxpy").mkdir()
+    (tmp_path / "sequential.h").write_bytes((own.parent.parent / "sequential.h").read_bytes())
+    wrong = own.read_text(encoding="utf-8").replace("+ y[i]", "- y[i]")
+    (tmp_path / "saxpy" / own.name).write_text(wrong, encoding="utf-8")
+    monkeypatch.setattr(Assignment, "reference_folder", tmp_path / "saxpy")
+    suite = suite_of(rules)
+    case = suite.cases["s03"]
+    said = verify_assignment._of_sequential(rules, case, verify_assignment._ready(suite))
+    assert "values" in said and "differ" in said

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.base.errors import MachineFault
+from grader.base.errors import GraderFault, MachineFault
 from grader.base.paths import course_root, shown
 from grader.base.progress import shown_progress
 from grader.base.verdict import Verdict
@@ -36,7 +36,9 @@ from grader.programs.oracle import ensure
 from grader.records.record import Record
 from grader.sandbox.scratch import scratch_folder
 from grader.timing.baseline import baseline_of
+from grader.timing.sequential import computed
 
+_SEQUENTIAL_S = 60
 _TILE = 32
 _BLOCK = 1024
 """The most threads of a block: what is larger needs a second block, or a loop."""
@@ -107,8 +109,23 @@ def _files(rules: Assignment, suite: Suite) -> Iterator[Tried]:
     for case in _public(suite):
         found = verify(case, files, suite.seed(case), full=True)
         yield Tried(f"{case.name} agrees with the oracle", "; ".join(found.problems))
+    for case in _public(suite):
+        yield Tried(
+            f"the sequential program's output for {case.name}", _of_sequential(rules, case, files), "sequential"
+        )
     smallest = min(_public(suite), key=lambda case: case.flops)
     yield Tried(f"the sequential program takes {baseline_of(rules, smallest).seconds:.2g} s for {smallest.name}")
+
+
+def _of_sequential(rules: Assignment, case: Case, files: TestcaseFiles) -> str:
+    """What is wrong with the output of the program that speedups are measured against; '' if it is right."""
+    source, given = rules.reference_folder / rules.baseline.source, files.input(case)
+    try:
+        with computed(source, rules.baseline.flags, given, _SEQUENTIAL_S) as output:
+            tolerance = limits(case, files, rules.tolerance)
+            return check_output(case.operator, case.shape, files.expected(case), output, tolerance, given).reason
+    except GraderFault as fault:
+        return str(fault)
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------

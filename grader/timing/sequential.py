@@ -109,6 +109,19 @@ def measure(case: Case, sources: Sequence[Path], flags: Sequence[str], budget_s:
     )
 
 
+@contextlib.contextmanager
+def computed(source: Path, flags: Sequence[str], input: Path, limit_s: float) -> Iterator[Path]:
+    """The output file that the whole sequential program writes for `input`, removed after the block. Raises GraderFault
+    if it writes none within `limit_s` seconds."""
+    with scratch_folder("baseline") as folder:
+        program = _compile(compiler(), with_headers(source), flags, folder, runner(COMPILE_LIMIT_S))
+        shutil.copyfile(input, folder / "input")
+        done = runner(limit_s)([str(program), str(folder / "input"), str(folder / "output")], folder)
+        if done.exit_code != 0 or not (folder / "output").is_file():
+            raise GraderFault(f"it writes no output ({done.exit_code}: {done.output.strip()[:200] or 'no message'})")
+        yield folder / "output"
+
+
 def _childrens_s() -> float:
     """The processor time of all processes that this one has waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
