@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from grader.checking.repairs.schemata import MOST_TRIES, Schemata, schemata
+from grader.course.assignment import load_assignment
 from grader.findings import Finding, sentence
+from grader.programs.submission import read_submission
 from tests.support.command_line import grader
 
 KERNELS = """\
@@ -135,3 +137,10 @@ def test_the_line_of_a_change_with_which_all_samples_are_right_is_named(
     assert "saxpy.cu:3: the operator in `a * x[i] - y[i]` is wrong" in " ".join(said.out.split())
     (found, *_), *_ = [test["findings"] for test in json.loads((tmp_path / "record.json").read_text())["tests"]]
     assert (found["kind"], found["line"], found["words"]["new"]) == ("repaired", 3, "a * x[i] + y[i]")
+
+
+def test_a_changed_program_is_never_taken_from_the_cache_of_another(tmp_path: Path) -> None:
+    (tmp_path / "saxpy.cu").write_text(ROUNDED)
+    one = read_submission(tmp_path / "saxpy.cu", load_assignment("saxpy"))
+    other = one.with_files((("saxpy.cu", ROUNDED.replace("-", "+").encode()),))
+    assert one.sha256 == one.with_files(one.files).sha256 != other.sha256

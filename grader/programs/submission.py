@@ -75,6 +75,10 @@ class Submission:
         lines = next((content for name, content in self.files if name == file), b"").splitlines()
         return lines[number - 1].decode(errors="replace") if 0 < number <= len(lines) else ""
 
+    def with_files(self, files: tuple[tuple[str, bytes], ...]) -> Submission:
+        """The submission with other contents, and so another digest, by which builds are kept."""
+        return replace(self, files=files, sha256=_digest(files))
+
     def write_to(self, folder: Path) -> None:
         """Write the files into `folder`."""
         for name, content in self.files:

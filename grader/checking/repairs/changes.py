@@ -222,7 +222,8 @@ class Changes:
         if node.type == "field_expression":
             built_in, axis = (text_of(node.child_by_field_name(each)) for each in ("argument", "field"))
             if built_in in BUILT_IN:
-                yield from (("axis", f"{built_in}.{other}") for other in "xyz" if other != axis)
+                if built_in.endswith("Idx"):  # an axis of one block would make any loop take all steps
+                    yield from (("axis", f"{built_in}.{other}") for other in "xyz" if other != axis)
                 pair = {"threadIdx": "blockIdx", "blockIdx": "threadIdx", "blockDim": "gridDim", "gridDim": "blockDim"}
                 yield "axis", f"{pair[built_in]}.{axis}"
                 return

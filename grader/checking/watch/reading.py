@@ -157,6 +157,8 @@ class _Writer:
             )
         if odd.why == "sum":
             return None
+        if left.step == right.step:
+            return self.finding("sums_mixed", odd.node, LIKELY, array=self.name(left), **facts)
         certainty = SURE if odd.why != "rows" else LIKELY
         return self.finding("operands_wrong", odd.node, certainty, other=other, **facts)
 
