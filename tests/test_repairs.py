@@ -69,7 +69,6 @@ def tried(line: int) -> set[str]:
         (18, "logf(sum)"),
         (21, "(n + kTile - 1) / kTile"),
         (22, "(n * d) * sizeof(float)"),
-        (23, "n"),  # the variable next to it
     ],
 )
 def test_what_is_tried_at_a_line(line: int, new: str) -> None:

@@ -145,22 +145,24 @@ class _Search:
     spent_s: float = field(default=0.0)
 
     def repairing(self, made: Schemata, case: Case) -> list[Try]:
-        """The tries that make `case` right, the likeliest first, of the first chunk that has any. None if the program
-        is right without a change: built in this way, it then errs by chance."""
+        """The tries that make `case` right, the likeliest first, of the first round that has any; a round keeps all
+        cores busy. None if the program is right without a change: built in this way, it then errs by chance."""
         if self.run([0], case, TRY_CPU_S):
             return []
-        found: list[Try] = []
-        chunks = [made.tries[at : at + _CHUNK] for at in range(0, len(made.tries), _CHUNK)]
 
         def tried(chunk: Sequence[Try]) -> list[Try]:
-            if found or self.spent_s > SEARCH_CPU_S:
-                return []
             right = self.run([each.number for each in chunk], case, TRY_CPU_S)
-            found.extend(mine := [each for each in chunk if each.number in right])
-            return mine
+            return [each for each in chunk if each.number in right]
 
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            return next(filter(None, list(pool.map(tried, chunks))), [])[:_MOST_KEPT]
+        chunks = [made.tries[at : at + _CHUNK] for at in range(0, len(made.tries), _CHUNK)]
+        cores = os.cpu_count() or 1
+        with ThreadPoolExecutor(cores) as pool:
+            for at in range(0, len(chunks), cores):
+                if found := [each for some in pool.map(tried, chunks[at : at + cores]) for each in some]:
+                    return found[:_MOST_KEPT]
+                if self.spent_s > SEARCH_CPU_S:
+                    break
+        return []
 
     def right_on(self, each: Try, others: Sequence[Case]) -> int | None:
         """How many of the `others` are right with a change, the smallest first until time is up; None if one is
