@@ -1,7 +1,7 @@
 """GPU times of Triton programs as the grader measures them, next to a plain process without the grader.
 
-    python benchmarks/python_times.py                        the model solutions of softmax and matmul on t09 and t10
-    python benchmarks/python_times.py softmax --tests t10
+    python benchmarks/python_times.py                        model solutions, one large test each
+    python benchmarks/python_times.py softmax --tests t09,t10
 
 A plain process calls the same `solve` with PyTorch's tensors and Triton's own driver, under PyTorch's profiler, on the
 testcase's input; of three such processes the median counts. Needs an idle GPU, PyTorch with its Triton, a C compiler and
@@ -26,7 +26,8 @@ from grader.operators import load_operator
 from grader.plans.contract import arguments_of
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAMS = {"softmax": "online.py", "matmul": "grouped.py"}
+PROGRAMS = {"softmax": ("online.py", "t10"), "matmul": ("grouped.py", "t09"), "half": ("flash.py", "t26")}
+"""By assignment: a model solution, and the test that is timed."""
 PROCESSES, ALLOWED = 3, 0.01
 
 
@@ -75,7 +76,7 @@ def graded_ms(assignment: str, program: Path, tests: str) -> dict[str, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("assignments", nargs="*", default=sorted(PROGRAMS), help=", ".join(sorted(PROGRAMS)))
-    parser.add_argument("--tests", default="t09,t10")
+    parser.add_argument("--tests", help="instead of the one of each assignment")
     parser.add_argument("--plain", nargs=3, metavar=("ASSIGNMENT", "PROGRAM", "INPUT"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.plain:
@@ -83,10 +84,11 @@ def main() -> int:
         return 0
     worst = 0.0
     for assignment in options.assignments:
-        program = ROOT / "reference" / assignment / PROGRAMS[assignment]
-        generate = [sys.executable, "-m", "grader", "testcases", "generate", options.tests, "--assignment", assignment]
+        name, usual = PROGRAMS[assignment]
+        program, tests = ROOT / "reference" / assignment / name, options.tests or usual
+        generate = [sys.executable, "-m", "grader", "testcases", "generate", tests, "--assignment", assignment]
         subprocess.run(generate, check=True, stdout=subprocess.DEVNULL)
-        for test, graded in graded_ms(assignment, program, options.tests).items():
+        for test, graded in graded_ms(assignment, program, tests).items():
             given = ROOT / "testcases" / assignment / f"{test}.in"
             times = [plain_ms(assignment, program, given) for _ in range(PROCESSES)]
             apart = graded / statistics.median(times) - 1
