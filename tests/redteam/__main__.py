@@ -1,8 +1,9 @@
 """`python -m tests.redteam [NAMES…]`: grade every hostile program and count those that got what they wanted.
 
 Each is graded like a submission, on two public samples, one after the other, so that what one run leaves behind is
-there for the next to find. Ends with exit code 0 when none has bypassed the grader. As root, everything is done twice:
-as root and as an ordinary user, for whom other mechanisms of the kernel hold.
+there for the next to find. `-j N` shares the attacks among N processes, each with an arena of its own. Ends with exit
+code 0 when none has bypassed the grader. As root, everything is done twice: as root and as an ordinary user, for whom
+other mechanisms of the kernel hold.
 
 Attacks in Python are in tests/redteam/python. Without Triton they are left out, and that is said.
 
@@ -15,13 +16,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,7 +34,6 @@ from grader.grading.bench import open_bench
 from grader.grading.pipeline import grade
 from grader.grading.session import Grading
 from grader.grading.setup import Setup
-from grader.programs.build import build
 from grader.programs.engine import Engine, plan_program, select_engine
 from grader.programs.submission import Submission, read_submission
 from grader.records.measured_times import why_no_place
@@ -44,11 +41,11 @@ from grader.records.record import Record
 from grader.sandbox import bubblewrap
 from grader.timing.baseline import Baseline, baseline_of
 from tests.redteam.arena import ALICE, SECRET, Arena, open_arena
+from tests.redteam.crew import Crew, Taken
 
 PROGRAMS = Path(__file__).with_name("programs")
 PYTHON = Path(__file__).with_name("python")
 TESTS = "s01,s02"
-NOBODY = 65534
 _UNPRINTABLE = re.compile(
     r"(?<!\\)(?:\\\\)*\\(?:u00(?:0[0-8be-f]|1[0-9a-f])|[bf])|[\x7f\u202a-\u202e\u2066-\u2069]", re.IGNORECASE
 )
@@ -141,24 +138,22 @@ def read_attacks() -> list[Attack]:
     return found
 
 
-def hand_in(attack: Attack, submissions: Path) -> Path:
-    """Lay an attack out as a student's folder, or as a single file next to other students' work."""
-    if attack.path.suffix == ".py":
-        folder = submissions / attack.name.replace("/", "-")
-        folder.mkdir()
-        shutil.copyfile(attack.path, folder / "softmax.py")
-        return folder
+def hand_in(attack: Attack, arena: Arena) -> Path:
+    """Lay an attack out as a student's folder, or as a single file next to other students' work. It knows the arena's
+    canaries."""
+    folder = arena.submissions / attack.name.replace("/", "-")
     if attack.single_file:
-        shutil.copyfile(PROGRAMS / "hostile.h", submissions / "hostile.h")
-        return shutil.copyfile(attack.path, submissions / attack.path.name)
-    folder = submissions / attack.name
-    folder.mkdir()
-    if attack.path.is_dir():
-        shutil.copytree(attack.path, folder, dirs_exist_ok=True)
-    else:
-        shutil.copyfile(attack.path, folder / "hw4.cu")
+        arena.lay(PROGRAMS / "hostile.h", arena.submissions / "hostile.h")
+        return arena.lay(attack.path, arena.submissions / attack.path.name)
+    if attack.path.suffix == ".py":
+        arena.lay(attack.path, folder / "softmax.py")
+        return folder
+    for path in attack.path.iterdir() if attack.path.is_dir() else ():
+        arena.lay(path, folder / path.name)
+    if not attack.path.is_dir():
+        arena.lay(attack.path, folder / "hw4.cu")
     for header in PROGRAMS.glob("*.h"):
-        shutil.copyfile(header, folder / header.name)
+        arena.lay(header, folder / header.name)
     return folder
 
 
@@ -199,34 +194,29 @@ def judge(attack: Attack, record: Record, damage: Sequence[str]) -> Result:
     return Result(attack, tuple(sorted({str(test.verdict) for test in record.tests})), tuple(bypasses))
 
 
-def run_all(attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Result]:
-    """Grade them one after the other, in an arena below `folder`."""
-    results = []
+def run_all(
+    attacks: Sequence[Attack], engine: Engine, folder: Path, is_ours: Callable[[str], bool] = lambda name: True
+) -> Iterable[Result]:
+    """Grade, one after the other, in an arena below `folder`, those for which this process is the first to ask."""
     for assignment in sorted({attack.assignment for attack in attacks}):
-        chosen = [attack for attack in attacks if attack.assignment == assignment]
-        results += _run_on(load_assignment(assignment), chosen, engine, folder / assignment)
-    return results
+        chosen = (attack for attack in attacks if attack.assignment == assignment and is_ours(attack.name))
+        yield from _run_on(load_assignment(assignment), chosen, engine, folder / assignment)
 
 
-def _run_on(rules: Assignment, attacks: Sequence[Attack], engine: Engine, folder: Path) -> list[Result]:
-    if any(attack.path.suffix == ".py" for attack in attacks):
+def _run_on(rules: Assignment, attacks: Iterable[Attack], engine: Engine, folder: Path) -> Iterable[Result]:
+    if rules.name == "softmax":
         rules = rules.model_copy(update={"build": rules.build.model_copy(update={"limit_s": _PYTHON_BUILD_S})})
     suite = load_suite(rules.testcases_file)
     files = TestcaseFiles(folder / "testcases")
-    ensure(suite.select(",".join(attack.tests for attack in attacks)), suite, files)
-    results = []
     with (
         open_arena(folder, files.folder) as arena,
         open_bench(Setup(rules, suite, files, (), engine)) as bench,
     ):
-        submissions = [_read(attack, rules, arena) for attack in attacks]
-        arena.before = arena._state()
-        with ThreadPoolExecutor(max(2, cores() // 2)) as pool:  # builds are kept: this only makes them earlier
-            chosen = [suite.select(attack.tests) for attack in attacks]
-            list(pool.map(lambda submission, cases: build(submission, rules, engine, cases), submissions, chosen))
-        arena.damage()
-        for attack, submission in zip(attacks, submissions, strict=True):
+        for attack in attacks:
             cases, limited = suite.select(attack.tests), tightened(rules, attack, engine)
+            ensure(cases, suite, files)
+            submission = read_submission(hand_in(attack, arena), rules)
+            arena.remember()
             baselines = _baselines(rules) if engine.measures_time else None
             setup = Setup(limited, suite, files, cases, engine)
             if bench is not None:
@@ -234,9 +224,7 @@ def _run_on(rules: Assignment, attacks: Sequence[Attack], engine: Engine, folder
             grading = Grading(**vars(setup), baseline=baselines, bench=bench)
             began = time.monotonic()
             result = _attempt(attack, submission, grading, arena)
-            results.append(timed(replace(result, seconds=time.monotonic() - began)))
-            _say(results[-1])
-    return results
+            yield timed(replace(result, seconds=time.monotonic() - began))
 
 
 def timed(result: Result) -> Result:
@@ -275,10 +263,6 @@ def _baselines(rules: Assignment) -> Callable[[Case], Baseline]:
     return lambda case: baseline_of(rules, case)
 
 
-def _read(attack: Attack, rules: Assignment, arena: Arena) -> Submission:
-    return read_submission(hand_in(attack, arena.submissions), rules)
-
-
 def _attempt(attack: Attack, submission: Submission, grading: Grading, arena: Arena) -> Result:
     try:
         record = grade(grading, submission, Progress())
@@ -289,39 +273,39 @@ def _attempt(attack: Attack, submission: Submission, grading: Grading, arena: Ar
 
 def _say(result: Result) -> None:
     outcome = "BYPASSED" if result.bypasses else "stopped "
-    print(f"{outcome}  {result.attack.name:<28} {result.seconds:5.1f} s  {', '.join(result.verdicts)}")
-    for bypass in result.bypasses:
-        print(f"{'':12}{bypass}")
-    sys.stdout.flush()
+    lines = [f"{outcome}  {result.attack.name:<28} {result.seconds:5.1f} s  {', '.join(result.verdicts)}"]
+    lines += [f"{'':12}{bypass}" for bypass in result.bypasses]
+    os.write(sys.stdout.fileno(), "".join(f"{line}\n" for line in lines).encode())  # at once: others write there too
 
 
-def as_ordinary_user(arguments: Sequence[str], cache: Path) -> int:
-    """The same again as a user without rights, with a copy of the builds in `cache`."""
-    print(f"\nand as an ordinary user (id {NOBODY}):", flush=True)
-    setpriv = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--bounding-set=-all"]
-    again = [sys.executable, "-m", "tests.redteam", "--no-second-pass", *arguments]
-    with tempfile.TemporaryDirectory(prefix="redteam-cache-") as copy:
-        if (cache / "builds").exists():
-            shutil.copytree(cache / "builds", Path(copy) / "builds", ignore=shutil.ignore_patterns(".*"))
-        subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", copy], check=True)
-        environment = os.environ | {"HOME": "/nonexistent", "GRADER_CACHE": copy}
-        return subprocess.run([*setpriv, *again], env=environment, check=False).returncode
+def run_ours(attacks: Sequence[Attack], engine: Engine, taken: Taken) -> int:
+    """What one process of the crew does."""
+    with tempfile.TemporaryDirectory(prefix="redteam-arena-") as folder:
+        Path(folder).chmod(0o755)
+        for result in run_all(attacks, engine, Path(folder), taken.take):
+            taken.note(result.attack.name, bypassed=bool(result.bypasses))
+            _say(result)
+    return 0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.redteam", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="only these")
     parser.add_argument("--engine", default="auto")
+    parser.add_argument("-j", "--jobs", type=int, default=cores() if os.getuid() == 0 else 1, help="processes at once")
     parser.add_argument("--no-second-pass", action="store_true", help="as root: not again as an ordinary user")
     parser.add_argument("--no-first-pass", action="store_true", help="as root: only as an ordinary user")
     parser.add_argument("--landlock", action="store_true", help="as on a machine where bubblewrap cannot run")
+    parser.add_argument("--taken", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.landlock:
         bubblewrap.problem = lambda: "left out, by --landlock"  # type: ignore[assignment]
     os.environ["GRADER_SECRET"] = SECRET
-    cache = os.environ.setdefault("GRADER_CACHE", str(Path(tempfile.gettempdir()) / f"redteam-cache-{os.getuid()}"))
     engine = select_engine(options.engine, load_assignment("hw4").build.emulator_target)
     attacks = [attack for attack in read_attacks() if not options.names or attack.name in options.names]
+    attacks.sort(key=lambda attack: "time_limit" not in attack.verdicts)  # the slow ones first
+    if options.taken is not None:
+        return run_ours(attacks, engine, Taken(options.taken))
     if unknown := set(options.names) - {attack.name for attack in attacks}:
         raise UsageError(f"There is no attack {', '.join(sorted(unknown))}.")
     if not engine.measures_time and (left_out := sum(attack.gpu for attack in attacks)):
@@ -332,19 +316,21 @@ def main() -> int:
         attacks = [attack for attack in attacks if attack.path.suffix != ".py"]
     if not attacks:
         raise UsageError(f"{', '.join(options.names)}: not for this machine, for it has no GPU or no Triton.")
-    code = 0
-    if os.getuid() != 0 or not options.no_first_pass:
-        print(f"{engine.device}; {sandbox.confinement()}; user {os.getuid()}", flush=True)
-        with tempfile.TemporaryDirectory(prefix="redteam-") as folder:
-            Path(folder).chmod(0o755)
-            results = run_all(attacks, engine, Path(folder))
-        bypassed = sum(bool(result.bypasses) for result in results)
-        print(f"bypassed {bypassed} of {len(results)}")
-        code = 1 if bypassed else 0
-    if os.getuid() == 0 and not options.no_second_pass:
-        again = [*options.names, "--engine", options.engine, *(["--landlock"] if options.landlock else [])]
-        code |= as_ordinary_user(again, Path(cache))
-    return code
+    is_root, failed = os.getuid() == 0, False
+    words = ["--engine", options.engine, *(["--landlock"] if options.landlock else [])]
+    with Crew(max(1, min(options.jobs, len(attacks)))) as crew:
+        for as_user in (False, True) if is_root else (False,):
+            if is_root and (options.no_second_pass if as_user else options.no_first_pass):
+                continue
+            print(
+                f"{engine.device}; {sandbox.confinement()}; {'an ordinary user' if as_user else f'user {os.getuid()}'}"
+            )
+            bypassed, unfinished = crew.run([attack.name for attack in attacks], words, as_user=as_user)
+            print(f"bypassed {bypassed} of {len(attacks)}", flush=True)
+            if unfinished:
+                print(f"not finished: {', '.join(unfinished)}", flush=True)
+            failed |= bool(bypassed or unfinished)
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 The canaries are what attackers look for, under names that the programs know: a secret, an answer, another student's
 work next door, listeners on loopback, on an abstract socket and on one that is a file, a setting of the kernel.
-`Arena.damage` says what became of them and what was left.
+`Arena.damage` says what became of them and what was left. Several arenas can be open on a machine: `Arena.lay` writes
+the names of an arena's own canaries into the programs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 import os
 import shutil
 import socket
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,10 +24,10 @@ from grader.sandbox import cgroup
 from grader.sandbox.scratch import wait_until_removed
 from grader.sandbox.watcher import prefix_of
 
-CANARY = Path("/tmp/redteam-canary")
+CANARY, PORT = "redteam-canary", "47321"
+"""How programs call the folder with the canaries and the abstract socket, and the listener's port."""
 SECRET = "CANARY-SECRET-of-the-hidden-testcases-0123456789"
 ALICE = "CANARY-OF-ALICE: the work of another student\n"
-PORT = 47321
 _SMALL_BYTES = 16 << 20
 _KERNEL_SETTING = Path("/proc/sys/kernel/core_pattern")
 
@@ -36,8 +38,21 @@ class Arena:
 
     submissions: Path
     testcases: Path
+    canary: Path
     listeners: list[socket.socket]
     before: dict[str, str] = field(default_factory=dict)
+
+    def lay(self, path: Path, target: Path) -> Path:
+        """Copy a program's file, with the names of this arena's canaries. Returns `target`."""
+        target.parent.mkdir(exist_ok=True)
+        port = str(self.listeners[0].getsockname()[1])
+        text = path.read_bytes().replace(CANARY.encode(), self.canary.name.encode())
+        target.write_bytes(text.replace(PORT.encode(), port.encode()))
+        return target
+
+    def remember(self) -> None:
+        """Take what is there now for what must not change."""
+        self.before = self._state()
 
     def damage(self) -> list[str]:
         """What was reached or left, as phrases; none when all is well. Also makes the arena ready for the next."""
@@ -53,6 +68,7 @@ class Arena:
         ours = prefix_of(os.getpid())
         places = (Path("/tmp"), self.testcases, *cgroup.parents())
         found += [f"{path} is still there" for place in places for path in place.glob(f"{ours}*")]
+        found += [f"{path} was made" for path in Path("/tmp").glob(f"{self.canary.name}?*")]
         self.before = now
         return found
 
@@ -60,7 +76,7 @@ class Arena:
         """Of everything that must not change: its content's digest, or, as some testcases are gigabytes, when it was
         written last."""
         state = {str(_KERNEL_SETTING): _KERNEL_SETTING.read_text()}
-        for folder in (CANARY, self.submissions, self.testcases):
+        for folder in (self.canary, self.submissions, self.testcases):
             for path in sorted(folder.rglob("*")):
                 if path.is_file() and not path.name.startswith(".grader-"):
                     status = path.stat()
@@ -74,10 +90,10 @@ class Arena:
 @contextlib.contextmanager
 def open_arena(folder: Path, testcases: Path) -> Iterator[Arena]:
     """An arena below `folder`; the canaries are removed again."""
-    shutil.rmtree(CANARY, ignore_errors=True)
-    CANARY.mkdir()
-    (CANARY / "secret").write_text(SECRET + "\n")
-    (CANARY / "answer").write_bytes(bytes(1024))
+    canary = Path(tempfile.mkdtemp(prefix=f"{CANARY}-", dir="/tmp"))
+    canary.chmod(0o755)
+    (canary / "secret").write_text(SECRET + "\n")
+    (canary / "answer").write_bytes(bytes(1024))
     submissions = folder / "submissions"
     (submissions / "alice").mkdir(parents=True)
     for name in ("alice/hw4.cu", "alice.cu"):
@@ -85,25 +101,25 @@ def open_arena(folder: Path, testcases: Path) -> Iterator[Arena]:
     for name in (".private/key.h", "alice/attention.cuh", "alice/notes.txt"):
         (submissions / name).parent.mkdir(exist_ok=True)
         (submissions / name).write_text(f"// {ALICE}")
-    loopback = socket.create_server(("127.0.0.1", PORT), backlog=16)
+    loopback = socket.create_server(("127.0.0.1", 0), backlog=16)
     abstract = socket.socket(socket.AF_UNIX)
-    abstract.bind("\0redteam-canary")
+    abstract.bind(f"\0{canary.name}")
     abstract.listen(16)
     named = socket.socket(socket.AF_UNIX)
-    named.bind(str(CANARY / "socket"))
+    named.bind(str(canary / "socket"))
     named.listen(16)
-    (CANARY / "socket").chmod(0o777)
+    (canary / "socket").chmod(0o777)
     listeners = [loopback, abstract, named]
     for listener in listeners:
         listener.setblocking(False)
-    arena = Arena(submissions, testcases, listeners)
-    arena.before = arena._state()
+    arena = Arena(submissions, testcases, canary, listeners)
+    arena.remember()
     try:
         yield arena
     finally:
         for listener in listeners:
             listener.close()
-        shutil.rmtree(CANARY, ignore_errors=True)
+        shutil.rmtree(canary, ignore_errors=True)
 
 
 def _survivors() -> list[tuple[int, str]]:

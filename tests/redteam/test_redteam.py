@@ -32,7 +32,7 @@ def test_attacks_of_every_kind_are_stopped(tmp_path: Path, monkeypatch: pytest.M
     with_checks = property(lambda look: look.submission.id == "read_expected")  # a second build for each takes a minute
     monkeypatch.setattr(CloserLook, "possible", with_checks)
     attacks = [attack for attack in read_attacks() if attack.name in QUICK]
-    results = run_all(attacks, select_engine("emulator", "sm_80"), tmp_path)
+    results = list(run_all(attacks, select_engine("emulator", "sm_80"), tmp_path))
     assert [(result.attack.name, result.bypasses) for result in results] == [(name, ()) for name in sorted(QUICK)]
 
 

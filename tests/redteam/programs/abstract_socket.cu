@@ -10,8 +10,10 @@ int main(int, char** argv) {
     const socklen_t size = offsetof(sockaddr_un, sun_path) + 15;
     const int caller = socket(AF_UNIX, SOCK_STREAM, 0);
     if (connect(caller, (sockaddr*)&name, size) == 0) BYPASSED("the daemon of another run answers");
-    memcpy(name.sun_path, "\0redteam-canary", 15);
-    if (connect(socket(AF_UNIX, SOCK_STREAM, 0), (sockaddr*)&name, size) == 0) BYPASSED("reached the runner's socket");
+    const char runners[] = "\0redteam-canary";
+    memcpy(name.sun_path, runners, sizeof runners - 1);
+    const socklen_t whole = offsetof(sockaddr_un, sun_path) + sizeof runners - 1;
+    if (connect(socket(AF_UNIX, SOCK_STREAM, 0), (sockaddr*)&name, whole) == 0) BYPASSED("reached the runner's socket");
     leave_daemon([=] {
         sockaddr_un mine = name;
         memcpy(mine.sun_path, "\0redteam-daemon", 15);
