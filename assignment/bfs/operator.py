@@ -30,46 +30,45 @@ class Bfs(WholeOperator):
 
     def oracle(self, shape, tensors, rows=slice(None)):
         vertices, _, source = shape
-        p, j = (tensor.ravel().astype(np.int64) for tensor in tensors)
-        begins = np.repeat(np.arange(vertices), np.diff(p))
-        distance, before = np.full(vertices, -1), np.full(vertices, -1)
-        distance[source], before[source], frontier, level = 0, source, np.array([source]), 0
+        p, j = (tensor.ravel() for tensor in tensors)
+        distance, before = np.full((2, vertices), -1, np.int32)
+        distance[source], before[source], frontier, level = 0, source, np.array([source], np.int32), 0
         while len(frontier):
             level += 1
             counts = p[frontier + 1] - p[frontier]
-            steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-            edges = np.repeat(p[frontier], counts) + steps
-            edges = edges[distance[j[edges]] < 0]
-            distance[j[edges]], before[j[edges]] = level, begins[edges]
-            frontier = np.unique(j[edges])
+            edges = np.arange(counts.sum()) + np.repeat(p[frontier] - np.cumsum(counts) + counts, counts)
+            ends = j[edges]
+            new = np.flatnonzero(distance[ends] < 0)
+            distance[ends[new]], before[ends[new]] = level, np.repeat(frontier, counts)[new]
+            frontier = np.unique(ends[new])
         return distance.reshape(-1, 1)[rows], before.reshape(-1, 1)[rows]
 
     def check(self, shape, inputs, outputs):
         vertices, _, source = shape
-        right, parents = self.oracle(shape, inputs)
-        distance, before = (tensor.ravel().astype(np.int64) for tensor in outputs)
-        if (wrong := distance != right.ravel()).any():
-            v = int(np.where(wrong, right.ravel(), vertices).argmin())  # the first that a search gets wrong
-            p, j, u, by = inputs[0].ravel(), inputs[1].ravel(), int(parents[v, 0]), ""
-            if right[v, 0] > 0:
+        p, j, distance, before = (tensor.ravel() for tensor in (*inputs, *outputs))
+        begins = np.repeat(np.arange(vertices, dtype=np.int32), np.diff(p))
+        unknown = (before < 0) | (before >= vertices)
+        one_nearer = distance[np.where(unknown, 0, before)] == distance - 1
+        has_edge = np.zeros(vertices, bool)
+        has_edge[j[before[j] == begins]] = True
+        wrong = np.where(distance > 0, unknown | ~one_nearer | ~has_edge, before != np.where(distance < 0, -1, source))
+        wrong |= (distance < -1) | ((distance == 0) != (np.arange(vertices) == source))
+        if not wrong.any():  # D is the length of a path: the shortest, if no edge leads more than one step farther
+            far = np.where(distance < 0, 2 * vertices, distance)
+            if (far[j] <= far[begins] + 1).all():
+                return None
+        right, parents = (tensor.ravel() for tensor in self.oracle(shape, inputs))
+        if (differs := distance != right).any():
+            v = int(np.where(differs, right, vertices).argmin())  # the first that a search gets wrong
+            u, by = int(parents[v]), ""
+            if right[v] > 0:
                 k = p[u] + int((j[p[u] : p[u + 1]] == v).argmax())
                 by = f": J[{k}] leads there from vertex {u}, edge {k - p[u] + 1} of {p[u + 1] - p[u]}"
-                if (wrong == (right.ravel() > distance.max())).all() and (distance[wrong] < 0).all():
+                if (differs == (right > distance.max())).all() and (distance[differs] < 0).all():
                     by += f"; no vertex farther than {distance.max()} is reached: the search ends too early"
-            elif right[v, 0] < 0:
+            elif right[v] < 0:
                 by = ": no path leads there"
-            return Violation(f"got distance {distance[v]}, expected {right[v, 0]}{by}", "D", v, 0, int(wrong.sum()))
-        wrong = np.where(distance <= 0, before != np.where(distance < 0, -1, source), False)
-        wrong |= (distance > 0) & ((before < 0) | (before >= vertices))
-        asked = np.flatnonzero((distance > 0) & ~wrong)
-        wrong[asked] = distance[before[asked]] != distance[asked] - 1
-        asked = np.flatnonzero((distance > 0) & ~wrong)
-        begins, ends = np.repeat(np.arange(vertices), np.diff(inputs[0].ravel())), inputs[1].ravel()
-        has_edge = np.zeros(vertices, bool)
-        has_edge[ends[before[ends] == begins]] = True
-        wrong[asked] = ~has_edge[asked]
-        if not wrong.any():
-            return None
+            return Violation(f"got distance {distance[v]}, expected {right[v]}{by}", "D", v, 0, int(differs.sum()))
         v = int(wrong.argmax())
         return Violation(
             f"got {before[v]} as the vertex before {v}, which has distance {distance[v]}: expected a vertex of distance "
