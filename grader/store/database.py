@@ -54,7 +54,7 @@ def open_store(path: Path, *, create: bool = False, damaged: bool = False) -> It
     if not path.exists():
         if not create:
             raise UsageError(
-                f"There is no store at {shown(path)}: grade a class into one with `grader grade FOLDER --store "
+                f"There is no store at {shown(path)}: grade a class into one with `grader grade --class FOLDER --store "
                 f"{shown(path)}`, or name another with --store."
             )
         try:
