@@ -31,7 +31,7 @@ test: .venv/.ready-test
 
 redteam: .venv/.ready-test
 	$(BIN)/python -m tests.redteam $(ARGS)
-	$(BIN)/python -m tests.redteam.judge
+	$(BIN)/python -m tests.redteam.judge $(filter --landlock,$(ARGS))
 
 honest: .venv/.ready-test
 	$(BIN)/python -m tests.honest $(ARGS)

@@ -1,14 +1,15 @@
 """Attacks a whole judge (`grader serve` on the emulator, on this machine's loopback) while a second student works:
 
-    python -m tests.redteam.judge
+    python -m tests.redteam.judge [--landlock]
 
 Prints, for each attack, what became of it, the second student's slowest answers and the judge's memory. Exits 1 if an
 attack works, her 99th percentile reaches 300 ms or the judge 300 MB. Take the figures on a machine that is idle
-otherwise; the counts of requests are small, so that it is no load test.
+otherwise; the counts of requests are small, so that it is no load test. `--landlock`: as where bubblewrap cannot run.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import socket
@@ -170,8 +171,13 @@ ATTACKS = (malformed, *FLOODS, faults, datagrams, endless, line_ends, difference
 
 
 @contextlib.contextmanager
-def served(folder: Path) -> Iterator[Judge]:
+def served(folder: Path, landlock: bool) -> Iterator[Judge]:
     """A judge of hw4 on the emulator, with one lane."""
+    environment = dict(os.environ)
+    if landlock:
+        (folder / "bwrap").write_text("#!/bin/sh\nexit 1\n")
+        (folder / "bwrap").chmod(0o755)
+        environment["PATH"] = f"{folder}{os.pathsep}{environment['PATH']}"
     store = folder / "class.sqlite"
     with open_store(store, create=True) as opened:
         for student in ("alice", "mallory"):
@@ -183,7 +189,8 @@ def served(folder: Path) -> Iterator[Judge]:
         port = free.getsockname()[1]
     command = ["serve", "--assignment", "hw4", "--engine", "emulator", "--jobs", "1", "--port", str(port)]
     with open(folder / "log", "wb") as log:  # noqa: PTH123
-        process = subprocess.Popen([sys.executable, "-m", "grader", *command, "--store", str(store)], stderr=log)
+        words = [sys.executable, "-m", "grader", *command, "--store", str(store)]
+        process = subprocess.Popen(words, stderr=log, env=environment)
     judge = Judge(f"http://127.0.0.1:{port}", process, tokens)
     try:
         end = time.monotonic() + PATIENCE_S
@@ -213,8 +220,10 @@ def work(judge: Judge, ended: threading.Event) -> None:
 
 
 def main() -> int:
-    failed = 0
-    with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as judge:
+    parser = argparse.ArgumentParser(prog="python -m tests.redteam.judge")
+    parser.add_argument("--landlock", action="store_true", help="as on a machine where bubblewrap cannot run")
+    landlock, failed = parser.parse_args().landlock, 0
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder), landlock) as judge:
         judge.settled("alice", judge.submit("alice", PROGRAM))
         ended = threading.Event()
         student = threading.Thread(target=work, args=(judge, ended))
