@@ -6,18 +6,25 @@ With GRADER_TEST_EVERYTHING=1 all programs of every assignment are built and run
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from grader.base.errors import MachineFault
+from grader.base.verdict import Verdict
 from grader.commands import verify_assignment
-from grader.commands.verify_assignment import Tried, models, refused_outputs, unseen_shapes
+from grader.commands.verify_assignment import Tried, models, refused_outputs, unexpected, unseen_shapes
 from grader.course.assignment import Assignment, load_assignment
 from grader.course.coherence import suite_of
+from grader.operators.base import Alternate, Rows, Shape, Tensors
 from grader.programs.engine.plan_program import NEEDS_TRITON
 from tests.support.assignments import NAMES
 from tests.support.command_line import grader
+from tests.support.records import made_record, made_test
 
 QUICK = [name for name in NAMES if sum(c.flops for c in suite_of(load_assignment(name)).select("public")) < 1e8]
 
@@ -88,3 +95,61 @@ def test_a_sequential_program_with_a_wrong_output_is_refused(tmp_path: Path, mon
     case = suite.cases["s03"]
     said = verify_assignment._of_sequential(rules, case, verify_assignment._ready(suite))
     assert "values" in said and "differ" in said
+
+
+def the_sum(shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> NDArray[np.float64]:
+    return (tensors[0].astype(np.float64) + tensors[1])[rows]
+
+
+def without_last(shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> NDArray[np.float64]:
+    return np.ones((int(shape[0]) - 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("compute", "problem"),
+    [
+        (the_sum, ""),
+        (lambda shape, tensors, rows: the_sum(shape, tensors), "it fails: .* must return an array of shape"),
+        (without_last, "it fails: .* must return an array of shape"),
+        (
+            lambda shape, tensors, rows: the_sum(shape, tensors)[: len(tensors[0][rows])],
+            "it fails: asked for some rows",
+        ),
+        (lambda shape, tensors, rows: tensors[2][rows], "it fails: tuple index out of range"),
+        (lambda shape, tensors, rows: (shape[1] * tensors[0] + tensors[1])[rows], "is right on every public testcase"),
+    ],
+)
+def test_an_alternate_that_fails_or_is_no_mistake_is_refused(
+    compute: Callable[[Shape, Tensors, Rows], NDArray[np.float64]], problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = load_assignment("saxpy")
+    suite = suite_of(rules)
+    monkeypatch.setattr(type(suite.operator), "alternates", lambda self: (Alternate("own", "It is so.", compute),))
+    (found,) = verify_assignment.alternates(rules, suite)
+    assert found.refuses(rules) == bool(problem) and re.search(problem, found.line(rules))
+
+
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [
+        ("// expect: wrong_answer on most: seldom | is missing in Z", ""),
+        ("# expect: wrong_answer on most: is missing in Z", ""),
+        ("", None),
+        (
+            "// expect: wrong_answer on most: goes astray",
+            "expected wrong_answer: goes astray; s03 found wrong_answer: X",
+        ),
+        ("// expect: runtime_error on most: is missing in Z", "expected runtime_error"),
+        ("// expect: wrong_answer on most: no cause is named", "s03 found wrong_answer"),
+        ("// expect wrong_answer", "line 2 must be"),
+    ],
+)
+def test_a_wrong_solution_must_fail_as_its_second_line_expects(
+    second: str, problem: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "wrong.cu"
+    path.write_text(f"// A mistake.\n{second}\n", encoding="utf-8")
+    wrong = {"reason": "X[3] is missing in Z", "cause": "X[3] is missing"}
+    found = unexpected(path, made_record(tests=[made_test("s01"), made_test("s03", Verdict.WRONG_ANSWER, **wrong)]))
+    assert found == problem if not problem else found is not None and problem in found
+    assert unexpected(path, made_record(tests=[made_test("s01")])) is None

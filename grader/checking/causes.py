@@ -99,7 +99,7 @@ def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[S
             continue
         worst = 0.0
         for sample in samples:
-            values = _computed(alternate, shape, sample)
+            values = _computed(operator, alternate, shape, sample)
             columns = sample.columns
             got = sample.got[sample.rows][:, columns]
             worst = max(worst, distance(got, values[:, columns], sample.near))
@@ -120,9 +120,9 @@ def _energy(sample: Sample, values: F32 | F64) -> float:
         return float(np.square(sample.got[sample.rows][:, columns].astype(np.float64) - values[:, columns]).sum())
 
 
-def _computed(alternate: Alternate, shape: Shape, sample: Sample) -> F64:
+def _computed(operator: Operator, alternate: Alternate, shape: Shape, sample: Sample) -> F64:
     with np.errstate(all="ignore"):
-        return mistaken_rows(alternate, shape, sample.tensors, sample.rows, sample.got.shape[1])
+        return mistaken_rows(operator, alternate, shape, sample.tensors, sample.rows)
 
 
 def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> str:
@@ -132,7 +132,7 @@ def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sam
         if alternate.tensor != number or not alternate.rounding or alternate.unless(shape):
             continue
         errors = [(s.got[s.rows] - s.expected[s.rows]).astype(np.float64).ravel() for s in samples]
-        caused = [(_computed(alternate, shape, s) - s.expected[s.rows]).ravel() for s in samples]
+        caused = [(_computed(operator, alternate, shape, s) - s.expected[s.rows]).ravel() for s in samples]
         mine, theirs = np.concatenate(errors), np.concatenate(caused)
         if len(mine) < FEWEST_ERRORS:
             return ""

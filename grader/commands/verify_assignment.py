@@ -3,21 +3,24 @@
 Easy to fool means: an output that nobody computed passes all public testcases (zeros, a copy of the input, the mean,
 only the first tile right, half precision), a wrong solution passes them, or the hidden testcases have a kind of shape
 that no public one has. Where that cannot be helped, `exceptions` in assignment.yaml says why, and the report shows it.
+What explains mistakes is tried, too: the operator's alternates, and what a wrong solution expects its tests to say.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.base.errors import GraderFault, MachineFault
+from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.paths import course_root, shown
 from grader.base.progress import shown_progress
 from grader.base.verdict import Verdict
@@ -28,8 +31,9 @@ from grader.course.assignment import Assignment, assignment_names, load_assignme
 from grader.course.catalogue import TestcaseFiles, limits, verify
 from grader.course.coherence import suite_of
 from grader.course.testcase import Case, Suite
-from grader.operators import Operator, Shape
+from grader.operators import Alternate, Operator, Shape, line_at_fault
 from grader.operators.base import Tensors
+from grader.operators.returned import mistaken_rows
 from grader.programs.engine import select_engine
 from grader.programs.engine.plan_program import NEEDS_TRITON
 from grader.programs.oracle import ensure
@@ -43,6 +47,10 @@ _TILE = 32
 _BLOCK = 1024
 """The most threads of a block: what is larger needs a second block, or a loop."""
 Values = NDArray[Any]
+EXPECTATION = re.compile(r"(?://|#) expect: (\w+) on [^:]+: (.+)")
+"""The second line of a wrong solution: the verdict, where, words in the reason; other words follow " | "."""
+NO_CAUSE = "no cause is named"
+"""The words of a wrong solution whose mistake the grader does not recognise: it must say nothing rather than guess."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,7 @@ def verify_assignment(name: str, engine: str) -> tuple[str, bool]:
         *_files(rules, suite),
         *unseen_shapes(suite),
         *refused_outputs(rules, suite),
+        *alternates(rules, suite),
         *_programs(rules, suite, engine),
     ]
     refused = sum(finding.refuses(rules) for finding in found)
@@ -168,22 +177,22 @@ def _is_size(operator: Operator, shape: Shape, number: int) -> bool:
 
 # ---- outputs that nobody computed -----------------------------------------------------------------------------------
 
-Fake = Callable[[Tensors, Values], Values]
-"""From the input tensors of a unit and one right output tensor."""
+Fake = Callable[[Tensors, Values, int], Values]
+"""From the input tensors of a unit, one right output tensor and its number."""
 
 
-def _first_tile(inputs: Tensors, right: Values) -> Values:
+def _first_tile(inputs: Tensors, right: Values, number: int) -> Values:
     kept = np.zeros_like(right)
     kept[:_TILE, :_TILE] = right[:_TILE, :_TILE]
     return kept
 
 
 FAKES: dict[str, Fake] = {
-    "zeros": lambda inputs, right: np.zeros_like(right),
-    "a copy of the input": lambda inputs, right: np.resize(inputs[0], right.shape),
-    "the mean": lambda inputs, right: np.full_like(right, right.mean()),
+    "zeros": lambda inputs, right, _: np.zeros_like(right),
+    "a copy of the input": lambda inputs, right, _: np.resize(inputs[0], right.shape),
+    "the mean": lambda inputs, right, _: np.full_like(right, right.mean()),
     "the first tile": _first_tile,
-    "half precision": lambda inputs, right: right.astype(np.float16).astype(right.dtype),
+    "half precision": lambda inputs, right, _: right.astype(np.float16).astype(right.dtype),
 }
 
 
@@ -210,17 +219,49 @@ def _try_fake(case: Case, files: TestcaseFiles, fake: Fake, rules: Assignment) -
         with output.open("r+b") as file:
             for unit in range(operator.units(shape)):
                 inputs = operator.read_unit(given, shape, unit)
-                for layout, known in zip(operator.output_layouts(shape), operator.expected_layouts(shape), strict=True):
+                layouts = zip(operator.output_layouts(shape), operator.expected_layouts(shape), strict=True)
+                for number, (layout, known) in enumerate(layouts):
                     right = known.read(kept.fileno(), unit)
                     assert right is not None, "verified before"
                     with np.errstate(over="ignore", invalid="ignore"):
-                        values = fake(inputs, right)
+                        values = fake(inputs, right, number)
                         layout.write(file.fileno(), unit, values)
                     different = different or not np.array_equal(values, right)
         if not different:
             return "right"
         tolerance = limits(case, files, rules.tolerance)
         return "passes" if check_output(operator, shape, expected, output, tolerance, source).passed else "fails"
+
+
+def alternates(rules: Assignment, suite: Suite) -> Iterator[Tried]:
+    """Whether the operator's wrong ways to compute its output can be computed, and differ from the right one."""
+    files, operator = _ready(suite), suite.operator
+    for alternate in operator.alternates():
+        what, key, outcomes, problem = f"the alternate {alternate.name}", alternate.name, [], ""
+        try:
+            for case in (case for case in _public(suite) if not alternate.unless(case.shape)):
+                outcomes.append(_try_fake(case, files, partial(_mistaken, operator, alternate, case.shape), rules))
+        except Exception as error:  # code of the course
+            problem = f"it fails: {error} {line_at_fault(error)}".strip()
+        if outcomes and not problem and {"fails", "passes" if alternate.rounding else "fails"}.isdisjoint(outcomes):
+            problem = "what it computes is right on every public testcase"
+        untried = "" if outcomes or problem else "no public testcase has a shape for it"
+        yield Tried(what, problem, key, untried)
+
+
+def _mistaken(
+    operator: Operator, alternate: Alternate, shape: Shape, inputs: Tensors, right: Values, number: int
+) -> Values:
+    """The output of an alternate. Raises UsageError if it is another where it is asked for some rows only."""
+    if number != alternate.tensor:
+        return right
+    whole = mistaken_rows(operator, alternate, shape, inputs)
+    rows = np.arange(len(whole) - 1, -1, -2)[::-1]
+    if not np.allclose(
+        mistaken_rows(operator, alternate, shape, inputs, rows), whole[rows], 0.01, 0.01, equal_nan=True
+    ):
+        raise UsageError("asked for some rows, it computes other values for them than among all rows;")
+    return whole
 
 
 # ---- programs -------------------------------------------------------------------------------------------------------
@@ -256,12 +297,35 @@ def _programs(rules: Assignment, suite: Suite, engine: str) -> Iterator[Tried]:
             if record.engine.name == "cuda" and not _is_refused(_graded(path, rules, engine, "all")):
                 problem = " and ".join(filter(None, (problem, "it passes all graded testcases")))
             yield Tried(what, problem, path.name)
+            if (said := unexpected(path, record)) is not None:
+                yield Tried(f"the expectation of {path.name}", said)
 
 
 def _is_refused(record: Record) -> bool:
     """Whether a test failed, or a closer look found the mistake where luck let all tests pass."""
     look = record.closer_look
     return any(test.verdict is not Verdict.PASSED for test in record.tests) or bool(look is not None and look.cause)
+
+
+def unexpected(path: Path, record: Record) -> str | None:
+    """How the failed tests differ from what a wrong solution's second line expects of most of them; None if it expects
+    nothing, or if no test failed."""
+    second = "".join(path.read_text(encoding="utf-8").splitlines()[1:2])
+    failed = [test for test in record.tests if test.verdict is not Verdict.PASSED]
+    if "expect" not in second or not failed:
+        return None
+    if (expected := EXPECTATION.fullmatch(second)) is None:
+        return f"line 2 must be `// expect: VERDICT on WHERE: WORDS`, found {second!r}"
+    words, look = expected[2].split(" | "), record.closer_look.cause if record.closer_look is not None else ""
+    found = [
+        test.verdict == expected[1]
+        and (not test.cause if words == [NO_CAUSE] else any(w in test.reason for w in words))
+        for test in failed
+    ]
+    if 2 * sum(found) >= len(failed) or any(word in look for word in words):
+        return ""
+    other = failed[found.index(False)]
+    return f"expected {expected[1]}: {expected[2]}; {other.name} found {other.verdict}: {other.reason}"
 
 
 def _whole(path: Path, rules: Assignment, engine: str) -> Tried:

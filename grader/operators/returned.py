@@ -34,12 +34,15 @@ def right_rows(operator: Operator, shape: Shape, tensors: Tensors, rows: Rows = 
 
 
 def mistaken_rows(
-    alternate: Alternate, shape: Shape, tensors: Tensors, rows: Rows, columns: int
+    operator: Operator, alternate: Alternate, shape: Shape, tensors: Tensors, rows: Rows = slice(None)
 ) -> NDArray[np.float64]:
-    """What an alternate computes. Raises UsageError if it is not an array with this number of columns."""
-    computed = alternate.compute(shape, tensors, rows)
-    if np.ndim(computed) != 2 or np.shape(computed)[1] != columns:
-        raise _wrong(alternate.compute, f"an array of {columns} columns for the rows it is given", computed)
+    """What an alternate computes. Raises UsageError if it is not an array of the right shape for its output tensor."""
+    computed, wanted = (
+        alternate.compute(shape, tensors, rows),
+        _selected(operator.outputs(shape)[alternate.tensor], rows),
+    )
+    if np.shape(computed) != wanted:
+        raise _wrong(alternate.compute, f"an array of shape {wanted} for the rows it is given", computed)
     return computed
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from grader.commands.verify_assignment import NO_CAUSE as NO_CAUSE
 from grader.course.assignment import assignment_names, load_assignment
 from tests.support.course import ROOT
 
 NAMES = assignment_names()
 SAYS = re.compile(r"^(?://|#) expect: wrong_answer on most: (.+)$", re.MULTILINE)
 """Alternatives are separated by " | ": the emulator sees more than a GPU."""
-NO_CAUSE = "no cause is named"
-"""The words of a wrong solution whose mistake the grader does not recognise: it must say nothing rather than guess."""
 
 
 def assignment_of(path: Path) -> str:
