@@ -79,6 +79,7 @@ class Tried:
 def verify_assignment(name: str, engine: str) -> tuple[str, bool]:
     """The report on an assignment, and whether it may be given out. Raises UsageError for files that contradict each
     other."""
+    os.environ.setdefault("GRADER_REPAIRS", "0")  # how many are tried in time differs from run to run
     began = time.monotonic()
     rules = load_assignment(name)
     suite = suite_of(rules)
