@@ -2,6 +2,8 @@
 #define HEADER_WORDS 4 /* nx ny nz steps */
 #include "sequential.h"
 
+static float *other; /* the array that takes turns with the output */
+
 static void describe(struct problem *problem)
 {
     const int32_t *h = problem->header;
@@ -9,17 +11,16 @@ static void describe(struct problem *problem)
         return;
     problem->inputs = problem->outputs = (size_t)h[0] * (size_t)h[1] * (size_t)h[2];
     problem->iterations = h[3];
+    if (!(other = malloc(problem->outputs * sizeof(float))))
+        fail("a second array", "not enough memory");
 }
 
 /* Two arrays take turns, and the last step has to end in the output. */
 static void iterate(const struct problem *problem, long long step)
 {
-    static float *other;
     const size_t nx = (size_t)problem->header[0], ny = (size_t)problem->header[1], nz = (size_t)problem->header[2];
     const size_t plane = nx * ny, bytes = plane * nz * sizeof(float);
     const int to_output = (problem->header[3] - step) % 2;
-    if (!other && !(other = malloc(bytes)))
-        fail("a second array", "not enough memory");
     const float *u = step == 0 ? problem->input : to_output ? other : problem->output;
     float *v = to_output ? problem->output : other;
     memcpy(v, u, bytes);
