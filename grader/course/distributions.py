@@ -202,6 +202,9 @@ class Graph(_Distribution):
     band: Annotated[int, Field(ge=1)] = 8
     values: Uniform | Constant | Normal | Integers = Field(Uniform(low=-1, high=1), discriminator="kind")
 
+    def __str__(self) -> str:
+        return super().__str__().replace("power_law", "power_law from 0")  # not what was once drawn by the other name
+
     def of_unit(self, operator: Operator, shape: Shape, random: np.random.Generator) -> tuple[Array, ...]:
         numbers = dict(zip(operator.dimension_names, shape, strict=True))
         first, second, *others = operator.inputs(shape)

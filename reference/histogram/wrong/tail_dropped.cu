@@ -1,5 +1,5 @@
 // The last n mod 256 values are not counted.
-// expect: wrong_answer on most: nothing but zeros in X
+// expect: wrong_answer on most: is missing in H
 
 __global__ void count(const unsigned char* x, int* h, int n) {
     __shared__ int bins[256];
