@@ -1,5 +1,5 @@
 // The last run of comparisons is missing: two sorted halves are never merged.
-// expect: wrong_answer on most: nothing but zeros in X
+// expect: wrong_answer on most: belongs in Y
 
 #include <climits>
 
