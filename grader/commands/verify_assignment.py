@@ -294,9 +294,11 @@ def _programs(rules: Assignment, suite: Suite, engine: str) -> Iterator[Tried]:
         elif path in starts:
             yield Tried(what, "it does not compile" if not record.build.ok else f"{passed[0]} passes" if passed else "")
         else:
-            problem = "" if _is_refused(record) else "it passes all public testcases"
-            if record.engine.name == "cuda" and not _is_refused(_graded(path, rules, engine, "all")):
+            problem, on_gpu = "" if _is_refused(record) else "it passes all public testcases", record.engine.name == "cuda"
+            if on_gpu and not _is_refused(_graded(path, rules, engine, "all")):
                 problem = " and ".join(filter(None, (problem, "it passes all graded testcases")))
+            if on_gpu and problem and _is_refused(_graded(path, rules, "emulator", "public")):
+                what, problem = f"{what}, by the emulator's checks: on this GPU {problem}", ""
             yield Tried(what, problem, path.name)
             if (said := unexpected(path, record)) is not None:
                 yield Tried(f"the expectation of {path.name}", said)

@@ -1,5 +1,5 @@
 // The sums of a block are kept in half precision.
-// expect: wrong_answer on most: precision
+// expect: wrong_answer on most: all else in X 0
 
 #include <cuda_fp16.h>
 
