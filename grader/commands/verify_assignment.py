@@ -294,7 +294,8 @@ def _programs(rules: Assignment, suite: Suite, engine: str) -> Iterator[Tried]:
         elif path in starts:
             yield Tried(what, "it does not compile" if not record.build.ok else f"{passed[0]} passes" if passed else "")
         else:
-            problem, on_gpu = "" if _is_refused(record) else "it passes all public testcases", record.engine.name == "cuda"
+            problem = "" if _is_refused(record) else "it passes all public testcases"
+            on_gpu = record.engine.name == "cuda"
             if on_gpu and not _is_refused(_graded(path, rules, engine, "all")):
                 problem = " and ".join(filter(None, (problem, "it passes all graded testcases")))
             if on_gpu and problem and _is_refused(_graded(path, rules, "emulator", "public")):
