@@ -3,7 +3,7 @@
 // the next list; the lanes of a warp that do so take places there together. A vertex with very many edges would keep one warp
 // busy long after all others: it waits on a list of its own, and then all warps share its edges.
 
-constexpr int LARGE = 2048, THREADS = 256, BLOCKS = 2048;
+constexpr int LARGE = 1024, THREADS = 256, BLOCKS = 2048;
 enum { NEXT, WAITING }; // the counts: vertices on the next list, large ones of this level
 
 __global__ void start(int* d, int* b, int* list, int vertices, int source) {
