@@ -55,7 +55,7 @@ def left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def shape(header: bytes, *, hidden: bool) -> ShapeToRecord:
-    return ShapeToRecord(header, Arguments(buffers=(), tensors=(), numbers={}, pair=None), {}, hidden)
+    return ShapeToRecord(header, Arguments(), {}, hidden)
 
 
 def said(tmp_path: Path, *shapes: ShapeToRecord) -> str:
@@ -71,7 +71,7 @@ def test_nothing_of_a_hidden_shape_is_told(left: Path, tmp_path: Path) -> None:
     (left / "blobs" / kernel).write_bytes(b"secret")
     nothing = dict[str, list[object]](kernels=[], notes=[], constants=[], buffers=[], steps=[])
     hidden = nothing | {
-        "kernels": [{"code": {"ptx": kernel}, "name": "k", "arch": "sm_80", "shared_bytes": 0}],
+        "kernels": [{"code": {"ptx": kernel}, "name": "k", "shared_bytes": 0}],
         "notes": ["secret"],
     }
     (left / "0.json").write_text(json.dumps(nothing))

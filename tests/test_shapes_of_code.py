@@ -31,7 +31,7 @@ TOO_MANY_FIELDS = {
 NAMED_TWICE = {
     "Access", "Answer", "Block", "Branch", "Call", "Code", "Constant", "Ended", "Found", "Function", "Gpu", "Graph",
     "Group", "Interval", "Kernel", "Kind", "Label", "Launch", "Layout", "Limits", "Line", "Names", "Occupancy",
-    "Outcome", "Pair", "Piece", "Place", "Problem", "Recording", "Refused", "Report", "Row", "Step",
+    "Outcome", "Piece", "Place", "Problem", "Recording", "Refused", "Report", "Row", "Step",
     "Student", "Tensor", "Traffic", "Use", "Variable", "Violation", "Way", "Weights",
 }  # fmt: skip
 """Names that several classes have, in packages of which none imports the other's. No name may be added."""

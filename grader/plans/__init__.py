@@ -10,7 +10,7 @@ and address, but no values. `modules/` has the modules that only submissions imp
 
 In a submission's process:
 
-    recorder.use(Recorder("sm_80"))     what all tensors and launches of this process go to
+    recorder.use(Recorder())            what all tensors and launches of this process go to
     handles.Tensor, handles.empty, handles.constant(numpy array)
     dtypes.float16 … dtypes.DTYPES      one object for each type; `torch.float16` is dtypes.float16
     recorder.NoValues(text)             what asks for values raises it; `text` says what to do instead

@@ -39,34 +39,20 @@ class TensorArgument(_Model):
     offset: int
 
 
-class Pair(_Model):
-    """The names of the arguments of `forward` and `backward`, which may take the place of `solve`. `backward` first
-    gets what `forward` returned."""
-
-    forward: tuple[str, ...]
-    backward: tuple[str, ...]
-
-
 class Arguments(_Model):
-    """All arguments for one shape. `buffers` are the first buffers of the plan."""
+    """All arguments for one shape. `buffers` are the first buffers of the plan. `functions` has the names of the
+    arguments of `solve`, and of `forward` and `backward` if this pair may take its place; what `forward` returns is the
+    first argument of `backward`, `saved`."""
 
-    buffers: tuple[FilePart, ...]
-    tensors: tuple[TensorArgument, ...]
-    numbers: Mapping[str, int | float]
-    pair: Pair | None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (*(tensor.name for tensor in self.tensors), *self.numbers)
+    buffers: tuple[FilePart, ...] = ()
+    tensors: tuple[TensorArgument, ...] = ()
+    numbers: Mapping[str, int | float] = {}
+    functions: Mapping[str, tuple[str, ...]] = {"solve": ()}
 
 
-def def_lines(arguments: Arguments) -> tuple[str, ...]:
-    """The lines with which a submission may begin its function, or its pair of functions."""
-    pair = arguments.pair
-    lines = [f"def solve({', '.join(arguments.names)}):"]
-    if pair is not None:
-        lines += [f"def forward({', '.join(pair.forward)}):", f"def backward(saved, {', '.join(pair.backward)}):"]
-    return tuple(lines)
+def def_line(arguments: Arguments, name: str) -> str:
+    """The line with which a submission may begin this function."""
+    return f"def {name}({', '.join(arguments.functions[name])}):"
 
 
 def arguments_of(operator: Operator, shape: Shape) -> Arguments:
@@ -85,17 +71,13 @@ def arguments_of(operator: Operator, shape: Shape) -> Arguments:
     of_header = {name.lower(): number for name, number in named}
     numbers = {name: of_header[name] for name in operator.solve_numbers or of_header}
     names = [tensor.name for tensor in tensors]
-    pair = _pair(operator, names, len(inputs), tuple(numbers))
-    return Arguments(buffers=tuple(buffers), tensors=tuple(tensors), numbers=numbers, pair=pair)
-
-
-def _pair(operator: Operator, names: Sequence[str], inputs: int, numbers: tuple[str, ...]) -> Pair | None:
-    if not operator.differentiable:
-        return None
-    output = names[inputs]
-    gradient = f"d{output}"
-    forward = (*(name for name in names[:inputs] if name != gradient), output)
-    return Pair(forward=(*forward, *numbers), backward=(gradient, *names[inputs + 1 :], *numbers))
+    functions = {"solve": (*names, *numbers)}
+    if operator.differentiable:
+        given, output, *gradients = names[: len(inputs)], *names[len(inputs) :]
+        gradient = f"d{output}"
+        functions["forward"] = (*(name for name in given if name != gradient), output, *numbers)
+        functions["backward"] = ("saved", gradient, *gradients, *numbers)
+    return Arguments(buffers=tuple(buffers), tensors=tuple(tensors), numbers=numbers, functions=functions)
 
 
 def _tensor(operator: Operator, layout: Layout, buffer: int, begin: int) -> TensorArgument:

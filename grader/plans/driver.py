@@ -52,9 +52,6 @@ class Utilities:
         loaded = current().load(name, binary.encode() if isinstance(binary, str) else binary, shared)
         return loaded.handle, *loaded  # Triton loads a kernel again whose module is None
 
-    def unload_module(self, module: Any) -> None:
-        """Keep the kernels, which the plan may still launch."""
-
     def get_device_properties(self, device: int) -> dict[str, int]:
         replayer = current().replayer
         of_gpu = replayer.properties() if replayer is not None else {}
@@ -88,9 +85,6 @@ class RecordingDriver(DriverBase):  # type: ignore[misc]
     def get_current_device(self) -> int:
         return 0
 
-    def set_current_device(self, device: int) -> None:
-        """There is only one device."""
-
     def get_current_stream(self, device: int = 0) -> int:
         return 0
 
@@ -106,12 +100,6 @@ class RecordingDriver(DriverBase):  # type: ignore[misc]
 
     def get_benchmarker(self) -> Callable[..., Any]:
         return time_briefly
-
-    def get_empty_cache_for_benchmark(self) -> Any:
-        return empty((1,))
-
-    def clear_cache(self, cache: Any) -> None:
-        """`time_briefly` does it."""
 
 
 def time_briefly(

@@ -6,12 +6,12 @@ import inspect
 import os
 import runpy
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from grader.plans import lines
-from grader.plans.contract import Arguments, def_lines
+from grader.plans.contract import Arguments, def_line
 from grader.plans.dtypes import DTYPES
 from grader.plans.handles import Memory, Tensor, strided
 from grader.plans.plan import Plan
@@ -51,32 +51,25 @@ def tensors_of(arguments: Arguments) -> dict[str, Tensor]:
 
 def call(names: Mapping[str, Any], arguments: Arguments, tensors: Mapping[str, Tensor]) -> None:
     """Call `solve`, or `forward` and `backward`. Raises NoFunction if they are not there or take other arguments."""
-    values, pair = {**tensors, **arguments.numbers}, arguments.pair
-    solve, forward, backward = (names.get(name) for name in ("solve", "forward", "backward"))
-    if callable(solve):
-        solve(**_chosen(solve, "solve", values, arguments.names, arguments))
-    elif pair is not None and callable(forward) and callable(backward):
-        saved = forward(**_chosen(forward, "forward", values, pair.forward, arguments))
-        backward(saved, **_chosen(backward, "backward", values, pair.backward, arguments, skipped=1))
+    defined = [name for name in arguments.functions if callable(names.get(name))]
+
+    def called(name: str, *first: Any) -> Any:
+        """What the function returns, which gets the arguments that it takes, by name, behind the `first`."""
+        values, legal = {**tensors, **arguments.numbers}, arguments.functions[name][len(first) :]
+        taken = list(inspect.signature(names[name]).parameters.values())[len(first) :]
+        wrong = [each.name for each in taken if each.name not in legal and each.default is each.empty]
+        takes_any = any(each.kind is each.VAR_KEYWORD for each in taken)
+        if not takes_any and (wrong or any(each.kind is each.POSITIONAL_ONLY for each in taken)):
+            what = wrong[0] if wrong else "arguments without names"
+            raise NoFunction(f"`{name}` takes {what}, which is no argument: write `{def_line(arguments, name)}`")
+        chosen = legal if takes_any else [each.name for each in taken if each.name in legal]
+        return names[name](*first, **{each: values[each] for each in chosen})
+
+    if "solve" in defined:
+        called("solve")
+    elif {"forward", "backward"} <= {*defined}:
+        called("backward", called("forward"))
     else:
-        wanted = def_lines(arguments)
-        other = f", or the pair `{wanted[1]}` and `{wanted[2]}`" if len(wanted) > 1 else ""
-        raise NoFunction(f"the file defines no function `solve`: write `{wanted[0]}`{other}")
-
-
-def _chosen(
-    function: Callable[..., Any], name: str, values: Mapping[str, Any], legal: Sequence[str], arguments: Arguments,
-    skipped: int = 0,
-) -> dict[str, Any]:  # fmt: skip
-    """The arguments that the function takes, by name."""
-    parameters = list(inspect.signature(function).parameters.values())[skipped:]
-    if any(each.kind is each.VAR_KEYWORD for each in parameters):
-        return {each: values[each] for each in legal}
-    taken = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
-    wrong = [each.name for each in parameters if each.name not in legal and each.default is each.empty]
-    if wrong or any(each.kind is each.POSITIONAL_ONLY for each in parameters):
-        line = next(line for line in def_lines(arguments) if line.startswith(f"def {name}("))
-        raise NoFunction(
-            f"`{name}` takes {wrong[0] if wrong else 'arguments without names'}, which is no argument: write `{line}`"
-        )
-    return {each: values[each] for each in taken if each in legal}
+        solve, *pair = (f"`{def_line(arguments, name)}`" for name in arguments.functions)
+        other = f", or the pair {' and '.join(pair)}" if pair else ""
+        raise NoFunction(f"the file defines no function `solve`: write {solve}{other}")

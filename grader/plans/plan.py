@@ -2,7 +2,7 @@
 
     buffers[].bytes         memory; the first ones are those of `contract.Arguments`
     constants[].{blob,bytes}                      bytes that host code knew
-    kernels[].{name,arch,code,shared_bytes}       `code` names a blob with PTX, and says how Triton calls ptxas for it
+    kernels[].{name,code,shared_bytes}            `code` names a blob with PTX, and says how Triton calls ptxas for it
     steps[]                 in order: `constant`, `copy`, `fill`, `launch`, each with the submission's file and line
     notes[]                 what autotune chose and tried, for the build's log
 
@@ -60,7 +60,6 @@ class Code(_Model):
 
 class Kernel(_Model):
     name: Name
-    arch: Annotated[str, StringConstraints(pattern=r"^sm_\d{2,3}a?$", max_length=7)]
     code: Code
     shared_bytes: Annotated[int, Field(ge=0, lt=1 << 20)]
 

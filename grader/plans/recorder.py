@@ -58,7 +58,7 @@ blobs: dict[str, bytes] = {}
 
 
 class Recorder:
-    """Records one plan, for kernels of `architecture`, such as sm_80.
+    """Records one plan.
 
     A `replayer` loads the kernels at once. It does what is recorded only from `go_live` on, since most host code never
     asks what a device would answer. With `gives_values`, for `grader run`, it does all, and host code may read memory.
@@ -66,14 +66,9 @@ class Recorder:
     """
 
     def __init__(
-        self,
-        architecture: str,
-        replayer: Replayer | None = None,
-        *,
-        gives_values: bool = False,
-        is_before: bool = False,
+        self, replayer: Replayer | None = None, *, gives_values: bool = False, is_before: bool = False
     ) -> None:
-        self.architecture, self.replayer, self.gives_values = architecture, replayer, gives_values
+        self.replayer, self.gives_values = replayer, gives_values
         self._is_before = is_before
         self.notes: list[str] = []
         self.samples: dict[int, bytes] = {}
@@ -190,7 +185,7 @@ class Recorder:
         """Load the kernel `name` from what Triton compiled."""
         ptx, ptxas = ptx_of.get(binary, (binary, ()))
         code = Code(ptx=_kept(ptx), ptxas=ptxas)
-        _loaded.append(Kernel(name=name, arch=self.architecture, code=code, shared_bytes=shared_bytes))
+        _loaded.append(Kernel(name=name, code=code, shared_bytes=shared_bytes))
         number = len(_loaded) - 1
         if self.replayer is None:
             return Loaded(number, _SOME_REGISTERS, 0, MOST_THREADS)

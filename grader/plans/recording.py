@@ -27,15 +27,14 @@ def main() -> None:
     driver.install(request["target"])
     command = request["replay"]
     replayer = Replayer(command, os.environ, bytes, measures_time=True) if command else None
-    architecture = request["target"].replace("cuda:", "sm_")
-    use(Recorder(architecture, replayer, is_before=True))
+    use(Recorder(replayer, is_before=True))
     try:
         names = open_file(file)
     except BaseException as error:
         (out / "error").write_text(described(error, file))
         return
     for number, shape in enumerate(request["shapes"]):
-        made = Recorder(architecture, replayer)
+        made = Recorder(replayer)
         try:
             arguments = Arguments.model_validate(shape)
             made.samples = {

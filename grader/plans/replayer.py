@@ -45,23 +45,20 @@ class Replayer:
             self._commands.close()
         return self.process.wait()
 
-    def _send(self, text: str, data: bytes = b"") -> None:
+    def _send(self, text: str, data: bytes = b"", *, flush: bool = False) -> None:
         try:
             self._commands.write(text.encode() + data)
+            if flush:
+                self._commands.flush()
         except BrokenPipeError:
             raise DeviceFailed from None
 
     def _asked(self, text: str) -> str:
         """The answer to a command."""
-        self._send(text)
-        try:
-            self._commands.flush()
-        except BrokenPipeError:
-            raise DeviceFailed from None
-        line = self._answers.readline()
-        if not line:
-            raise DeviceFailed
-        return line.decode().rstrip("\n")
+        self._send(text, flush=True)
+        if line := self._answers.readline():
+            return line.decode().rstrip("\n")
+        raise DeviceFailed
 
     def _at(self, file: str, line: int) -> None:
         if (file, line) != self._place:

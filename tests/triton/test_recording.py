@@ -33,7 +33,7 @@ from grader.plans.host import open_file, record_shape
 from grader.plans.recorder import Recorder
 driver.install("sm_80")
 names = open_file(Path(sys.argv[1]))
-print(record_shape(names, arguments_of(OPERATOR, (3, 40)), Recorder("sm_80")).model_dump_json())
+print(record_shape(names, arguments_of(OPERATOR, (3, 40)), Recorder()).model_dump_json())
 """
 
 

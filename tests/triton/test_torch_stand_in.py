@@ -18,7 +18,7 @@ from grader.plans.plan import Constant, Copy, Fill
 
 @pytest.fixture(autouse=True)
 def recorded() -> recorder.Recorder:
-    made = recorder.Recorder("sm_80")
+    made = recorder.Recorder()
     recorder.use(made)
     return made
 

@@ -41,7 +41,7 @@ def main() -> None:
     driver.install(recording.target)
     timed = engine.measures_time
     replayer = Replayer(engine.replay(), os.environ, bytes if timed else library_of, measures_time=timed)
-    use(Recorder(recording.target.replace("cuda:", "sm_"), replayer, gives_values=True))
+    use(Recorder(replayer, gives_values=True))
     code: Any = 0
     with tempfile.TemporaryDirectory(prefix="triton-") as cache_folder:
         os.environ["TRITON_CACHE_DIR"] = cache_folder

@@ -235,7 +235,7 @@ def control_problem(recording: Recording, limit_s: float = 60) -> str:
         for name in ("source", "work"):
             (folder / name).mkdir()
         (folder / "source" / "main.py").write_text(_CONTROL)
-        shape = ShapeToRecord(b"", Arguments(buffers=(), tensors=(), numbers={}, pair=None), {}, hidden=False)
+        shape = ShapeToRecord(b"", Arguments(), {}, hidden=False)
         made = record("main.py", folder / "source", folder / "work", recording, (shape,), limit_s=limit_s).compiled
     if made.ok:
         return ""
