@@ -63,7 +63,7 @@ def said(tmp_path: Path, *shapes: ShapeToRecord) -> str:
         raise Refused(f"{binary.decode()} cannot be loaded")
 
     recording = Recording("cuda:80", loadable)
-    return record("main.py", tmp_path / "source", tmp_path / "work", recording, shapes, limit_s=60).compiled.log
+    return record("main.py", tmp_path / "source", tmp_path / "work", recording, shapes, limit_s=60).log
 
 
 def test_nothing_of_a_hidden_shape_is_told(left: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from grader.base.process import Completed, Runner, Stopped
@@ -227,10 +227,7 @@ def _translated(units: Sequence[Unit], number: int, extras: Extras) -> Translate
                 prefix=f"m{number}",
                 below=str(units[0].compiled_in),
                 lanes=instruction_set().lanes,
-                watch=extras.watch,
-                record=extras.record,
-                count=extras.count,
-                few_runs=extras.few_runs,
+                **asdict(extras),
             )
         except Exceeded as exceeded:
             what, advice = f"the PTX of {names}, whose translation {exceeded},", "make its kernels or templates smaller"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from grader.base.errors import GraderFault
 from grader.base.process import Runner
-from grader.emulator import WATCHING
-from grader.emulator.build import CompileFailed, Unsupported, tables_text
+from grader.emulator.build import CompileFailed, Extras, Unsupported, tables_text
 from grader.emulator.isa import host_compiler, instruction_set
 from grader.emulator.native import compile_c, template_objects
 from grader.emulator.nvcc import read_registers
@@ -16,7 +15,6 @@ from grader.emulator.translated import MissingFeature
 from grader.emulator.translation import MAX_PTX_BYTES, translate
 from grader.sandbox.room import Unreadable
 
-COUNT = "count"
 PREFIX = "m0"
 """The module's table in the library is called m0_module."""
 
@@ -26,17 +24,16 @@ def compile_kernel(
     *,
     target: str,
     ptxas: str,
-    checks: frozenset[str],
+    extras: Extras,
     work: Path,
     written: Path,
     run: Runner,
     below: str,
 ) -> Path:
     """Compile the kernel in `ptx` for `target` (sm_80), and return its shared library. The compilers run in the empty
-    folder `work`; files for them are written to the empty folder `written`. `checks` are the sanitizers, and COUNT for
-    counters; findings show the names of source files
-    below the folder `below` relative to it. Raises CompileFailed if ptxas
-    refuses the kernel, Unsupported if the emulator does."""
+    folder `work`; files for them are written to the empty folder `written`. Findings show the names of source files
+    below the folder `below` relative to it. Raises CompileFailed if ptxas refuses the kernel, Unsupported if the
+    emulator does."""
     if len(ptx) > MAX_PTX_BYTES:
         what = f"a kernel with more than {MAX_PTX_BYTES >> 20} MB of PTX"
         raise Unsupported([MissingFeature(what, None, None, "use smaller blocks")])
@@ -53,9 +50,8 @@ def compile_kernel(
                 prefix=PREFIX,
                 below=below,
                 lanes=instruction_set().lanes,
-                watch=bool(checks & WATCHING),
-                count=COUNT in checks,
-                assembly_lines=False,
+                watch=extras.watch,
+                count=extras.count,
             )
         except Unreadable as error:
             missing = MissingFeature(f"this kernel's PTX ({error})", None, None, "run it on a GPU")

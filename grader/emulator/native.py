@@ -80,11 +80,11 @@ def compiled_runtime(include: Path, run: Runner) -> Path:
 
 
 def runtime_library(include: Path, run: Runner) -> Path:
-    """Return the runtime as a shared library in the cache, for an interpreter to load."""
+    """Return the runtime as a shared library in the cache, for the replayer of plans to load."""
 
     def make(folder: Path) -> Path:
         whole, library = runtime_object(include, run, folder), folder / "runtime.so"
-        # host_place.c finds lines of C++ through this symbol, which libraries lack. An interpreter reports its lines
+        # host_place.c finds lines of C++ through this symbol, which libraries lack. The replayer reports its lines
         # itself (emu_called_from), so any value will do.
         lines = "-Wl,--defsym=__executable_start=0"
         done = run([host_compiler("c++"), "-shared", lines, str(whole), "-o", str(library), "-lpthread", "-lm"], folder)

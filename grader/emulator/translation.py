@@ -41,11 +41,10 @@ def translate(
     record: bool = False,
     count: bool = False,
     few_runs: bool = False,
-    assembly_lines: bool = True,
 ) -> Translated:
     """Translate the PTX of `units`, linked to one module if there are several. `below` is the folder of the project, to
-    which the names of source files are made relative. Without `assembly_lines`, .loc in inline assembly is left out.
-    For the switches see `translate_module`. Raises Unreadable for PTX that cannot be parsed."""
+    which the names of source files are made relative. For
+    the switches see `translate_module`. Raises Unreadable for PTX that cannot be parsed."""
     import gc
 
     from grader.emulator.ptx import PtxSyntaxError, link_modules, parse
@@ -54,8 +53,7 @@ def translate(
     gc.disable()  # translation makes millions of objects that live to the end; the collector takes a fifth of the time
     modules = []
     for number, unit in enumerate(units):
-        text = unit.read(MAX_PTX_BYTES).decode(errors="replace")
-        text = text if assembly_lines else "".join(_without_lines_in_assembly(text))
+        text = "".join(_without_lines_in_assembly(unit.read(MAX_PTX_BYTES).decode(errors="replace")))
         try:
             module = parse(text, first_file=number * FILES_PER_UNIT)
         except PtxSyntaxError as error:
@@ -89,9 +87,9 @@ def _files(before: str, parts: Sequence[str], prefix: str) -> Iterator[CFile]:
 
 
 def _without_lines_in_assembly(ptx: str) -> Iterator[str]:
-    """The lines of `ptx` without `.loc` in inline assembly. Triton writes loads and stores as inline assembly, and LLVM
-    adds a .loc to each of its lines, with line numbers that count up; the .loc before the assembly is right for all of
-    it."""
+    """The lines of `ptx` without `.loc` in inline assembly, where nvcc writes none. Triton writes loads and stores as
+    inline assembly, and LLVM adds a .loc to each of its lines, with line numbers that count up; the .loc before the
+    assembly is right for all of it."""
     inside = False
     for line in ptx.splitlines(keepends=True):
         if "// begin inline asm" in line or "// end inline asm" in line:

@@ -17,6 +17,6 @@ In a submission's process:
     host.record_shape(names, arguments, recorder) -> Plan     with `contract.arguments_of(operator, shape)`
     recorder.current().gives_values     true under `grader run` only
 
-Only a submission's process imports Triton, which is an optional dependency. May import `emulator`, `operators` and the
-packages below them.
+Only a submission's process imports Triton, which is an optional dependency. May import `emulator`, `gpu`,
+`operators` and the packages below them.
 """

@@ -19,21 +19,20 @@ from triton.backends.nvidia.driver import ty_to_cpp
 from triton.runtime import cache, driver
 from triton.runtime.autotuner import Autotuner
 
+from grader.gpu.facts import known_limits
 from grader.plans import compiler
 from grader.plans.handles import empty
 from grader.plans.launcher import Launcher
 from grader.plans.plan import MAX_NOTE
 from grader.plans.recorder import current
+from grader.plans.replayer import Replayer
 
 _WARP = 32
 _TIMED_RUNS = 3
 _NO_TIME_MS = 1.0
 _CACHE_BYTES = 256 << 20
 """Writing so much memory evicts all other data from any GPU's L2 cache."""
-_SHARED_OPTIN_BYTES = {80: 163 << 10, 86: 99 << 10, 89: 99 << 10, 90: 227 << 10}
-"""The most shared memory that a block can have, by architecture."""
 _PROPERTIES = {  # those of an A100, for every emulated architecture
-    "max_num_regs": 65536,
     "multiprocessor_count": 108,
     "warpSize": _WARP,
     "sm_clock_rate": 1_410_000,
@@ -42,32 +41,25 @@ _PROPERTIES = {  # those of an A100, for every emulated architecture
 }
 
 
-class Utilities:
-    """The `utils` of a driver, with the methods that Triton calls."""
-
-    def __init__(self, architecture: int) -> None:
-        self._most_shared = _SHARED_OPTIN_BYTES.get(architecture, max(_SHARED_OPTIN_BYTES.values()))
-
-    def load_binary(self, name: str, binary: bytes | str, shared: int, device: int) -> Any:
-        loaded = current().load(name, binary.encode() if isinstance(binary, str) else binary, shared)
-        return loaded.handle, *loaded  # Triton loads a kernel again whose module is None
-
-    def get_device_properties(self, device: int) -> dict[str, int]:
-        replayer = current().replayer
-        of_gpu = replayer.properties() if replayer is not None else {}
-        return of_gpu or {"max_shared_mem": self._most_shared, **_PROPERTIES}
-
-    def set_printf_fifo_size(self, size_bytes: int) -> None:
-        """The replayer has a buffer of one size."""
-
-
 class RecordingDriver(DriverBase):  # type: ignore[misc]
     launcher_cls = Launcher
 
     def __init__(self, architecture: int) -> None:
         super().__init__()
         self._architecture = architecture
-        self.utils = Utilities(architecture)
+        self.utils = self  # Triton calls some methods there
+
+    def load_binary(self, name: str, binary: bytes | str, shared: int, device: int) -> Any:
+        loaded = current().load(name, binary.encode() if isinstance(binary, str) else binary, shared)
+        return loaded.handle, *loaded  # Triton loads a kernel again whose module is None
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        limits = known_limits(self.get_device_capability())
+        own = {"max_shared_mem": limits.shared_per_block_optin, "max_num_regs": limits.registers} if limits else {}
+        return {**_PROPERTIES, **own, **_of_gpu(current().replayer)}
+
+    def set_printf_fifo_size(self, size_bytes: int) -> None:
+        """The replayer has a buffer of one size."""
 
     @classmethod
     def is_active(cls) -> bool:
@@ -102,13 +94,18 @@ class RecordingDriver(DriverBase):  # type: ignore[misc]
         return time_briefly
 
 
+def _of_gpu(replayer: Replayer | None) -> dict[str, int]:
+    """The properties of the replayer's GPU; empty without one."""
+    return replayer.properties() if replayer is not None else {}
+
+
 def time_briefly(
     kernel_call: Callable[[], Any], *rest: Any, quantiles: Sequence[float] | None = None, **options: Any
 ) -> Any:
     """The time of a call in ms, without its launches in the plan: the median of a few runs, or with `quantiles` a list.
     Without a GPU, the same time for every call."""
     recorder = current()
-    replayer = recorder.replayer if recorder.replayer is not None and recorder.replayer.measures_time else None
+    replayer = recorder.replayer if _of_gpu(recorder.replayer) else None
     if replayer is not None:
         recorder.go_live()
     with recorder.trying():

@@ -21,7 +21,7 @@ _ADVICE = (
     ("ndarray", "kernels take tensors: make one of a numpy table with torch.from_numpy"),
     ("null byte", "Python's source cannot contain one: save the file as UTF-8"),
 )
-"""Parts of Python's and Triton's error messages, each with advice on the program."""
+"""Parts of Python's and Triton's error messages that name no remedy, each with advice on the program."""
 _TORCH = "submissions get a stand-in of torch with tensors and without operators, so compute in a kernel"
 _MOST, _MOST_OF_A_LINE = 8000, 400
 _MOST_CALLS, _MORE_LINES = 5, 20
@@ -32,7 +32,7 @@ def described(error: BaseException, file: Path) -> str:
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if own_name(frame.filename)]
     at = f"{own_name(own[-1].filename)}:{own[-1].lineno}" if own else f"{file.name}:1"
     if isinstance(error, NoFunction):
-        return f"{file.name}:1: error: {error}\n"
+        return f"{file.name}:{error.args[1]}: error: {error.args[0]}\n"
     if isinstance(error, Refused) and str(error).startswith(f"{file.name}:"):
         return f"{error}\n"
     if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "torch":
@@ -56,12 +56,8 @@ def described(error: BaseException, file: Path) -> str:
         f"{own_name(frame.filename)}:{frame.lineno}: note: called from here: {frame.line}\n"
         for frame in reversed(callers[-_MOST_CALLS:])
     ]
-    return (first + _advice(said) + "".join(calls))[:_MOST]
-
-
-def _advice(text: str) -> str:
-    """Advice on errors whose text names no remedy; '' if there is none."""
-    return next((f"note: {advice}\n" for part, advice in _ADVICE if part in text), "")
+    advice = "".join(f"note: {advice}\n" for part, advice in _ADVICE if part in said)
+    return (first + advice + "".join(calls))[:_MOST]
 
 
 def _place_in_kernel(error: CompilationError, text: str, name: str) -> str:

@@ -21,7 +21,7 @@ _MODULES = Path(__file__).parent / "modules"
 
 
 class NoFunction(Exception):
-    """The submission does not define what the assignment asks for."""
+    """The submission does not define what the assignment asks for: (what to write, its line)."""
 
 
 def open_file(file: Path, run_name: str = "submission", arguments: Sequence[str] = ()) -> dict[str, Any]:
@@ -61,7 +61,8 @@ def call(names: Mapping[str, Any], arguments: Arguments, tensors: Mapping[str, T
         takes_any = any(each.kind is each.VAR_KEYWORD for each in taken)
         if not takes_any and (wrong or any(each.kind is each.POSITIONAL_ONLY for each in taken)):
             what = wrong[0] if wrong else "arguments without names"
-            raise NoFunction(f"`{name}` takes {what}, which is no argument: write `{def_line(arguments, name)}`")
+            advice = f"`{name}` takes {what}, which is no argument: write `{def_line(arguments, name)}`"
+            raise NoFunction(advice, getattr(getattr(names[name], "__code__", None), "co_firstlineno", 1))
         chosen = legal if takes_any else [each.name for each in taken if each.name in legal]
         return names[name](*first, **{each: values[each] for each in chosen})
 
@@ -72,4 +73,4 @@ def call(names: Mapping[str, Any], arguments: Arguments, tensors: Mapping[str, T
     else:
         solve, *pair = (f"`{def_line(arguments, name)}`" for name in arguments.functions)
         other = f", or the pair {' and '.join(pair)}" if pair else ""
-        raise NoFunction(f"the file defines no function `solve`: write {solve}{other}")
+        raise NoFunction(f"the file defines no function `solve`: write {solve}{other}", 1)

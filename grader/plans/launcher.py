@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from grader.plans.dtypes import dtype_of, encoded, uint8
-from grader.plans.handles import Tensor, empty
+from grader.plans.handles import empty
 from grader.plans.recorder import current
 
 _WARP = 32
@@ -28,7 +27,6 @@ class Launcher:
     def __init__(self, source: Any, metadata: Any) -> None:
         self._types = tuple(source.signature.values())
         self._metadata = metadata
-        self._scratch_bytes = metadata.global_scratch_size, metadata.profile_scratch_size
 
     def __call__(
         self, x: int, y: int, z: int, stream: int, kernel: Any, packed: Any, metadata: Any,
@@ -36,29 +34,23 @@ class Launcher:
     ) -> None:  # fmt: skip
         if enter is not None:
             enter(metadata)
-        if x * y * z > 0:
-            self._launch(kernel, (x, y, z), values)
-        if leave is not None:
-            leave(metadata)
-
-    def _launch(self, kernel: int, grid: tuple[int, int, int], values: Sequence[Any]) -> None:
         given = self._metadata
         clusters = getattr(given, "num_ctas", 1)
-        scratch = [self._new_scratch(math.prod(grid) * clusters * size) for size in self._scratch_bytes]
-        current().launch(
-            kernel,
-            grid,
-            [*_arguments(self._types, values), *map(_address, scratch)],
-            threads=given.num_warps * _WARP,
-            shared_bytes=given.shared,
-            cluster=clusters,
-            cooperative=bool(getattr(given, "launch_cooperative_grid", False)),
-        )
-
-    @staticmethod
-    def _new_scratch(size_bytes: int) -> Tensor | None:
-        """Memory in which a kernel keeps tensor descriptors. It is cleared, since the emulator checks what is read."""
-        return empty((size_bytes,), uint8).zero_() if size_bytes else None
+        # Memory in which kernels keep tensor descriptors. It is cleared, since the emulator checks what is read.
+        needed = (x * y * z * clusters * each for each in (given.global_scratch_size, given.profile_scratch_size))
+        scratch = [empty((size,), uint8).zero_() if size else None for size in needed]
+        if x * y * z > 0:
+            current().launch(
+                kernel,
+                (x, y, z),
+                [*_arguments(self._types, values), *map(_address, scratch)],
+                threads=given.num_warps * _WARP,
+                shared_bytes=given.shared,
+                cluster=clusters,
+                cooperative=bool(getattr(given, "launch_cooperative_grid", False)),
+            )
+        if leave is not None:
+            leave(metadata)
 
 
 def _address(pointer: Any) -> int:

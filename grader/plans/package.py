@@ -21,9 +21,9 @@ from grader.plans.plan import (
     Constant,
     Note,
     Plan,
+    place_line,
     problem_of,
 )
-from grader.plans.script import kernel_line, place_line, step_line
 from grader.sandbox.room import Sentence, confined
 
 
@@ -51,7 +51,7 @@ def script_of(plan: bytes, arguments: Arguments) -> Script:
     if problem := problem_of(read, tuple(part.size_bytes for part in arguments.buffers)):
         return Script(problem=problem)
     kernels = {each.code: len(read.constants) + number for number, each in enumerate(read.kernels)}
-    lines = [kernel_line(each.name, each.shared_bytes, str(kernels[each.code])) for each in read.kernels]
+    lines = [each.command(str(kernels[each.code])) for each in read.kernels]
     at = "", 0
     lines += [f"buffer {each.bytes}\n" for each in read.buffers]
     for number, part in enumerate(arguments.buffers):
@@ -60,7 +60,7 @@ def script_of(plan: bytes, arguments: Arguments) -> Script:
         if (step.file, step.line) != at:
             at = step.file, step.line
             lines.append(place_line(*at))
-        lines.append(step_line(step, str(step.constant) if isinstance(step, Constant) else ""))
+        lines.append(step.command(str(step.constant) if isinstance(step, Constant) else ""))
     lines += [f"output {number}\n" for number, part in enumerate(arguments.buffers) if part.file == "output"]
     return Script(
         text="".join(lines),

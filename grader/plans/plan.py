@@ -6,6 +6,9 @@
     steps[]                 in order: `constant`, `copy`, `fill`, `launch`, each with the submission's file and line
     notes[]                 what autotune chose and tried, for the build's log
 
+Each step and kernel has its line in the replayer's language, which `replay/replay.cc` explains. A package holds such
+lines for each shape; `grader run` and autotune send single ones.
+
 A place is [buffer, offset in bytes]. A kernel's argument is a place, or the bytes of a value. A blob is a file, named
 after its SHA-256. A submission's process writes plans, so everything in one is bounded here and nothing is believed.
 """
@@ -63,6 +66,10 @@ class Kernel(_Model):
     code: Code
     shared_bytes: Annotated[int, Field(ge=0, lt=1 << 20)]
 
+    def command(self, binary: str) -> str:
+        """`binary`: the number of a blob, or - LENGTH if the bytes follow."""
+        return f"kernel {self.name} {self.shared_bytes} {binary}\n"
+
 
 class Blob(_Model):
     """The bytes of a constant: the name and the size of a file."""
@@ -83,6 +90,10 @@ class Constant(_Step):
     to: Place
     constant: Number
 
+    def command(self, constant: str) -> str:
+        """`constant`: the number of a blob, or - LENGTH if the bytes follow."""
+        return f"constant {self.to[0]} {self.to[1]} {constant}\n"
+
 
 class Fill(_Step):
     """Write `pattern` `count` times."""
@@ -92,12 +103,18 @@ class Fill(_Step):
     pattern: Pattern
     count: Count
 
+    def command(self, constant: str) -> str:
+        return f"fill {self.to[0]} {self.to[1]} {len(self.pattern) // 2} {self.pattern} {self.count}\n"
+
 
 class Copy(_Step):
     do: Literal["copy"] = "copy"
     to: Place
     source: Place
     bytes: Count
+
+    def command(self, constant: str) -> str:
+        return f"copy {self.to[0]} {self.to[1]} {self.source[0]} {self.source[1]} {self.bytes}\n"
 
 
 class Launch(_Step):
@@ -111,6 +128,11 @@ class Launch(_Step):
     stream: Literal[0] = 0
     arguments: Annotated[tuple[Argument, ...], Field(max_length=MAX_ARGUMENTS)]
 
+    def command(self, constant: str) -> str:
+        numbers = (self.kernel, *self.grid, self.block[0], self.shared_bytes, self.cluster, int(self.cooperative))
+        given = (f"v {len(a) // 2} {a}" if isinstance(a, str) else f"p {a[0]} {a[1]}" for a in self.arguments)
+        return f"launch {' '.join(map(str, numbers))} {len(self.arguments)} {' '.join(given)}\n"
+
 
 Step = Annotated[Constant | Fill | Copy | Launch, Field(discriminator="do")]
 MAX_NOTE = 1000
@@ -123,6 +145,11 @@ class Plan(_Model):
     kernels: Annotated[tuple[Kernel, ...], Field(max_length=MAX_KERNELS)]
     steps: Annotated[tuple[Step, ...], Field(max_length=MAX_STEPS)]
     notes: Annotated[tuple[Note, ...], Field(max_length=MAX_KERNELS)] = ()
+
+
+def place_line(file: str, line: int) -> str:
+    """The replayer's command for the submission's line that the following commands belong to."""
+    return f"at {line} {file or '-'}\n"
 
 
 def blob_name(content: bytes) -> str:

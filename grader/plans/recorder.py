@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from grader.plans.lines import program_line
 from grader.plans.plan import (
@@ -26,9 +26,7 @@ from grader.plans.plan import (
     blob_name,
     touched,
 )
-
-if TYPE_CHECKING:
-    from grader.plans.replayer import Replayer
+from grader.plans.replayer import Replayer
 
 ptx_of: dict[bytes, tuple[bytes, tuple[Any, ...]]] = {}
 """For machine code that Triton made: the PTX, and how ptxas was called (`Code`)."""
@@ -184,12 +182,11 @@ class Recorder:
     def load(self, name: str, binary: bytes, shared_bytes: int) -> Loaded:
         """Load the kernel `name` from what Triton compiled."""
         ptx, ptxas = ptx_of.get(binary, (binary, ()))
-        code = Code(ptx=_kept(ptx), ptxas=ptxas)
-        _loaded.append(Kernel(name=name, code=code, shared_bytes=shared_bytes))
+        _loaded.append(Kernel(name=name, code=Code(ptx=_kept(ptx), ptxas=ptxas), shared_bytes=shared_bytes))
         number = len(_loaded) - 1
         if self.replayer is None:
             return Loaded(number, _SOME_REGISTERS, 0, MOST_THREADS)
-        return Loaded(number, *self.replayer.load(name, binary, shared_bytes, program_line()))
+        return Loaded(number, *self.replayer.load(_loaded[number], binary, program_line()))
 
     def launch(
         self, kernel: int, grid: tuple[int, int, int], arguments: Sequence[int | bytes], *,

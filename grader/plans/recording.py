@@ -26,7 +26,7 @@ def main() -> None:
     (out / "blobs").mkdir()
     driver.install(request["target"])
     command = request["replay"]
-    replayer = Replayer(command, os.environ, bytes, measures_time=True) if command else None
+    replayer = Replayer(command, os.environ, bytes) if command else None
     use(Recorder(replayer, is_before=True))
     try:
         names = open_file(file)

@@ -7,8 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 
-from grader.plans.plan import Step
-from grader.plans.script import kernel_line, place_line, step_line
+from grader.plans.plan import Kernel, Step, place_line
 
 
 class DeviceFailed(Exception):
@@ -20,14 +19,8 @@ class Replayer:
     loads from what Triton compiled: the path of a shared library from PTX, or the machine code as it is."""
 
     def __init__(
-        self,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        binary_of: Callable[[bytes], bytes],
-        *,
-        measures_time: bool,
+        self, command: Sequence[str], environment: Mapping[str, str], binary_of: Callable[[bytes], bytes]
     ) -> None:
-        self.measures_time = measures_time
         self._binary_of = binary_of
         self._events = 0
         self._place = "", 0
@@ -68,7 +61,7 @@ class Replayer:
     def do(self, step: Step, constant: bytes = b"") -> None:
         """Do a step; `constant` has the bytes that it writes if it writes a constant."""
         self._at(step.file, step.line)
-        self._send(step_line(step, f"- {len(constant)}"), constant)
+        self._send(step.command(f"- {len(constant)}"), constant)
 
     def allocate(self, size_bytes: int, place: tuple[str, int] = ("", 0)) -> None:
         """Make the next buffer."""
@@ -83,11 +76,11 @@ class Replayer:
         self._asked(f"download {place[0]} {place[1]} {size_bytes}\n")
         return self._answers.read(size_bytes)
 
-    def load(self, name: str, binary: bytes, shared_bytes: int, place: tuple[str, int]) -> tuple[int, int, int]:
+    def load(self, kernel: Kernel, binary: bytes, place: tuple[str, int]) -> tuple[int, int, int]:
         """Load the next kernel. Returns its registers, spills and most threads of a block."""
         made = self._binary_of(binary)
         self._at(*place)
-        self._send(kernel_line(name, shared_bytes, f"- {len(made)}"), made)
+        self._send(kernel.command(f"- {len(made)}"), made)
         registers, spills, threads = map(int, self._asked("attributes\n").split())
         return registers, spills, threads
 

@@ -19,6 +19,9 @@ _OPERATORS = {
     "floordiv": "//", "mod": "%", "pow": "**", "neg": "-", "abs": "abs()", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
     "and": "&", "or": "|", "xor": "^", "invert": "~", "iadd": "+=", "isub": "-=", "imul": "*=", "itruediv": "/=",
 }  # fmt: skip
+_CASTS = {
+    "half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16", "int": "int32", "long": "int64",
+}  # fmt: skip
 
 
 class NoSuchName(NoValues, AttributeError):
@@ -129,15 +132,6 @@ class Names:
     def cuda(self, *device: Any, **options: Any) -> Any:
         return self
 
-    def half(self) -> Any:
-        return self.to("float16")
-
-    def bfloat16(self) -> Any:
-        return self.to("bfloat16")
-
-    def float(self) -> Any:
-        return self.to("float32")
-
     def __setitem__(self: Any, index: Any, value: Any) -> None:
         part = self[index]
         part.copy_(value) if isinstance(value, Names) else part.fill_(value)
@@ -204,6 +198,9 @@ class Names:
     def __int__(self) -> int:
         return int(self._values("int()"))
 
+    def __index__(self) -> int:
+        return int(self._values("a tensor as a number or an index"))
+
     def __eq__(self, other: object) -> Any:
         return self is other or (other is not None and _refusal("==")(self))
 
@@ -222,5 +219,11 @@ def _refusal(sign: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+def _cast(dtype: str) -> Callable[..., Any]:
+    return lambda self: self.to(dtype)
+
+
+for _name, _type in _CASTS.items():
+    setattr(Names, _name, _cast(_type))
 for _name, _sign in _OPERATORS.items():
     setattr(Names, f"__{_name}__", _refusal(_sign))

@@ -169,14 +169,12 @@ def _record(
     submission: Submission, assignment: Assignment, engine: Engine, sources: Path, output: Path, cases: Sequence[Case]
 ) -> Compiled:
     """Record a Python submission for the shapes of the cases, the small ones first."""
-    limit_s = assignment.build.limit_s
-    recorded = plan_program.record(
-        submission.sources[0], sources, output.parent, engine.recording(), shapes_of(cases), limit_s=limit_s
-    )
-    if recorded.compiled.ok:
-        output.write_bytes(recorded.package)
+    main, limit_s = submission.sources[0], assignment.build.limit_s
+    made = plan_program.record(main, sources, output.parent, engine.recording(), shapes_of(cases), limit_s=limit_s)
+    if made.ok:
+        output.write_bytes(made.package)
         output.chmod(0o755)
-    return recorded.compiled
+    return made
 
 
 def shapes_of(cases: Sequence[Case]) -> tuple[plan_program.ShapeToRecord, ...]:

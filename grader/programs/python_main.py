@@ -20,24 +20,19 @@ def find_python_main(path: Path, assignment: Assignment) -> tuple[Path, list[str
     languages."""
     wanted = [name for name in assignment.submission.mains if name.endswith(SUFFIX)]
     if path.is_file():
-        if path.suffix != SUFFIX:
-            return None
-        if not wanted:
-            raise UsageError(
-                f"{shown(path)} is not a .cu file: the assignment {assignment.name} accepts only "
-                f"{assignment.submission.main}; choose another assignment with --assignment."
-            )
-        return path, []
-    if not wanted:
-        return None
-    programs = [file for file in files_below(path) if is_regular(file)]
+        if wanted or path.suffix != SUFFIX:
+            return (path, []) if path.suffix == SUFFIX else None
+        raise UsageError(
+            f"{shown(path)} is not a .cu file: the assignment {assignment.name} accepts only "
+            f"{assignment.submission.main}; choose another assignment with --assignment."
+        )
+    programs = [file for file in files_below(path) if is_regular(file)] if wanted else []
     python = [file for file in programs if file.suffix == SUFFIX and not file.name.startswith(".")]
     named = [file for file in python if file.parent == path and file.name in wanted] or python
-    if not python:
-        return None
-    if any(file.suffix == ".cu" for file in programs):
-        if not [file for file in named if file.name in wanted]:
-            return None  # a script next to a CUDA program
+    cuda = any(file.suffix == ".cu" for file in programs)
+    if not python or (cuda and all(file.name not in wanted for file in named)):
+        return None  # perhaps a script next to a CUDA program
+    if cuda:
         both = f"{assignment.submission.main} and {named[0].name}"
         raise UsageError(
             f"{shown(path)} holds a CUDA program and a Python program: give the file, or hand in only one of {both}."

@@ -16,8 +16,8 @@ from grader.course.testcase import load_suite
 from grader.plans.replay_program import replay_program
 from grader.programs.build import shapes_of
 from grader.programs.engine.cuda import machine_code
-from grader.programs.engine.interface import Launch, Recording
-from grader.programs.engine.plan_program import Recorded, record
+from grader.programs.engine.interface import Compiled, Launch, Recording
+from grader.programs.engine.plan_program import record
 from grader.programs.toolkit import find_toolkit
 
 CASE = load_suite(load_assignment("softmax").testcases_file).cases["s03"]
@@ -49,7 +49,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def recorded(text: str, folder: Path, driver: Path) -> Recorded:
+def recorded(text: str, folder: Path, driver: Path) -> Compiled:
     (folder / "source").mkdir()
     (folder / "source/softmax.py").write_text(KERNELS + text)
     (folder / "work").mkdir()
@@ -75,9 +75,9 @@ def solve(x, y, rows, columns):
     double[lambda c: (triton.cdiv(x.numel(), c['BLOCK']),)](x, y, x.numel())
 """
     made = recorded(solve, tmp_path, driver)
-    assert made.compiled.ok, made.compiled.log
-    assert made.compiled.log.startswith("autotune: double runs with BLOCK: ")
-    assert made.compiled.log.count("BLOCK: ") == 3
+    assert made.ok, made.log
+    assert made.log.startswith("autotune: double runs with BLOCK: ")
+    assert made.log.count("BLOCK: ") == 3
     assert made.package.count(b"\nlaunch ") == 1 and made.package.count(b"\nkernel ") == 1
     output = replayed(made.package, tmp_path, driver)
     assert len(output) == CASE.output_bytes and set(output) == {0xFF}, "outputs are poisoned, not cleared"
@@ -91,7 +91,7 @@ def solve(x, y, rows, columns):
     y.reshape(-1)[2:4].copy_(table)
 """
     made = recorded(solve, tmp_path, driver)
-    assert made.compiled.ok, made.compiled.log
+    assert made.ok, made.log
     output = np.frombuffer(replayed(made.package, tmp_path, driver), np.float32)
     assert output[:5].tolist() == [0.5, 0.5, 1.5, 2.5, 0.5] and set(output[5:]) == {0.5}
 
@@ -104,7 +104,7 @@ def solve(x, y, rows, columns):
     recorder.current().launch(kernel.handle, (1, 1, 1), [y.data_ptr(), bytes(4)], threads=32)
 """
     made = recorded(solve, tmp_path, driver)
-    assert made.compiled.ok, made.compiled.log
+    assert made.ok, made.log
     with pytest.raises(subprocess.CalledProcessError) as ended:
         replayed(made.package, tmp_path, driver)
     assert b"the kernel takes 5 arguments of 8, 8, 4, 8, 8 bytes; the launch passes 2" in ended.value.stderr
@@ -118,7 +118,7 @@ def solve(x, y, rows, columns):
     number = recorder.current().load("double", b"\\x7fELF" + bytes(60), 0).handle
     recorder.current().launch(number, (1, 1, 1), [x.data_ptr()], threads=1)
 """
-    made = recorded(own, tmp_path, driver).compiled
+    made = recorded(own, tmp_path, driver)
     assert made.fault is Fault.STUDENT and "ptxas" in made.log, made.log
 
 
@@ -127,6 +127,6 @@ def test_options_of_ptxas_are_refused_at_the_launch(driver: Path, tmp_path: Path
 def solve(x, y, rows, columns):
     double.fn[(1,)](x, y, 1, BLOCK=64, ptx_options="--maxrregcount=32")
 """
-    made = recorded(solve, tmp_path, driver).compiled
+    made = recorded(solve, tmp_path, driver)
     assert made.fault is Fault.STUDENT and "remove --maxrregcount=32" in made.log, made.log
     assert made.log.count("error:") == 1

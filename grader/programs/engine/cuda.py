@@ -244,9 +244,7 @@ class CudaEngine:
             environment |= {"CUDA_INJECTION64_PATH": str(tracer), trace.PATH_VARIABLE: trace_target}
         devices = [Path("/dev") / name for name in ("nvidiactl", "nvidia-uvm", f"nvidia{self.gpu.node}", _WINDOWS_NODE)]
         cupti = self.toolkit.cupti()
-        start = Launch(command=(str(program), *arguments))
-        if plan_program.is_package(program):
-            start = plan_program.replaying(self.replay(), program, arguments)
+        start = plan_program.started(program, arguments, self)
         own = (path for path in (tracer, cupti and cupti.library.resolve().parent) if path)
         return replace(
             start,

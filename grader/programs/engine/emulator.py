@@ -61,8 +61,7 @@ class EmulatorEngine:
         return {"compiler": f"nvcc {self.toolkit.version}", "emulator": emulator.runtime_identity()[:16]}
 
     def identity(self) -> str:
-        checks = ",".join(sorted(self._checks))
-        return f"emulator {self.target} {self.toolkit.identity} {emulator.runtime_identity()} {checks}"
+        return f"emulator {self.target} {self.toolkit.identity} {emulator.runtime_identity()} {self._extras}"
 
     @property
     def build_paths(self) -> tuple[Path, ...]:
@@ -82,9 +81,7 @@ class EmulatorEngine:
                     run=run,
                     flags=(*flags, *header_flags(self.toolkit)),
                     target=self.target,
-                    extras=emulator.Extras(
-                        watch=bool(self._watches), record=self.record, count=self.count, few_runs=self.few_runs
-                    ),
+                    extras=self._extras,
                 )
             except emulator.CompileFailed as failure:
                 return Compiled(Fault.STUDENT, failure.log)
@@ -111,14 +108,9 @@ class EmulatorEngine:
         return ""
 
     @property
-    def _checks(self) -> frozenset[str]:
-        """What the build depends on. It is the same for race and init, so that each finds alone what `all` finds."""
-        return (
-            (DEFAULT_SANITIZERS | self._watches)
-            | ({"count"} if self.count else set())
-            | ({"record"} if self.record else set())
-            | ({"few runs"} if self.few_runs else set())
-        )
+    def _extras(self) -> emulator.Extras:
+        """The same for race and init, so that each finds alone what `all` finds."""
+        return emulator.Extras(bool(self._watches), self.record, self.count, self.few_runs)
 
     @property
     def _watches(self) -> frozenset[str]:
@@ -135,12 +127,13 @@ class EmulatorEngine:
                         text,
                         target=self.target,
                         ptxas=str(self.toolkit.nvcc.with_name("ptxas")),
-                        checks=self._checks,
+                        extras=self._extras,
                         work=made,
                         written=written,
                         run=run,
                         below=str(source),
                     )
+                    return quarantine.read_bytes(library.parent, library.name, _MAX_LIBRARY_BYTES)
                 except (emulator.Unsupported, Unreadable) as fault:
                     raise Refused(str(fault), lacking=True) from None
                 except (Stopped, GraderFault) as fault:
@@ -149,8 +142,6 @@ class EmulatorEngine:
                 except emulator.CompileFailed as failed:
                     budget.left_s()
                     raise Refused(refusal(failed.log, text)) from None
-                try:
-                    return quarantine.read_bytes(library.parent, library.name, _MAX_LIBRARY_BYTES)
                 except quarantine.Refused as refused:
                     raise Refused(f"The code that the emulator makes of a kernel {refused}.", lacking=True) from None
 
@@ -164,9 +155,7 @@ class EmulatorEngine:
         return str(replay_program("emulator", include)), f"{int(bool(self._watches))}:{library}"
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:
-        start = Launch(command=(str(program), *arguments))
-        if plan_program.is_package(program):
-            start = plan_program.replaying(self.replay(), program, arguments)
+        start = plan_program.started(program, arguments, self)
         more = {"GRADER_EMULATOR_LEAKS": "1"} if self.leaks else {}
         if self.sample:
             more["GRADER_EMULATOR_SAMPLE"] = str(self.sample)

@@ -16,11 +16,13 @@ from grader.sandbox.budget import Budget
 @dataclass(frozen=True)
 class Compiled:
     """The result of compiling. `fault` is None if it succeeded. `log` is for students and uses their file names.
-    `lacking`: the engine lacks what the program uses, which `log` names; no compiler refused it."""
+    `lacking`: the engine lacks what the program uses, which `log` names; no compiler refused it. `package` has what a
+    Python submission recorded; then `log` says what autotune chose."""
 
     fault: Fault | None
     log: str
     lacking: bool = False
+    package: bytes = b""
 
     @property
     def ok(self) -> bool:

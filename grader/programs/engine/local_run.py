@@ -39,8 +39,7 @@ def main() -> None:
             return recording.loadable(ptx, (), file.parent, folder / "work", budget)
 
     driver.install(recording.target)
-    timed = engine.measures_time
-    replayer = Replayer(engine.replay(), os.environ, bytes if timed else library_of, measures_time=timed)
+    replayer = Replayer(engine.replay(), os.environ, bytes if engine.measures_time else library_of)
     use(Recorder(replayer, gives_values=True))
     code: Any = 0
     with tempfile.TemporaryDirectory(prefix="triton-") as cache_folder:

@@ -97,17 +97,9 @@ class ShapeToRecord:
     hidden: bool
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """A package, or why there is none. The log says what autotune chose."""
-
-    compiled: Compiled
-    package: bytes = b""
-
-
 def record(
     main: str, folder: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], *, limit_s: float
-) -> Recorded:
+) -> Compiled:
     """Record the submission in `folder`, whose file is `main`, for some shapes. `work` is an empty folder for files of
     the grader's and the compilers'."""
     if not triton_version():
@@ -118,12 +110,12 @@ def record(
 
 def _record(
     main: str, folder: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], budget: Budget
-) -> Recorded:
+) -> Compiled:
     out = work / "recorded"
     out.mkdir()
     outcome = _run_recorder(folder / main, out, work, recording, shapes, budget)
     if failed := message_of(out, "error"):
-        return Recorded(Compiled(Fault.STUDENT, failed))
+        return Compiled(Fault.STUDENT, failed)
     scripts, found = list[Script](), list[str | None]()
     for number, shape in enumerate(shapes):
         script, failure = read_script(out, number, shape.arguments, budget)
@@ -133,7 +125,7 @@ def _record(
     failures = [stopped if failure is None else failure for failure in found]
     told = [failure for shape, failure in zip(shapes, failures, strict=True) if failure and not shape.hidden]
     if all(failures) and shapes:
-        return Recorded(Compiled(Fault.STUDENT, told[0] if told else _unfit(main, _HIDDEN)))
+        return Compiled(Fault.STUDENT, told[0] if told else _unfit(main, _HIDDEN))
     shown = [script for script, shape in zip(scripts, shapes, strict=True) if not shape.hidden]
     constants, kernels = dict[str, bytes](), dict[Code, bytes]()
 
@@ -146,9 +138,9 @@ def _record(
             compile_kernels(out, those, budget, loadable, kernels)
         except Refused as refused:
             problem = _unfit(main, _HIDDEN) if hidden else str(refused)
-            return Recorded(Compiled(Fault.STUDENT, problem, lacking=refused.lacking))
+            return Compiled(Fault.STUDENT, problem, lacking=refused.lacking)
         except Stopped as stopped:
-            return Recorded(Compiled(Fault.STUDENT, _unfit(main, str(stopped))))
+            return Compiled(Fault.STUDENT, _unfit(main, str(stopped)))
     chosen = {
         shape.header: script if not failure else failing(failure.partition("\n")[0])
         for shape, script, failure in zip(shapes, scripts, failures, strict=True)
@@ -156,7 +148,7 @@ def _record(
     header_bytes = len(shapes[0].header) if shapes else 0
     notes = dict.fromkeys(" ".join(note.split()) for script in shown for note in script.notes)
     log = "\n".join((*told[:1], *notes))
-    return Recorded(Compiled(None, log), package(chosen, header_bytes, constants, kernels))
+    return Compiled(None, log, package=package(chosen, header_bytes, constants, kernels))
 
 
 def _unfit(main: str, problem: str) -> str:
@@ -236,7 +228,7 @@ def control_problem(recording: Recording, limit_s: float = 60) -> str:
             (folder / name).mkdir()
         (folder / "source" / "main.py").write_text(_CONTROL)
         shape = ShapeToRecord(b"", Arguments(), {}, hidden=False)
-        made = record("main.py", folder / "source", folder / "work", recording, (shape,), limit_s=limit_s).compiled
+        made = record("main.py", folder / "source", folder / "work", recording, (shape,), limit_s=limit_s)
     if made.ok:
         return ""
     said = made.log.strip().splitlines()[-1] if made.log.strip() else "the process left no message"
@@ -246,7 +238,8 @@ def control_problem(recording: Recording, limit_s: float = 60) -> str:
     )
 
 
-def replaying(command: Sequence[str], program: Path, arguments: Sequence[str]) -> Launch:
-    """How to replay a package on INPUT and OUTPUT. The engine adds its environment."""
-    files = [Path(word.rpartition(":")[2]) for word in command]
+def started(program: Path, arguments: Sequence[str], engine: Engine) -> Launch:
+    """How to start a program, or to replay a package on INPUT and OUTPUT. The engine adds its environment."""
+    command = engine.replay() if is_package(program) else ()
+    files = (Path(word.rpartition(":")[2]) for word in command)
     return Launch((*command, str(program), *arguments), readable=tuple(file for file in files if file.is_file()))

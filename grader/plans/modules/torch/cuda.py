@@ -11,8 +11,6 @@ from triton.runtime import driver
 from grader.plans.recorder import current
 from grader.plans.tensor_names import NoSuchName
 
-_NAME = "an emulated GPU"
-
 
 def is_available() -> bool:
     return True
@@ -32,15 +30,15 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 
 
 def get_device_name(device: Any = None) -> str:
-    return str(_of_driver().get("name", _NAME))
+    return "a CUDA GPU"
 
 
 def get_device_properties(device: Any = None) -> Any:
     """PyTorch's names of what Triton knows of the device."""
-    found = _of_driver()
+    found = driver.active.utils.get_device_properties(0)
     major, minor = get_device_capability()
     return SimpleNamespace(
-        name=found.get("name", _NAME),
+        name=get_device_name(),
         major=major,
         minor=minor,
         multi_processor_count=found["multiprocessor_count"],
@@ -48,10 +46,6 @@ def get_device_properties(device: Any = None) -> Any:
         shared_memory_per_block_optin=found["max_shared_mem"],
         warp_size=found["warpSize"],
     )
-
-
-def _of_driver() -> dict[str, Any]:
-    return dict(driver.active.utils.get_device_properties(0))
 
 
 def synchronize(device: Any = None) -> None:
