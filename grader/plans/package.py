@@ -53,7 +53,10 @@ def script_of(plan: bytes, arguments: Arguments) -> Script:
     kernels = {each.code: len(read.constants) + number for number, each in enumerate(read.kernels)}
     lines = [each.command(str(kernels[each.code])) for each in read.kernels]
     at = "", 0
-    lines += [f"buffer {each.bytes}\n" for each in read.buffers]
+    for number, part in enumerate(arguments.buffers):
+        names = "/".join(tensor.name for tensor in arguments.tensors if tensor.buffer == number)
+        lines.append(f"argument {part.size_bytes} {names}\n")
+    lines += [f"buffer {each.bytes}\n" for each in read.buffers[len(arguments.buffers) :]]
     for number, part in enumerate(arguments.buffers):
         lines.append(f"input {number} {part.first}\n" if part.file == "input" else f"poison {number}\n")
     for step in read.steps:

@@ -31,9 +31,6 @@ from grader.plans.replayer import Replayer
 ptx_of: dict[bytes, tuple[bytes, tuple[Any, ...]]] = {}
 """For machine code that Triton made: the PTX, and how ptxas was called (`Code`)."""
 _APART = 1 << 40
-MOST_THREADS = 1024
-_SOME_REGISTERS = 32
-"""For kernels that no device has loaded. Programs such as Triton's second tutorial divide by this number."""
 
 
 class NoValues(Exception):
@@ -41,12 +38,13 @@ class NoValues(Exception):
 
 
 class Loaded(NamedTuple):
-    """What Triton wants to know of a kernel that is loaded."""
+    """What Triton wants to know of a kernel that is loaded. Programs such as its second tutorial divide by the registers,
+    also of a kernel that no device has loaded."""
 
     handle: int
-    registers: int
-    spills: int
-    most_threads: int
+    registers: int = 32
+    spills: int = 0
+    most_threads: int = 1024
 
 
 _loaded: list[Kernel] = []
@@ -184,9 +182,8 @@ class Recorder:
         ptx, ptxas = ptx_of.get(binary, (binary, ()))
         _loaded.append(Kernel(name=name, code=Code(ptx=_kept(ptx), ptxas=ptxas), shared_bytes=shared_bytes))
         number = len(_loaded) - 1
-        if self.replayer is None:
-            return Loaded(number, _SOME_REGISTERS, 0, MOST_THREADS)
-        return Loaded(number, *self.replayer.load(_loaded[number], binary, program_line()))
+        loaded = self.replayer.load(_loaded[number], binary, program_line()) if self.replayer is not None else ()
+        return Loaded(number, *loaded)
 
     def launch(
         self, kernel: int, grid: tuple[int, int, int], arguments: Sequence[int | bytes], *,

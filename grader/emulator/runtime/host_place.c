@@ -1,6 +1,6 @@
 /* Finds the line of the student's host code that called the runtime, for reports: addr2line looks up the return address in
- * the line table that g++ -g1 writes into the program. If addr2line cannot run, lines are unknown. An interpreter that uses
- * the runtime as a library reports its program's line before each call (emu_called_from). */
+ * the line table that g++ -g1 writes into the program. If addr2line cannot run, lines are unknown. The replayer of plans,
+ * which uses the runtime as a library, reports the submission's line before each call (emu_called_from). */
 
 #define _GNU_SOURCE
 #include "emu.h"
@@ -14,7 +14,7 @@
 extern const char __executable_start[];
 __thread const void *host_call;
 
-/* Lines of an interpreted program. The address of an entry takes the place of a return address. */
+/* Lines of a Python program. The address of an entry takes the place of a return address. */
 #define INTERPRETED 4096u
 static struct { char file[256]; u32 line; } interpreted[INTERPRETED];
 static u32 interpreted_count;

@@ -14,6 +14,7 @@
  *
  *     blob OFFSET LENGTH                      the next blob
  *     at LINE FILE                            the submission's line that the following commands belong to
+ *     argument BYTES NAME                     the next buffer, for these arguments of `solve`
  *     buffer BYTES                            the next buffer
  *     kernel NAME SHARED_BYTES BLOB           the next kernel
  *     input BUFFER FIRST                      fill a buffer from INPUT's byte FIRST on
@@ -129,6 +130,8 @@ struct Kernel {
 };
 static std::vector<Kernel> kernels;
 
+static void new_buffer(size_t size) { buffers.push_back({size ? allocate(size) : 0, size}); }
+
 static uint64_t address(Line &line) {
     int64_t buffer = line.buffer();
     uint64_t offset = line.number();
@@ -187,8 +190,7 @@ template <typename Blob> static bool common(const std::string &word, Line &line,
         file_now = line.word();
         called_from(line_now ? file_now.c_str() : "", line_now);
     } else if (word == "buffer") {
-        size_t size = line.number();
-        buffers.push_back({size ? allocate(size) : 0, size});
+        new_buffer(line.number());
     } else if (word == "kernel") {
         std::string name = line.word();
         unsigned shared_bytes = line.number();
@@ -228,7 +230,7 @@ static void poison(const Buffer &of) {
 
 static void write_output(const Buffer &of, int file) {
     line_now = 0;
-    called_from("", 0);
+    called_from("grader_main.cpp", 1); /* as in grader/programs/function_contract.py, and so is the name of an argument */
     synchronize();
     if (!of.size) return;
     char *data = (char *)malloc(of.size);
@@ -288,6 +290,11 @@ static int run(const char *package_path, const char *input_path, const char *out
         if (word == "blob") {
             size_t offset = line.number();
             of_script.push_back({blobs + offset, line.number()});
+        } else if (word == "argument") {
+            size_t size = line.number();
+            called_from(("argument " + line.word()).c_str(), 1);
+            new_buffer(size);
+            called_from("", 0);
         } else if (word == "input") {
             Buffer &to = buffer(line);
             size_t first = line.number();

@@ -75,7 +75,7 @@ def is_package(program: Path) -> bool:
 
 def identity() -> str:
     """The versions that a package depends on, in addition to the submission and the engine."""
-    return f"plans 2 python {sys.version} triton {triton_version()}"
+    return f"plans 3 python {sys.version} triton {triton_version()}"
 
 
 def triton_version() -> str:
