@@ -15,7 +15,6 @@ RECORDS = {"grader.records.record.Record", "grader.records.record.TestRecord"}
 """Their keys are promises to other tools."""
 TOO_MANY_PARAMETERS = {
     "grader.checking.samples.draw_samples": 9,
-    "grader.emulator.translation.translate": 9,
     "grader.plans.element_copies.copy_kernel": 20,
     "grader.plans.launcher.__call__": 10,
 }

@@ -38,8 +38,8 @@ class NoValues(Exception):
 
 
 class Loaded(NamedTuple):
-    """What Triton wants to know of a kernel that is loaded. Programs such as its second tutorial divide by the registers,
-    also of a kernel that no device has loaded."""
+    """What Triton wants to know of a kernel that is loaded. Programs, such as its second tutorial, divide by the number
+    of registers, also if no device has loaded the kernel."""
 
     handle: int
     registers: int = 32

@@ -8,7 +8,6 @@ Nobody believes what this process leaves, since the submission's code runs in it
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -26,7 +25,7 @@ def main() -> None:
     (out / "blobs").mkdir()
     driver.install(request["target"])
     command = request["replay"]
-    replayer = Replayer(command, os.environ, bytes) if command else None
+    replayer = Replayer(command, bytes) if command else None
     use(Recorder(replayer, is_before=True))
     try:
         names = open_file(file)

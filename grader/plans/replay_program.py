@@ -14,21 +14,19 @@ _SOURCES = Path(__file__).with_name("replay")
 _LIMIT_S = 120
 
 
-def replay_program(device: str, cuda_include: Path, cxx: str = "g++") -> Path:
+def replay_program(device: str, cuda_include: Path) -> Path:
     """The program for a `device`, "emulator" or "gpu", from the cache. Raises MachineFault if it does not compile."""
     content = b"".join(path.read_bytes() for path in sorted(_SOURCES.iterdir()) if path.is_file())
-    key = hashlib.sha256(content + f"{platform.machine()} {cxx}".encode()).hexdigest()[:16]
+    key = hashlib.sha256(content + f"{platform.machine()}".encode()).hexdigest()[:16]
 
     def make(folder: Path) -> Path:
         made = folder / "replay"
         flags = ("-std=c++17", "-O2", "-g1", "-Wall", "-Wextra", "-isystem", str(cuda_include))
         sources = (str(_SOURCES / "replay.cc"), str(_SOURCES / f"on_{device}.cc"))
         run = sandbox.runner(_LIMIT_S, readable=(_SOURCES, cuda_include))
-        done = run([cxx, *flags, "-o", str(made), *sources, "-ldl"], folder)
+        done = run(["g++", *flags, "-o", str(made), *sources, "-ldl"], folder)
         if done.exit_code != 0:
-            raise MachineFault(
-                f"{cxx} cannot compile the program that replays Python submissions:\n{done.output[:4000]}"
-            )
+            raise MachineFault(f"g++ cannot compile the replayer of Python submissions:\n{done.output[:4000]}")
         return made
 
     return kept("native", f"replay-{device}-{key}", make)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from grader.plans.plan import Kernel, Step, place_line
 
@@ -18,16 +18,13 @@ class Replayer:
     """Starts `command`, which reads commands from one descriptor and answers on another. `binary_of` makes what it
     loads from what Triton compiled: the path of a shared library from PTX, or the machine code as it is."""
 
-    def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], binary_of: Callable[[bytes], bytes]
-    ) -> None:
+    def __init__(self, command: Sequence[str], binary_of: Callable[[bytes], bytes]) -> None:
         self._binary_of = binary_of
         self._events = 0
         self._place = "", 0
         (theirs_in, commands), (answers, theirs_out) = os.pipe(), os.pipe()
-        self.process = subprocess.Popen(
-            [*command, "--serve", str(theirs_in), str(theirs_out)], env=environment, pass_fds=(theirs_in, theirs_out)
-        )
+        served = [*command, "--serve", str(theirs_in), str(theirs_out)]
+        self.process = subprocess.Popen(served, pass_fds=(theirs_in, theirs_out))
         os.close(theirs_in)
         os.close(theirs_out)
         self._commands, self._answers = os.fdopen(commands, "wb"), os.fdopen(answers, "rb")

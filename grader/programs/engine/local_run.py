@@ -39,7 +39,7 @@ def main() -> None:
             return recording.loadable(ptx, (), file.parent, folder / "work", budget)
 
     driver.install(recording.target)
-    replayer = Replayer(engine.replay(), os.environ, bytes if engine.measures_time else library_of)
+    replayer = Replayer(engine.replay(), bytes if engine.measures_time else library_of)
     use(Recorder(replayer, gives_values=True))
     code: Any = 0
     with tempfile.TemporaryDirectory(prefix="triton-") as cache_folder:
