@@ -28,7 +28,8 @@ from grader.programs.engine import Engine
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.one_of_several import read_one_of_several
 from grader.programs.oracle import ensure
-from grader.programs.submission import Submission, read_submission, unreadable
+from grader.programs.python_main import SUFFIX
+from grader.programs.submission import Submission, read_python, read_submission, unreadable
 from grader.records import points
 from grader.records.record import Record, read_record, read_records, write_records
 from grader.report import explain as explanation
@@ -127,7 +128,10 @@ def run_program(
     """Build any CUDA program and run it with its own output and exit code. `sanitize` lists the faults to look for, as
     --sanitize does; findings go to standard error."""
     rules = choice.rules(program)
-    submission = read_submission(program, rules, any_name=True)
+    if program.suffix == SUFFIX and program.is_file():  # also if the assignment accepts no Python
+        submission = read_python(program, (), program, rules)
+    else:
+        submission = read_submission(program, rules, any_name=True)
     chosen = choice.engines(rules)[0]
     if sanitize:
         chosen = _looking_for(parse_checks(sanitize), chosen)

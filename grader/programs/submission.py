@@ -209,7 +209,7 @@ def _opened(packed: Path, path: Path, assignment: Assignment) -> Submission:
 
 def _read(path: Path, assignment: Assignment, shared_folder: bool) -> Submission:
     if (python := find_python_main(path, assignment)) is not None:
-        return _read_python(*python, path, assignment)
+        return read_python(*python, path, assignment)
     if path.is_dir():
         names, files_of = _files_in(path, assignment), _Files(path, path, assignment)
         _check_names(path, names)
@@ -262,7 +262,8 @@ def _submission(
     return Submission(id, path, files, tuple(sources), flags, flags_from, tuple(notes), _digest(files))
 
 
-def _read_python(main: Path, notes: Iterable[str], path: Path, assignment: Assignment) -> Submission:
+def read_python(main: Path, notes: Iterable[str], path: Path, assignment: Assignment) -> Submission:
+    """Read the Python submission at `path`, whose file is `main`."""
     files = ((main.name, _content(_Files(path, main.parent, assignment), main.name)),)
     _check_names(path, [main.name])
     if not files[0][1].strip():
