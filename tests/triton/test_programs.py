@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -128,8 +127,9 @@ def test_the_template_runs_and_its_output_was_never_written(path: Path, tmp_path
     tests = graded(path, path.stem, tmp_path)
     assert {test["verdict"] for test in tests} == {"wrong_answer"}
     reasons = [test["reason"] for test in tests]
-    assert any(re.match(r"\d+ of the \d+ bytes of `[\w/]+` were never written", reason) for reason in reasons), reasons
-    assert not any("cuda" in reason for reason in reasons)
+    assert all("NaN" in reason or "never written" in reason for reason in reasons), reasons
+    assert any("` were never written" in reason for reason in reasons) or path.stem == "reduction"  # of few bytes
+    assert not any("cuda" in reason for reason in reasons), reasons
 
 
 @pytest.mark.parametrize("name", ["softmax", "matmul", "half"])
