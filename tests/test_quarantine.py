@@ -14,6 +14,7 @@ import pytest
 import grader
 from grader.sandbox import quarantine
 from grader.sandbox.quarantine import Refused, claim, read_bytes
+from tests.test_packages import is_confined, trees
 
 PACKAGE = Path(grader.__file__).parent
 READERS = {"open", "read_text", "read_bytes", "copyfile", "copy", "copy2", "copytree", "fromfile", "memmap", "loadtxt"}
@@ -78,6 +79,56 @@ OWN_FILES = {
     "commands/handout": "the course's files and the grader's own",
 }
 """Which modules, or packages, open files themselves, and whose: none of them was within reach of an untrusted stage."""
+
+
+DECODERS = {
+    "base/csv_table": "tables of the staff",
+    "base/packing": "archives that the grader writes",
+    "base/remote": "calls between the grader's own processes",
+    "base/yaml_text": "the course's YAML",
+    "classes/cluster/job_files": "orders and records of its own jobs",
+    "classes/cluster/slurm": "records of its own jobs",
+    "commands/judge_client": "answers of the judge that its user named, and archives that it writes",
+    "course/catalogue/testcase_files": "facts about testcases that it wrote",
+    "emulator/native": "its own cache",
+    "emulator/nvcc": "its own cache",
+    "estimates/estimate": "its calibration",
+    "gradescope/harness": "what Gradescope says about a submission",
+    "judge/ledger": "tests of running submissions, which it stored",
+    "judge/stage_task": "uploads that it compressed after it had measured them",
+    "plans/recording": "its request, in the confined recording",
+    "programs/build": "builds that it made and kept itself",
+    "programs/engine/local_run": "the engine, from the grader that started the process",
+    "programs/source_rules": "its own results",
+    "programs/trace/reader": "STRANGERS: a trace, line by line within limits",
+    "records/record": "STRANGERS: what the room has rewritten, and a row of a store, within limits",
+    "sandbox/archive": "STRANGERS: in the room",
+    "sandbox/fork_server": "calls of the grader's own process",
+    "sandbox/room": "STRANGERS: answers of the room, within limits, into values of declared types",
+    "store/database": "STRANGERS: a store, by its only connection",
+    "store/foreign": "an empty database in memory, for its schema",
+    "store/rows": "STRANGERS: files of a store, within limits",
+    "timing/baseline": "its own cache",
+}
+"""Which modules turn bytes into values outside a confined function, and whose bytes they are. STRANGERS: a student, or
+whoever made the record or the store that a command of the staff opens, may have written them."""
+DECODING = {
+    "csv.reader", "csv.DictReader", "json.load", "json.loads", "marshal.loads", "pickle.load", "pickle.loads",
+    "sqlite3.connect", "tarfile.open", "tomllib.loads", "yaml.load", "yaml.parse", "yaml.safe_load", "zipfile.ZipFile",
+    "zlib.decompress", "zlib.decompressobj", "ElementTree.parse", "ElementTree.fromstring", "gzip.open", "lzma.open",
+}  # fmt: skip
+
+
+def test_bytes_become_values_in_the_room_or_where_it_is_known_whose_they_are() -> None:
+    found = set()
+    for module, tree in trees().items():
+        confined = {node for function in ast.walk(tree) if is_confined(function) for node in ast.walk(function)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node not in confined:
+                word = f"{getattr(node.func.value, 'id', '')}.{node.func.attr}"
+                if word in DECODING or node.func.attr in ("model_validate_json", "validate_json"):
+                    found.add(module.removeprefix("grader.").replace(".", "/"))
+    assert found == set(DECODERS)
 
 
 @cache

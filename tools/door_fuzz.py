@@ -8,7 +8,8 @@ outside.
 
 The targets whose names begin with `room-` are confined functions, called as the grader calls them: their outcome is a
 value or `Unreadable`, within limits that the room enforces. With them go whole stores and records, which the commands
-and reports for them then read.
+and reports for them then read; those of `values` are well-formed, with values that their types allow and no grader
+writes.
 
 `--inputs`, `--seconds` and `--minutes` end a run, `--seed` repeats one, `--only trace` names a target.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import os
 import random
 import shutil
@@ -33,7 +35,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, Any
 
 from grader.base.errors import UsageError
 from grader.base.names import printable_name, spelled_out
@@ -48,7 +50,7 @@ from grader.profiling import ncu
 from grader.programs import compiler_calls, makefile
 from grader.programs import source_rules as rules
 from grader.programs.trace import read_received
-from grader.records.record import read_records
+from grader.records.record import Record, read_records
 from grader.report import terminal
 from grader.report.explain import explain
 from grader.sandbox import archive, quarantine
@@ -57,7 +59,7 @@ from grader.sanitizers.log import parse_report
 from grader.sanitizers.text import render
 from grader.site.annotate import PLACE
 from grader.timing import evidence
-from tests.support.records import made_record
+from tests.support.records import made_recheck, made_record, made_test
 
 FIXTURES = Path(__file__).resolve().parent.parent / "tests" / "fixtures"
 MOST_BYTES = 20_000
@@ -258,16 +260,62 @@ def _archives() -> tuple[bytes, ...]:
 
 
 def _store(text: bytes) -> None:
-    """A changed store, read as `grader leaderboard` and `gradebook` read it."""
     with tempfile.TemporaryDirectory(prefix="door-fuzz-") as folder:
         path = Path(folder) / "class.sqlite"
         path.write_bytes(text)
-        for command in ("leaderboard", "gradebook"):
-            words = [sys.executable, "-m", "grader", command, "--store", str(path), "--assignment", "hw4"]
-            done = subprocess.run(words, capture_output=True, timeout=_STUCK_S, check=False)
-            said = done.stdout + done.stderr
-            if b"Traceback" in said or b"this is a bug" in said or b"\x1b" in said or done.returncode not in (0, 1, 2):
-                raise Broken(f"{command} ended with {done.returncode}: {said[-600:]!r}")
+        _commands(path, "leaderboard", "gradebook")
+
+
+def _commands(path: Path, *commands: str) -> None:
+    """Read a changed store as commands of the staff read it."""
+    for command in commands:
+        words = [sys.executable, "-m", "grader", *command.split(), "--store", str(path), "--assignment", "hw4"]
+        done = subprocess.run(words, capture_output=True, timeout=_STUCK_S, check=False)
+        said = done.stdout + done.stderr
+        if b"Traceback" in said or b"this is a bug" in said or b"\x1b" in said or done.returncode not in (0, 1, 2):
+            raise Broken(f"{command} ended with {done.returncode}: {said[-600:]!r}")
+
+
+_VALUES: tuple[Any, ...] = (
+    "",
+    "x" * 400,
+    "../../x",
+    "\x1b[2J",
+    "\u202e",
+    "2026-01-01",
+    "hw4",
+    "t21",
+    "a\nb",
+    True,
+    None,
+)
+_VALUES += ([], 0, -1, 0.5, 1e308, -1e308, 1e-308, 2**63 - 1, {})
+
+
+def _values(text: bytes) -> None:
+    """A record with some other values, chosen by the input, through its reports and a class's commands."""
+    dice = random.Random(text)
+    tests = [made_test("s01"), made_test("t21", gpu_ms=2.0, speedup=500.0), made_test("t22", gpu_ms=3.0, speedup=400.0)]
+    content = made_record(tests=tests, recheck=made_recheck(["t21", "t22"])).model_dump(mode="json", by_alias=True)
+    for _ in range(dice.randrange(4)):
+        place, key = dice.choice(list(_places(content)))
+        place[key] = dice.choice(_VALUES)
+    changed_text = json.dumps(content).encode()
+    record = Record.model_validate_json(changed_text)
+    _record(changed_text)
+    with tempfile.TemporaryDirectory(prefix="door-fuzz-") as folder:
+        path = Path(folder) / "class.sqlite"
+        classroom.keep([record, made_record("bob")], path)
+        _commands(path, "leaderboard", "gradebook", f"site {folder}/site")
+
+
+def _places(content: Any) -> Iterator[tuple[Any, Any]]:
+    """Where single values are: a mapping or a list, and the key."""
+    for key, value in list(content.items() if isinstance(content, dict) else enumerate(content)):
+        if isinstance(value, dict | list) and value:
+            yield from _places(value)
+        else:
+            yield content, key
 
 
 def _stores() -> tuple[bytes, ...]:
@@ -311,6 +359,7 @@ TARGETS = (
     Target("room-object", (_OBJECT,), lambda text: read_object(_file(text)), (Unreadable,)),
     Target("room-link", (_LOG,), lambda text: missing_functions(text.decode(errors="replace")), (Unreadable,)),
     Target("store", _stores(), _store, most_bytes=1 << 20, each=100),
+    Target("values", (b"honest",), _values, (ValueError, UsageError), each=100),
 )
 
 

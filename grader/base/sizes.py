@@ -8,9 +8,10 @@ schema states the bound, and tests/test_sizes.py finds a field without one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 MAX_INT = 2**63 - 1
@@ -50,6 +51,14 @@ class AtMost:
         return given
 
 
+def _in_the_calendar(text: str) -> str:
+    if not 1 < datetime.fromisoformat(text).year < 9999:
+        raise ValueError("no year of ours")
+    return text
+
+
+Time = Annotated[str, Field(max_length=64), AfterValidator(_in_the_calendar)]
+"""ISO 8601."""
 Name = Annotated[str, AtMost(MAX_NAME)]
 """Of a test, a file, a kernel, a person, a device."""
 Sentence = Annotated[str, AtMost(MAX_SENTENCE)]

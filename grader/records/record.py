@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, TypeAdapter, Valida
 from grader.base.errors import MachineFault, UsageError
 from grader.base.identity import Identity, described
 from grader.base.paths import replacing, shown
-from grader.base.sizes import MAX_NAME, AtMost, Count, Digest, Name, Names, Sentence, Sentences, Text, Whole
+from grader.base.sizes import MAX_NAME, AtMost, Count, Digest, Name, Names, Sentence, Sentences, Text, Time, Whole
 from grader.base.verdict import Fault, Verdict
 from grader.findings import Finding
 from grader.sandbox.room import Exceeded, Unreadable, confined
@@ -43,6 +43,10 @@ MAX_KERNELS = 1000
 MAX_PARTS = 100
 MAX_CORNER = 64
 Corner = Annotated[tuple[Annotated[tuple[float, ...], AtMost(MAX_CORNER)], ...], AtMost(MAX_CORNER)]
+
+
+Number = Annotated[float, Field(ge=-1e9, le=1e9)]
+"""Of points, whose sums and shares are drawn."""
 
 
 class _Value(BaseModel):
@@ -285,8 +289,8 @@ class PartRecord(_Value):
 
     part: Name
     kind: Name = ""
-    points: float | None
-    max: float
+    points: Number | None
+    max: Number
     how: Sentence
 
     @model_validator(mode="before")
@@ -336,9 +340,9 @@ class Scores(_Value):
         extra="allow",
         json_schema_extra={"maxProperties": MAX_PARTS, "propertyNames": {"maxLength": MAX_NAME}},
     )
-    __pydantic_extra__: dict[str, float | None] = Field(init=False)
-    total: float | None
-    max: float
+    __pydantic_extra__: dict[str, Number | None] = Field(init=False)
+    total: Number | None
+    max: Number
 
     @model_validator(mode="after")
     def _few(self) -> Self:
@@ -373,7 +377,7 @@ class RecheckRecord(_Value):
     """Tests that were run again on a second draw before a submission gets its place on the leaderboard. `draw`
     identifies the values, which can be made again with the course's secret. `reason` says why the recheck failed."""
 
-    created: Name
+    created: Time
     draw: Name
     device: Name
     passed: bool
@@ -397,7 +401,7 @@ class RescoredRecord(_Value):
     """A record whose points were computed again from its measurements, under rules that differ only in points: when, by
     which grader, and the tests that ran for it because the new rules need more measurements."""
 
-    created: Name
+    created: Time
     grader: GraderRecord
     ran: Names = ()
 
@@ -409,7 +413,7 @@ class Record(_Value):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     schema_: Literal["grader-record-2"] = Field(default=SCHEMA, alias="schema")
-    created: Name
+    created: Time
     grader: GraderRecord
     assignment: Name
     assignment_sha256: Digest

@@ -79,14 +79,14 @@ class Gauge:
         self._measured = time.monotonic()
         if self._memory or self._processes or self._time or self._limits.cpu_s is not None:
             tree = self._tree.list()
+            if self._processes and sum(process.threads for process in tree) > (self._limits.processes or 0):
+                return "process"  # at once: root starts thousands while their memory is added up
             self._spent |= {p.pid: max(p.cpu_s, self._spent.get(p.pid, 0.0)) for p in tree if self._time}
             self.peak = max(self.peak, self._bytes_of(tree) + self._unmapped_bytes(tree))
             if self._memory and self.peak > (self._limits.memory_bytes or 0):
                 return "memory"
             if self._limits.cpu_s is not None and self.cpu_s > self._limits.cpu_s:
                 return "time"
-            if self._processes and sum(process.threads for process in tree) > (self._limits.processes or 0):
-                return "process"
         return self.measure_folders()
 
     def measure_folders(self) -> str:

@@ -113,6 +113,7 @@ class Store:
                 db.execute("PRAGMA journal_mode = DELETE")
             schema.migrate(db)
         db.execute("PRAGMA synchronous = FULL")
+        db.row_factory = foreign.checked_row
 
     def close(self) -> None:
         self._db.close()
@@ -395,8 +396,8 @@ class Store:
 
     def _time(self, text: str) -> datetime:
         try:
-            return datetime.fromisoformat(text)
-        except ValueError:
+            return datetime.fromisoformat(text).astimezone(UTC)
+        except (ValueError, OverflowError):
             raise UsageError(damage(self.path, f"{printable_name(text[:80])!r} is not a time")) from None
 
     def _record(self, submission: int, text: str) -> Record:

@@ -25,7 +25,7 @@ from grader.records.conditions import conditions_of
 from grader.records.record import MAX_FILE_BYTES, MAX_RECORD_BYTES, Record, problem_in, record_in
 from grader.sandbox.room import Unreadable, confined, shortened
 from grader.store.database import Store
-from grader.store.rows import MAX_FILES_BYTES, HandIn, Points, Student
+from grader.store.rows import MAX_FILES, MAX_FILES_BYTES, HandIn, Points, Student, decompressed
 
 FORMAT = "grader-store-1"
 _PIECE_BYTES, _MAX_ROWS = 8 << 20, 20_000
@@ -86,7 +86,7 @@ def _rows(store: Store, kind: str, lost: list[str]) -> Iterator[dict[str, Any]]:
 def _sources(store: Store, submission: int, lost: list[str]) -> dict[str, str]:
     try:
         rows = store.execute("SELECT name, content FROM sources WHERE submission = ?", (submission,))
-        return {name: base64.b64encode(zlib.decompress(content)).decode() for name, content in rows}
+        return {name: base64.b64encode(content).decode() for name, content in decompressed(tuple(rows))}
     except (sqlite3.DatabaseError, zlib.error) as error:
         lost.append(f"the sources of submission {submission} ({error})")
         return {}
@@ -145,7 +145,7 @@ class _SubmissionRow(_Row):
     handed_in: Annotated[str, Field(max_length=64)] | None
     days_late: int = Field(ge=0, le=10**6)
     penalty: float = Field(ge=0, le=1)
-    sources: Annotated[dict[_Word, Annotated[str, Field(max_length=2 * MAX_FILES_BYTES)]], Field(max_length=10_000)]
+    sources: Annotated[dict[_Word, Annotated[str, Field(max_length=2 * MAX_FILES_BYTES)]], Field(max_length=MAX_FILES)]
 
     def hand_in(self) -> HandIn:
         """The row as an attempt. Raises ValueError if a file's name or content is malformed."""

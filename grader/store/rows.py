@@ -15,8 +15,8 @@ from grader.records.record import Record
 
 Files = tuple[tuple[str, bytes], ...]
 """The names and contents of files."""
-MAX_FILES_BYTES = 128 << 20
-"""Limit on the files of one submission."""
+MAX_FILES, MAX_FILES_BYTES = 10_000, 128 << 20
+"""Limits on the files of one submission."""
 Compressed = tuple[tuple[str, bytes], ...]
 """The same with compressed contents, as the store keeps them."""
 
@@ -30,6 +30,8 @@ def decompressed(files: Compressed) -> Files:
     """The files as they were before `compressed`. Raises zlib.error, also for files that no submission may have: a
     store can come from elsewhere, and 64 MB unpack to 64 GB."""
     found, left = list[tuple[str, bytes]](), MAX_FILES_BYTES
+    if len(files) > MAX_FILES:
+        raise zlib.error("it has too many files")
     for name, content in files:
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts or "\0" in name:
             raise zlib.error("a name in it leads out of the submission")

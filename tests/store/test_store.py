@@ -325,6 +325,50 @@ def test_a_number_of_a_foreign_store_that_is_none_is_one_sentence(tmp_path: Path
     assert said.code and "The store" in said.err and "bug" not in said.err, said.err
 
 
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        ("UPDATE students SET name = hex(zeroblob(10000))", True),
+        ("UPDATE submissions SET path = hex(zeroblob(10000))", False),
+        ("UPDATE submissions SET handed_in = '2026-01-01'", False),
+        ("UPDATE submissions SET handed_in = '0001-01-01T00:00:00+14:00'", True),
+        ("UPDATE submissions SET days_late = 9223372036854775807", False),
+        ("UPDATE students SET page = '../../escaped' || student", True),
+        ("UPDATE students SET nickname = char(27) || '[2J' || char(8238)", False),
+        ("""UPDATE records SET json = replace(json, '"created":"2', '"created":"never 2')""", True),
+        ("""UPDATE records SET json = replace(json, '"created":"2026', '"created":"0000')""", True),
+        ("UPDATE records SET json = 'null'", True),
+        ("UPDATE sources SET name = '../../' || name", False),
+        ("UPDATE sources SET content = (SELECT content FROM sources WHERE name = 'bomb')", False),
+    ],
+)
+def test_a_strangers_store_harms_no_command(tmp_path: Path, change: str, refused: bool) -> None:
+    """Each ends with a sentence, prints no control characters, and writes where it was asked to."""
+    path, place = tmp_path / "s", tmp_path / "a/b/c"
+    place.mkdir(parents=True)
+    with open_store(path, create=True) as store:
+        keep(
+            store,
+            made_record(),
+            files=(("hw4.cu", b"int main() {}"), ("bomb", bytes(200 << 20 if "bomb" in change else 1))),
+        )
+        keep(store, made_record("bob"))
+    with sqlite3.connect(path) as raw:
+        assert raw.execute(change).rowcount >= 1
+    words = ("--store", path, "--assignment", "hw4")
+    codes = []
+    for command in ("gradebook", "leaderboard", "explain alice", "diff alice bob", "site site", "store export"):
+        rest = {"store export": (path, "e.jsonl"), "explain alice": words[:2]}.get(command, words)
+        said = grader(*command.split(), *rest, cwd=place)
+        codes.append(said.code)
+        assert "bug" not in said.err and not {"\x1b", "\u202e"} & {*said.out, *said.err}, said
+    assert (2 in codes) is refused, codes
+    assert (place / "e.jsonl").stat().st_size < 1 << 20
+    assert {entry.name for folder in (tmp_path, place.parent, place.parent.parent) for entry in folder.iterdir()} <= {
+        "s", "a", "b", "c",
+    }  # fmt: skip
+
+
 def test_a_changed_record_is_found(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with open_store(path, create=True) as store:
