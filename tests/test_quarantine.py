@@ -86,12 +86,10 @@ DECODERS = {
     "base/packing": "archives that the grader writes",
     "base/remote": "calls between the grader's own processes",
     "base/yaml_text": "the course's YAML",
-    "classes/cluster/job_files": "orders and records of its own jobs",
-    "classes/cluster/slurm": "records of its own jobs",
+    **dict.fromkeys(("classes/cluster/job_files", "classes/cluster/slurm"), "orders and records of its own jobs"),
     "commands/judge_client": "answers of the judge that its user named, and archives that it writes",
     "course/catalogue/testcase_files": "facts about testcases that it wrote",
-    "emulator/native": "its own cache",
-    "emulator/nvcc": "its own cache",
+    **dict.fromkeys(("emulator/native", "emulator/nvcc", "timing/baseline"), "its own cache"),
     "estimates/estimate": "its calibration",
     "gradescope/harness": "what Gradescope says about a submission",
     "judge/ledger": "tests of running submissions, which it stored",
@@ -108,7 +106,6 @@ DECODERS = {
     "store/database": "STRANGERS: a store, by its only connection",
     "store/foreign": "an empty database in memory, for its schema",
     "store/rows": "STRANGERS: files of a store, within limits",
-    "timing/baseline": "its own cache",
 }
 """Which modules turn bytes into values outside a confined function, and whose bytes they are. STRANGERS: a student, or
 whoever made the record or the store that a command of the staff opens, may have written them."""

@@ -318,7 +318,8 @@ def main() -> int:
         raise UsageError(f"{', '.join(options.names)}: not for this machine, for it has no GPU or no Triton.")
     is_root, failed = os.getuid() == 0, False
     words = ["--engine", options.engine, *(["--landlock"] if options.landlock else [])]
-    with Crew(max(1, min(options.jobs, len(attacks)))) as crew:
+    with tempfile.TemporaryDirectory(prefix="redteam-crew-", ignore_cleanup_errors=True) as folder:
+        crew = Crew(Path(folder), max(1, min(options.jobs, len(attacks))))
         for as_user in (False, True) if is_root else (False,):
             if is_root and (options.no_second_pass if as_user else options.no_first_pass):
                 continue

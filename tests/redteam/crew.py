@@ -16,8 +16,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from grader.base.paths import cache_folder
 
@@ -54,26 +52,18 @@ class Taken:
 
 
 class Crew:
-    """A number of processes, and their caches below a temporary folder."""
+    """A number of processes, and their caches below `folder`, which all users can read."""
 
-    def __init__(self, jobs: int) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="redteam-crew-"))
-        self._folder.chmod(0o755)
-        self._caches = [self._folder / f"cache-{number}" for number in range(jobs)]
+    def __init__(self, folder: Path, jobs: int) -> None:
+        self._folder = folder
+        folder.chmod(0o755)
+        self._caches = [folder / f"cache-{number}" for number in range(jobs)]
         self._dealt: dict[Path, list[str]] = {}
         native = cache_folder() / "native"
         for cache in self._caches:
             cache.mkdir()
             if native.exists():  # compiled parts of the emulator
                 shutil.copytree(native, cache / "native")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def run(self, names: Sequence[str], words: Sequence[str], *, as_user: bool) -> tuple[int, list[str]]:
         """Try the attacks `names`. Returns how many bypassed the grader, and those that were not finished."""

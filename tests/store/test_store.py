@@ -336,7 +336,6 @@ def test_a_number_of_a_foreign_store_that_is_none_is_one_sentence(tmp_path: Path
         ("UPDATE students SET page = '../../escaped' || student", True),
         ("UPDATE students SET nickname = char(27) || '[2J' || char(8238)", False),
         ("""UPDATE records SET json = replace(json, '"created":"2', '"created":"never 2')""", True),
-        ("""UPDATE records SET json = replace(json, '"created":"2026', '"created":"0000')""", True),
         ("UPDATE records SET json = 'null'", True),
         ("UPDATE sources SET name = '../../' || name", False),
         ("UPDATE sources SET content = (SELECT content FROM sources WHERE name = 'bomb')", False),
@@ -364,9 +363,7 @@ def test_a_strangers_store_harms_no_command(tmp_path: Path, change: str, refused
         assert "bug" not in said.err and not {"\x1b", "\u202e"} & {*said.out, *said.err}, said
     assert (2 in codes) is refused, codes
     assert (place / "e.jsonl").stat().st_size < 1 << 20
-    assert {entry.name for folder in (tmp_path, place.parent, place.parent.parent) for entry in folder.iterdir()} <= {
-        "s", "a", "b", "c",
-    }  # fmt: skip
+    assert not [path for path in tmp_path.rglob("*escaped*") if not path.is_relative_to(place)]
 
 
 def test_a_changed_record_is_found(tmp_path: Path) -> None:
