@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.findings import Finding
+from grader.findings import Finding, sentence
 from grader.sanitizers import explained
 
 TEXT = """\
@@ -18,11 +18,6 @@ __global__ void product(const float* a, const float* b, float* c, int n) {
             for (int j = 0; j < 4; ++j)
                 acc[j] += row[k] * b[j];
     for (int j = 0; j < 4; ++j) c[j] += acc[j];
-}
-__global__ void most(const float* x, float* y) {
-    float top = 0.0f;
-    for (int i = 0; i < 9; ++i) top = fmaxf(top, x[i]);
-    y[0] = expf(x[0] - top);
 }
 void run(const float* a, float* c, int n) {
     const int groups = n / 12;
@@ -46,7 +41,14 @@ def test_terms_are_lost_by_a_loop_over_terms_and_not_by_one_over_elements(lost: 
 
 
 def test_without_such_a_loop_in_the_kernel_it_is_the_one_around_the_launch() -> None:
-    assert told("terms_missing", 10, lost="end").line == 20
+    assert told("terms_missing", 10, lost="end").line == 15
+
+
+def test_the_lines_that_call_a_helper_function_are_named() -> None:
+    text = "__device__ float f(float x) { return x / 0; }\n__global__ void k(float* y) {\n    y[0] = f(y[0]);\n}\n"
+    finding = Finding(kind="wrong_value_from", file="k.cu", line=1, array="Y")
+    said = sentence(explained([finding], (("k.cu", text.encode()),))[0])
+    assert said.endswith("Look at k.cu:1 (called at line 3).")
 
 
 def test_the_pointer_of_a_wrong_element_and_what_it_comes_from() -> None:
@@ -55,21 +57,16 @@ def test_the_pointer_of_a_wrong_element_and_what_it_comes_from() -> None:
     assert (found.values["set_line"], found.words["set_name"]) == (2, "mine")
 
 
-def test_a_maximum_that_starts_at_no_negative_number() -> None:
-    found = told("maximum_wrong", 15)
-    assert (found.words["name"], found.words["start"], found.values["start_line"]) == ("top", "0.0f", 13)
-
-
 def test_what_sets_the_grid_and_the_end_of_the_loop_around_a_launch() -> None:
-    assert told("never_written", 17).words["grid"] == "product.cu:19"
-    found = told("launch_not_reached", 21)
-    assert (found.values["loop_line"], found.values["end_line"], found.words["end"]) == (20, 18, "groups")
+    assert told("never_written", 12).words["grid"] == "product.cu:14"
+    found = told("launch_not_reached", 16)
+    assert (found.values["loop_line"], found.values["end_line"], found.words["end"]) == (15, 13, "groups")
 
 
 def test_an_index_of_a_narrow_type_is_named_where_values_are_never_written() -> None:
     text = TEXT.replace("float* c, int n) {", "float* c, int n) {\n    const unsigned short at = threadIdx.x * n;", 1)
     text = text.replace("c[j] += acc[j]", "c[at] = acc[j]")
-    finding = Finding(kind="never_written", file="product.cu", line=18, values={"at": 11})
+    finding = Finding(kind="never_written", file="product.cu", line=13, values={"at": 11})
     (found,) = explained([finding], (("product.cu", text.encode()),))
     assert found.words["narrow"] == "at" and (found.values["narrow_line"], found.values["most"]) == (2, 65535)
 
@@ -78,6 +75,6 @@ def test_the_condition_of_the_line_that_writes_the_others_is_named() -> None:
     text = TEXT.replace(
         "    for (int j = 0; j < 4; ++j) c[j]", "    if (n > 7) return;\n    c[0] = acc[0];\n    c[j]", 1
     )
-    finding = Finding(kind="never_written", file="product.cu", line=19, values={"at": 11})
+    finding = Finding(kind="never_written", file="product.cu", line=14, values={"at": 11})
     (found,) = explained([finding], (("product.cu", text.encode()),))
     assert found.values["guard_line"] == 10

@@ -149,6 +149,15 @@ def test_two_lines_that_race_between_warps_do_not_race_within_one_as_well() -> N
     assert "__syncwarp" not in cause_of(found)
 
 
+def test_where_blocks_race_no_barrier_is_advised() -> None:
+    """A barrier cannot help where blocks race for the same lines or the same array."""
+    for within in (a_race("warps", 7, 7), a_race("lanes", 7, 7), a_race("warps", 7, 9)):
+        said = cause_of([within, a_race("blocks", 7, 7)])
+        assert "__syncthreads" not in said and "no block waits for another" in said
+    other = a_race("warps", 7, 9, array="sums")
+    assert without_echoes([other, a_race("blocks", 7, 7)]) == (other, a_race("blocks", 7, 7))
+
+
 def test_a_race_in_a_python_file_is_told_in_the_words_of_triton() -> None:
     found = a_race("warps", 7, 9)
     assert "put tl.debug_barrier() between them" in cause_of([found.model_copy(update={"file": "softmax.py"})])

@@ -53,6 +53,12 @@ def test_a_contradiction_is_said_with_its_line(line: int, instead: str, trace: T
     assert words in said("\n".join(lines), trace)
 
 
+@pytest.mark.parametrize(("right_bytes", "is_said"), [(128, True), (64, False), (512, False)])
+def test_a_copy_of_a_part_of_the_result_is_said_if_that_part_is_right(right_bytes: int, is_said: bool) -> None:
+    found = contradictions([("hw4.cu", PROGRAM.encode())], RAN, right_bytes, 512)
+    assert [(each.kind, each.line) for each in found] == ([("copied_in_part", 8)] if is_said else [])
+
+
 def test_a_file_without_a_kernel_is_not_sent_to_its_launch() -> None:
     text = said("int main() { return 0; }\n", replace(RAN, kernels=(), memcpys=()))
     assert text.startswith("The program launches no kernel") and "Look at" not in text

@@ -71,15 +71,6 @@ def test_a_slip_is_named_at_its_own_line(right: str, wrong: str, words: str) -> 
     assert wrong[:30] in said.partition(" Look at ")[2]
 
 
-def test_a_reduction_that_begins_late_is_found() -> None:
-    trees = "".join(
-        f"__device__ float f{part}(float x) {{ for (int o = warpSize / {part}; o > 0; o /= 2) x += g(x, o); }}\n"
-        for part in (2, 2, 4)
-    )
-    assert "begins with steps of warpSize / 4" in slip_in(trees)
-    assert slip_in(trees.replace("/ 4", "/ 2")) == ""
-
-
 def test_a_copy_before_the_launch_is_found() -> None:
     lines = HOST.splitlines(keepends=True)
     launch = next(line for line in lines if "<<<" in line)

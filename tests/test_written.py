@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from grader.checking.watch.recording import CONSTANT, Recording
-from grader.checking.watch.written import written_at
+from grader.checking.watch.written import not_finite, written_at
 from grader.emulator.operations import OPERATIONS
+from grader.findings import sentence
 
 SITES = [("mul", 3), ("fma", 4), ("store", 5), ("atomic", 6), ("other", 7)]
 
@@ -37,6 +38,29 @@ def test_the_line_that_computes_a_wrong_value(nodes: list[tuple[int, int, int, f
     (found,) = written_at(recording(len(nodes), nodes), [("D", (0, 0, 0), False)], stored=True)
     assert (found.file, found.line, found.array) == ("a.cu", line, "D")
     assert not written_at(recording(len(nodes), nodes), [("D", (0, 0, 0), True)], stored=True)
+
+
+NAN, MINUS = float("nan"), -float("inf")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        (
+            [X, (CONSTANT, 0, 0, MINUS), (0, 1, 2, MINUS), (0, 3, 3, NAN), (1, 4, 1, NAN)],
+            "D becomes NaN in this line: ",
+        ),
+        (
+            [(CONSTANT, 0, 0, 3e38), (0, 1, 1, np.inf), (2, 2, 0, np.inf)],
+            "D becomes infinite in this line: 3e+38 · 3e+38",
+        ),
+    ],
+)
+def test_the_line_where_nan_or_infinity_arises(nodes: list[tuple[int, int, int, float]], said: str) -> None:
+    (found,) = not_finite(recording(len(nodes), nodes), [("D", (0, 0, 0), False)])
+    assert (found.file, found.line) == ("a.cu", 3)
+    assert sentence(found).startswith(f"a.cu:3: {said}")
+    assert not not_finite(recording(len(nodes), nodes), [("D", (0, 0, 0), True)])
 
 
 def test_a_value_that_no_kernel_wrote_has_no_line() -> None:

@@ -25,16 +25,21 @@ _CERTAIN, _LIKELY = 1.0, 0.9
 One = Annotated[tuple[Finding, ...], Field(max_length=1)]
 
 
-def contradictions(files: Sequence[tuple[str, bytes]], trace: Trace | None) -> tuple[Finding, ...]:
-    """The contradictions of a run that ended by itself with a wrong output."""
+def contradictions(
+    files: Sequence[tuple[str, bytes]], trace: Trace | None, right_bytes: int = 0, output_bytes: int = 0
+) -> tuple[Finding, ...]:
+    """The contradictions of a run that ended by itself with a wrong output, of which the first `right_bytes` are
+    right."""
     if trace is None or not trace.starts or trace.starts != trace.ends or trace.truncated or trace.api_errors:
         return ()
-    copied = any(copy.direction == "DtoH" for copy in trace.memcpys)
-    return asked((), _of, cpp_files(files), bool(trace.kernels), copied)
+    copied = sum(copy.bytes for copy in trace.memcpys if copy.direction == "DtoH")
+    in_part = 0 < copied <= right_bytes < output_bytes
+    return asked((), _of, cpp_files(files), bool(trace.kernels), copied, output_bytes if in_part else 0)
 
 
 @confined(cpu_s=20, memory_bytes=2 << 30)
-def _of(files: Sequence[tuple[str, bytes]], launched: bool, copied: bool) -> One:
+def _of(files: Sequence[tuple[str, bytes]], launched: bool, copied: int, needed: int) -> One:
+    """`copied`: bytes copied to the host; `needed`: bytes of the result if only what was copied is right, or 0."""
     source = read_source(files)
     if not source.functions:
         return ()
@@ -46,6 +51,10 @@ def _of(files: Sequence[tuple[str, bytes]], launched: bool, copied: bool) -> One
         return ()
     if not copied:
         return (_nothing_copied(source),)
+    back = [copy for copy in _copies(source) if "cudaMemcpyDeviceToHost" in copy.arguments]
+    if needed and back:
+        at, sizes = back[-1], {"copied": copied, "needed": needed}
+        return (Finding(kind="copied_in_part", certainty=_CERTAIN, file=at.file, line=at.line, values=sizes),)
     found = next(_inputs_copied(source), None)
     return (found,) if found else ()
 

@@ -26,7 +26,6 @@ Which = Literal["host", "all"]
 
 _MOST = 50
 _SURE = 0.95
-_LIKELY = 0.7
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _BYTES = {"float": 4, "int": 4, "double": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2, "char": 1, "float4": 16}
 _SIZE_ARGUMENT = {"cudaMalloc": 1, "cudaMallocManaged": 1, "malloc": 0}
@@ -39,8 +38,6 @@ _LARGE = re.compile(
 )
 _MAXIMA = frozenset({"fmaxf", "fmax", "max", "__hmax"})
 _GUARD = re.compile(r"\s*(\w+)\s*>=\s*(\w+)\s*")
-_PART = re.compile(r"\(?([A-Za-z_][\w.]*)\)?\s*/\s*(\d+)")
-_HALVED = re.compile(r"(\w+)\s*(?:>>=\s*1|/=\s*2|=\s*\1\s*(?:/\s*2|>>\s*1))")
 
 
 def find_slip(files: Files, which: Which) -> Finding | None:
@@ -72,11 +69,10 @@ def _slips(source: Source, which: Which) -> Iterator[Finding]:
         yield from _whole_sums(source)
         yield from _whole_quotients(source)
         yield from _narrow_guards(source)
-        yield from _late_trees(source)
 
 
-def _slip(kind: str, at: Item, certainty: float = _SURE, values: dict[str, int] | None = None, **words: str) -> Finding:
-    return Finding(kind=kind, certainty=certainty, file=at.file, line=at.line, words=words, values=values or {})
+def _slip(kind: str, at: Item, values: dict[str, int] | None = None, **words: str) -> Finding:
+    return Finding(kind=kind, certainty=_SURE, file=at.file, line=at.line, words=words, values=values or {})
 
 
 def _early_copies(source: Source) -> Iterator[Finding]:
@@ -184,15 +180,3 @@ def _narrow_guards(source: Source) -> Iterator[Finding]:
             if later and (found.left, found.right) == guard.groups():
                 yield _slip("guard_makes_zero", branch, index=guard[1], limit=guard[2])
                 break
-
-
-def _late_trees(source: Source) -> Iterator[Finding]:
-    """Reductions that begin at `width / 4` where another begins at `width / 2`."""
-    trees = [loop for loop in source.loops if len(loop.steps) == 2 and _HALVED.fullmatch(loop.steps[1])]
-    starts = [
-        (loop, found) for loop in trees if (found := _PART.fullmatch(loop.steps[0].rpartition("=")[2].strip(" ;")))
-    ]
-    halves = {found[1]: found[0] for _, found in starts if found[2] == "2"}
-    for loop, found in starts:
-        if found[1] in halves and found[2] != "2":
-            yield _slip("reduction_begins_late", loop, _LIKELY, start=found[0], largest=halves[found[1]])

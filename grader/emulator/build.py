@@ -115,7 +115,8 @@ def compile_program(
         sources = [source.resolve() for source in sources]
     folder = (folder or sources[0].parent).resolve()
     parsed, run = NvccFlags.parse(flags), _within_limits(run)
-    project = Project(folder, work, written, nvcc, parsed, target, run, place.content, extras.record)
+    simple, few_runs = extras.record, extras.few_runs and not extras.record  # these share what nvcc makes for all runs
+    project = Project(folder, work, written, nvcc, parsed, target, run, place.content, simple, few_runs)
     names = [os.path.relpath((folder / source).resolve(), folder) for source in sources]
     toolkit = toolkit_of(nvcc, run, work)
     with _tool_threads() as pool:

@@ -45,7 +45,7 @@ class CompileFailed(Exception):
 class Project:
     """What every call of nvcc needs. nvcc runs in `folder`; compilers write below `work`, and only the grader writes to
     `written`. `content` is a hash over everything that the compilers read, or '' to cache nothing.
-    `simple`: math functions are compiled to single instructions."""
+    `simple`: math functions are compiled to single instructions. `few_runs`: loops are not unrolled, which is quick."""
 
     folder: Path
     work: Path
@@ -56,6 +56,7 @@ class Project:
     run: Runner
     content: str
     simple: bool = False
+    few_runs: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,8 @@ def compile_unit(project: Project, source: str, name: str) -> Unit:
     ]  # fmt: skip
     if project.flags.relocatable:
         command.insert(1, "-rdc=true")
+    if project.few_runs:
+        command[1:1] = ["-Xcicc", "-O1"]
     made = _make(project, command, source, name, f"{stem}.o", f"{stem}.ptx")
     unit = Unit(source, made.folder / f"{stem}.o", made.folder / f"{stem}.ptx", made.log, made.compiled_in)
     return _simple(project, unit, number) if project.simple else unit

@@ -49,6 +49,10 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "應為 cudaMemcpyDeviceToHost，並把主機的陣列放在前面",
         "",
     ),
+    "copied_in_part": (
+        "結果有 {needed} 位元組，只有 {copied} 位元組複製回主機，而這些是正確的",
+        "大小以位元組計：值的個數乘上 sizeof。",
+    ),
     "input_copied_back": (
         "複製回主機的是 `{copied}`，但沒有 kernel 寫入它；kernel 寫入的 `{written}` 卻沒有複製回來",
         "",
@@ -70,7 +74,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "請把 `{index}` 和有工作的 thread 數比較",
         "",
     ),
-    "reduction_begins_late": ("這個歸約從 {start} 開始，另一個從 {largest} 開始：有些部分沒有被加進來", ""),
     "step_wrong": ("到這一行為止的值都正確；這一行計算 `{array}`，應為 {expected}[，實際為 {found}]", ""),
     "scale_wrong": ("指數隨 Q Kᵀ 增長的倍率是 {slope}，應為 {expected}[（{meaning}）]", ""),
     "not_rescaled": (
@@ -98,7 +101,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "padding_added.probe": ("{array} 多了 {count} 個 exp(0 − m)：填滿 tile 的 key 以 0 而不是 −∞ 的分數計入", ""),
     "padding_added": ("{array} 計入了 exp(0 − m) = {value}：屬於不存在或未載入的 key", ""),
     "maximum_wrong": (
-        "exp 之前從分數減去了 {value}，它不是這一列分數的最大值[：`{name}` 在第 {start_line} 行從 {start} 開始]",
+        "exp 之前從分數減去了 {value}，它不是這一列分數的最大值",
         "",
     ),
     "operands_wrong": ("{left} 與 {right} 相乘[（載入於 {other}）]：兩者的索引並不對應", ""),
@@ -139,7 +142,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "mask_wrong.causal": ("第 {query} 個 query 只使用 key {found}，如同 causal mask：應使用 key {expected}", ""),
-    "mask_wrong": ("第 {query} 個 query 使用了 key {found}，應使用 key {expected}[；第 {masking} 行把分數設為 −∞]", ""),
+    "mask_wrong": ("第 {query} 個 query 使用了 key {found}，應使用 key {expected}", ""),
     "rows_moved": ("每一列都是往後第 {by} 列的值", ""),
     "columns_moved": ("每一行都是往後第 {by} 行的值", ""),
     "transposed": ("{array} 讀取時列與行互換[，每 {tile} 列的 tile 皆如此]", "請檢查它如何存放、如何讀取。"),
@@ -162,6 +165,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     },
     "smallest_input.zeros": ("{zeros} 全為 0 時，{first} 是 {got}，應為 {expected}", ""),
     "known_mistake": ("{said}", ""),
+    "not_finite": ("{array} 在此行變成 {what}[：{computed}]", ""),
     "wrong_value_from": ("{array} 的錯誤值來自此處", ""),
     **{
         f"repaired.{how}": (f"{said}：改成 `{{new}}` 後，試過的 {{samples}} 個範例全部正確", "")

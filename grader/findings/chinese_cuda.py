@@ -126,6 +126,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "讀取了 {spot}，配置之後從未寫入",
         "請在讀取之前先寫入：cudaMemset、cudaMemcpy，或讓 kernel 存入每個元素。",
     ),
+    "uninitialised.copied": (
+        "讀取了 {spot}，配置之後從未寫入：{other} 的複製沒有填滿它",
+        "請比較複製的大小（以位元組計）、位置與配置的大小。",
+    ),
     "uninitialised_read": (
         "讀取了 {bytes} 位元組從未寫入的記憶體",
         "請在讀取之前先寫入：在 kernel 中或用 cudaMemset。",

@@ -54,6 +54,10 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "(cudaMemcpyHostToDevice); it must be cudaMemcpyDeviceToHost, with the host's array first",
         "",
     ),
+    "copied_in_part": (
+        "Only {copied} of the result's {needed} bytes are copied back to the host, and these are right",
+        "The size is in bytes: the number of values times sizeof.",
+    ),
     "input_copied_back": (
         "`{copied}` is copied back to the host, but no kernel writes it, and `{written}`, which a kernel writes, is "
         "not copied back",
@@ -81,10 +85,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "guard_makes_zero": (
         "Threads with `{index}` ≥ `{limit}` return here, so `{index} / {limit}` is always 0: compare `{index}` with "
         "the number of threads that have work",
-        "",
-    ),
-    "reduction_begins_late": (
-        "This reduction begins with steps of {start} and another one with {largest}: some of the parts are left out",
         "",
     ),
     "step_wrong": (
@@ -134,8 +134,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "maximum_wrong": (
-        "{value} is subtracted from the score before exp, and not the maximum of the row's scores[: `{name}` starts at "
-        "{start}, at line {start_line}]",
+        "{value} is subtracted from the score before exp, and not the maximum of the row's scores",
         "",
     ),
     "operands_wrong": (
@@ -203,7 +202,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "mask_wrong": (
-        "Query {query} uses keys {found}, and should use keys {expected}[; scores are set to −∞ at line {masking}]",
+        "Query {query} uses keys {found}, and should use keys {expected}",
         "",
     ),
     "rows_moved": ("Each row holds the values of the row {by} further on", ""),
@@ -231,6 +230,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     },
     "smallest_input.zeros": ("With nothing but zeros in {zeros}, {first} is {got}, expected {expected}", ""),
     "known_mistake": ("{said}", ""),
+    "not_finite": ("{array} becomes {what} in this line[: {computed}]", ""),
     "wrong_value_from": ("This is where the wrong value of {array} comes from", ""),
     **{
         f"repaired.{how}": (f"{said}: with `{{new}}`, all {{samples}} samples that were tried are right", "")

@@ -137,6 +137,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "read {spot}, which nothing has written since its allocation",
         "Write the memory before it is read: cudaMemset, cudaMemcpy, or a kernel that stores every element.",
     ),
+    "uninitialised.copied": (
+        "read {spot}, which nothing has written since its allocation: the copy at {other} does not fill it",
+        "Compare the copy's size, in bytes, and its place with the allocation's.",
+    ),
     "uninitialised_read": (
         "read {bytes} bytes of memory that nothing has written",
         "Write the memory before it is read, in a kernel or with cudaMemset.",

@@ -77,7 +77,7 @@ KINDS: dict[str, Kind] = {
             "no_launch kernel_not_launched kernel_empty launch_not_reached",
             leads=False,
         ),
-        *_kinds("api", "error", "contradiction", "not_copied_back copied_the_wrong_way", leads=False),
+        *_kinds("api", "error", "contradiction", "not_copied_back copied_the_wrong_way copied_in_part", leads=False),
         *_kinds("api", "error", "contradiction", "input_copied_back", leads=False),
         *_kinds("output", "error", "contradiction", "wrong_size", leads=False),
         # Rules of CUDA.
@@ -101,9 +101,9 @@ KINDS: dict[str, Kind] = {
             "source", "error", "slip", "copied_before_launch bytes_without_sizeof maximum_starts_high", leads=False
         ),
         *_kinds("source", "error", "slip", "integer_sum integer_division guard_makes_zero", leads=False),
-        *_kinds("source", "error", "weak fault", "reduction_begins_late", leads=False),
         *_kinds("probe", "error", "repair", "repaired"),
         # What the computation does. Their `words` name a quantity of the operator ("scores", "O") or a tensor.
+        *_kinds("watch", "error", "step", "not_finite"),
         *_kinds("watch", "error", "step", "step_wrong", leads=False),
         *_kinds(
             "watch", "error", "step", "not_rescaled rescaled_wrongly weight_of_other_maximum terms_missing", leads=False

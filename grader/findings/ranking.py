@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from grader.findings.finding import Finding
+from grader.findings.finding import Finding, Place
 from grader.findings.kinds import kind_of
 
 CLAIMED = 0.5
@@ -36,8 +36,23 @@ def claimed(tests: Iterable[Sequence[Finding]]) -> Finding | None:
 
 
 def without_echoes(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Leave out a race within a warp if its two lines also race between warps or blocks: the barrier for that race also
-    separates the lanes."""
+    """Leave out a race that a wider one explains: one within a warp if its two lines also race between warps or blocks,
+    since the barrier for that race also separates the lanes; one within a block if blocks race for the same lines or
+    the same array, since no barrier helps there."""
     found = tuple(findings)
-    wide = {frozenset({each.place, each.other}) for each in found if each.kind == "race"}
-    return tuple(f for f in found if f.kind != "race_in_warp" or frozenset({f.place, f.other}) not in wide)
+    races = [each for each in found if each.kind in ("race", "race_of_writes", "race_in_warp")]
+    blocks = [each for each in races if each.words.get("between") == "blocks"]
+    wide = {_sides(each) for each in races if each.kind == "race"}
+    arrays = {each.array or each.allocated for each in blocks} - {None}
+
+    def echoes(race: Finding) -> bool:
+        if race.kind == "race_in_warp" and _sides(race) in wide:
+            return True
+        same = (race.array or race.allocated) in arrays or any(_sides(race) == _sides(each) for each in blocks)
+        return race.words.get("between") in ("lanes", "warps") and same
+
+    return tuple(each for each in found if each not in races or not echoes(each))
+
+
+def _sides(race: Finding) -> frozenset[Place | None]:
+    return frozenset({race.place, race.other})

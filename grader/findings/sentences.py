@@ -94,7 +94,8 @@ def quoted(finding: Finding, line_of: SourceLine) -> str:
     text = line_of(finding.place.file, finding.place.line)
     text = " ".join((text if finding.place.file.endswith(".py") else _COMMENT.sub("", text)).split())
     text = text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - 1] + "…"
-    return f"{finding.place}: `{text}`" if text else str(finding.place)
+    place = f"{finding.place}{_called(finding, 'here', _catalogue())}"
+    return f"{place}: `{text}`" if text else place
 
 
 def short_kernel(kernel: str) -> str:
@@ -137,7 +138,8 @@ def _continues(finding: Finding, language: Catalogue) -> bool:
 
 def _where(finding: Finding, language: Catalogue) -> str:
     """ "main.cu:60: kernel attention, thread (3,0,0) of block (0,0,0)", without the parts that are unknown."""
-    names = {"place": str(finding.place or ""), "kernel": short_kernel(finding.kernel or "")}
+    place = f"{finding.place}{_called(finding, 'here', language)}" if finding.place else ""
+    names = {"place": place, "kernel": short_kernel(finding.kernel or "")}
     names |= {"thread": dim_text(finding.thread), "block": dim_text(finding.block)}
     return _render(language.phrases["where"], names | _terms(finding)).removeprefix(": ").removeprefix("：")
 
@@ -200,19 +202,22 @@ def _add_memory(names: dict[str, str], finding: Finding, language: Catalogue) ->
 
 def _add_race(names: dict[str, str], finding: Finding, language: Catalogue) -> None:
     """Phrases about the two sides of a race: `here` and `there`, and the memory as `named`."""
-    called = {}
-    for side in ("here", "there"):
-        lines = finding.values.get(f"called_{side}")
-        form = "called" if isinstance(lines, tuple) and len(lines) > 1 else "called_once"
-        called[side] = language.phrases[form].format(lines=_number(lines, language)) if lines else ""
-    names["here"] = f"{finding.place or ''}{called['here']}"
+    names["here"] = f"{finding.place or ''}{_called(finding, 'here', language)}"
     same = finding.place is not None and finding.place == finding.other
-    names["there"] = language.phrases["same_line"] if same else f"{finding.other or ''}{called['there']}"
+    there = f"{finding.other or ''}{_called(finding, 'there', language)}"
+    names["there"] = language.phrases["same_line"] if same else there
     form = "named_array" if finding.array else "named_allocated" if finding.allocated else "named_unknown"
     names["named"] = _render(language.phrases[form], names)
     names["barrier"] = names["WARP_BARRIER" if finding.words.get("between") == "lanes" else "BARRIER"]
     if "whom" in names:
         names["whom"] = _render(names["whom"], names)
+
+
+def _called(finding: Finding, side: str, language: Catalogue) -> str:
+    """ " (called at line 40)", if a side of the finding is in a helper function; else ''."""
+    lines = finding.values.get(f"called_{side}")
+    form = "called" if isinstance(lines, tuple) and len(lines) > 1 else "called_once"
+    return language.phrases[form].format(lines=_number(lines, language)) if lines else ""
 
 
 def _terms(finding: Finding) -> dict[str, str]:

@@ -22,7 +22,7 @@ from types import TracebackType
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.hints import report
 from grader.base.verdict import Verdict
-from grader.checking.check import check_output
+from grader.checking.check import Check, check_output
 from grader.checking.contradictions import contradictions
 from grader.checking.slips import slips
 from grader.checking.watch.look import Explained, Watched, explain, wrong_values
@@ -111,7 +111,7 @@ class CloserLook:
     @property
     def _checking(self) -> Engine:
         assert isinstance(self.engine, EmulatorEngine)
-        return replace(self.engine, sanitize=frozenset(CHECKS), record=True)
+        return replace(self.engine, sanitize=frozenset(CHECKS), record=True, few_runs=True)
 
     def prepare(self) -> None:
         """Start compiling the program with checks, unless that has already started. A Python submission's build is for
@@ -160,8 +160,11 @@ class CloserLook:
         ) as run:
             seen = run.trace.findings if run.trace is not None else ()
             found = list(explained(_relevant(seen, verdict), self.submission.files))
-            if verdict is Verdict.WRONG_ANSWER:
-                found += explained(contradictions(self.submission.files, run.trace), self.submission.files)
+            check = self._check(case, run) if verdict is Verdict.WRONG_ANSWER else None
+            if check is not None:
+                right = check.first.index * case.output_bytes // check.values if check.first is not None else 0
+                against = contradictions(self.submission.files, run.trace, right, case.output_bytes)
+                found += explained(against, self.submission.files)
             if verdict not in (Verdict.PASSED, Verdict.TIME_LIMIT):
                 weak = all(kind_of(each).check == "init" for each in found)
                 found += slips(self.submission.files, "all" if weak else "host")
@@ -169,20 +172,21 @@ class CloserLook:
                 return tuple(found), f"with checks it was stopped after {limit_s:g} s of processor time"
             if run.outcome.broke:
                 return tuple(found), f"with checks it was stopped for its {run.outcome.broke}"
-            if verdict is not Verdict.WRONG_ANSWER or likeliest(found):
+            if check is None or likeliest(found):
                 return tuple(found), ""
-            watched = self._wrong_values(case, run)
+            watched = self._wrong_values(case, run, check)
             seen_values = self._watched(built.program, case, watched) if watched else Explained()
             return (*found, *explained(seen_values.findings, self.submission.files)), seen_values.unread
 
-    def _wrong_values(self, case: Case, run: Run) -> tuple[Watched, ...]:
+    def _check(self, case: Case, run: Run) -> Check:
         tolerance = limits(case, self.files, self.assignment.tolerance)
-        check = check_output(
-            case.operator, case.shape, self.files.expected(case), run.output, tolerance, self.files.input(case)
-        )
+        expected, input = self.files.expected(case), self.files.input(case)
+        return check_output(case.operator, case.shape, expected, run.output, tolerance, input)
+
+    def _wrong_values(self, case: Case, run: Run, check: Check) -> tuple[Watched, ...]:
         if check.kind != "values":
             return ()
-        expected = self.files.expected(case)
+        expected, tolerance = self.files.expected(case), limits(case, self.files, self.assignment.tolerance)
         return wrong_values(case.operator, case.shape, expected, run.output, tolerance, check.violated)
 
     def _watched(self, program: Path, case: Case, watched: tuple[Watched, ...]) -> Explained:

@@ -6,8 +6,8 @@ It needs no build with checks, and works on every engine. It takes place after t
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from grader.base.hints import hint
@@ -27,14 +27,14 @@ from grader.grading.tested import Tested
 from grader.operators import Operator
 from grader.operators.base import Tensors
 from grader.operators.probes import Probe
-from grader.programs.build import Build
-from grader.programs.run import run_program
+from grader.programs.build import Build, build
+from grader.programs.run import Run, run_program
 from grader.programs.submission import Submission
 from grader.sandbox.scratch import scratch_folder
 
-PROBE_LIMIT_S, EXPERIMENTS_S, WALL_PER_CPU_S = 10.0, 15.0, 8
-"""The limits of one run, and of the search for the smallest input. On the emulator that of a run is processor time, so
-that a loaded machine sees what an idle one sees; the wall limits are then nets."""
+PROBE_LIMIT_S, EXPERIMENTS_S, WALL_PER_CPU_S = 5.0, 5.0, 8
+"""The limits of one run, and of the search for the smallest input. On the emulator they are processor time, so that a
+loaded machine sees what an idle one sees; the wall limits are then nets."""
 
 
 def by_probes(
@@ -48,7 +48,7 @@ def by_probes(
         for case, test in by_case.items()
         if test.verdict is Verdict.WRONG_ANSWER and shows_diagnosis(grading.assignment.hidden_inputs, case)
     ]
-    if not wrong or submission.is_python:  # a Python program is built for the shape of one testcase
+    if not wrong:
         return tested
     unreached = [c for c in wrong if any(f.kind == "launch_not_reached" for f in by_case[c].judgement.findings)]
     wrong = [case for case in wrong if case not in unreached] or wrong  # others did launch something
@@ -57,7 +57,7 @@ def by_probes(
         return tested
     bench = grading.bench
     with watch.stage("probes"), bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
-        found = hint((), _probed, grading, built, wrong, claimed([known]) is not None)
+        found = hint((), _probed, grading, submission, built, wrong, claimed([known]) is not None)
     first = claimed([rank([known, found])])
     if first is None or kind_of(first).check not in ("probe", "watch"):
         return tested
@@ -108,24 +108,31 @@ def _with_line(finding: Finding, case: Case, submission: Submission) -> Finding:
     return finding.model_copy(update={"file": line.file, "line": line.line}) if line is not None else finding
 
 
-def _probed(grading: Grading, built: Build, wrong: Sequence[Case], is_known: bool) -> tuple[Finding, ...]:
+def _probed(
+    grading: Grading, submission: Submission, built: Build, wrong: Sequence[Case], is_known: bool
+) -> tuple[Finding, ...]:
     """What experiments show, the likeliest first; without probes, and unless the cause is known, the
     smallest input."""
     case = min(wrong, key=lambda each: each.flops)
     if probes := case.operator.probes(case.shape):
-        return examine(probes, lambda probe: _shown(grading, built, case.operator, probe))
+        return examine(probes, lambda probe: _shown(grading, submission, built, case, probe))
     return () if is_known else _by_the_smallest_input(grading, built, wrong)
 
 
-def _shown(grading: Grading, built: Build, operator: Operator, probe: Probe) -> list[Finding]:
-    if built.program is None or operator.problem(probe.shape):
+def _shown(grading: Grading, submission: Submission, built: Build, case: Case, probe: Probe) -> list[Finding]:
+    operator = case.operator
+    if operator.problem(probe.shape):
         return []
-    with _output_of(grading, built.program, operator, probe) as output:
-        return read_probe(operator, probe, output)
+    if submission.is_python:  # it is built for each shape
+        built = build(submission, grading.assignment, grading.engine, (replace(case, shape=probe.shape),))
+    if built.program is None:
+        return []
+    with _run_of(grading, built.program, operator, probe) as run:
+        return read_probe(operator, probe, run.output)
 
 
 @contextlib.contextmanager
-def _output_of(grading: Grading, program: Path, operator: Operator, probe: Probe) -> Iterator[Path]:
+def _run_of(grading: Grading, program: Path, operator: Operator, probe: Probe) -> Iterator[Run]:
     engine = grading.engine
     with scratch_folder("probe") as folder:
         write_probe(operator, probe, folder / "input")
@@ -138,7 +145,7 @@ def _output_of(grading: Grading, program: Path, operator: Operator, probe: Probe
             cpu_s=None if engine.measures_time else PROBE_LIMIT_S,
             limits=grading.assignment.limits,
         ) as run:
-            yield run.output
+            yield run
 
 
 def _by_the_smallest_input(grading: Grading, built: Build, wrong: Sequence[Case]) -> tuple[Finding, ...]:
@@ -148,19 +155,20 @@ def _by_the_smallest_input(grading: Grading, built: Build, wrong: Sequence[Case]
         return ()
     large = [case for case in fit if operator.unit_input_values(case.shape) >= FEWEST_VALUES]
     case = min(large, key=lambda each: each.flops) if large else max(fit, key=lambda each: each.flops)
-    ends = time.monotonic() + EXPERIMENTS_S * (1 if grading.engine.measures_time else WALL_PER_CPU_S)
+    spent = [0.0]
 
-    def run(tensors: Tensors) -> Tensors | None:
-        if time.monotonic() > ends:
+    def outputs(tensors: Tensors) -> Tensors | None:
+        if spent[0] > EXPERIMENTS_S:
             return None
         probe = Probe(case.shape, [tensors], ())
-        with _output_of(grading, program, operator, probe) as output:
-            outputs, _ = outputs_of(operator, probe, output)
-        return [tensor[0] for tensor in outputs] or None
+        with _run_of(grading, program, operator, probe) as run:
+            spent[0] += run.outcome.wall_s if grading.engine.measures_time else run.outcome.cpu_s
+            found, _ = outputs_of(operator, probe, run.output)
+        return [tensor[0] for tensor in found] or None
 
     with grading.files.input(case).open("rb") as file:
         tensors = operator.read_unit(file, case.shape, 0)
     found = smallest_input(
-        operator, case.shape, limits(case, grading.files, grading.assignment.tolerance), tensors, run
+        operator, case.shape, limits(case, grading.files, grading.assignment.tolerance), tensors, outputs
     )
     return (found,) if found is not None else ()

@@ -6,6 +6,7 @@ less time than a sandbox.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -35,8 +36,10 @@ from grader.sandbox.scratch import scratch_folder
 
 SURE = 0.9
 """What was seen with this certainty is said although a repair is elsewhere: mistakes show where they have effects."""
-SEARCH_CPU_S, VERIFY_CPU_S, TRY_CPU_S = 12.0, 20.0, 2
+SEARCH_CPU_S, VERIFY_CPU_S, TRY_CPU_S = 9.0, 6.0, 2
 """Processor time for all tries, for the other samples with what helped, and for one try."""
+_TIMES_THE_CONTROL, _LEAST_KERNEL_S = 5, 0.5
+"""Kernels of a try may take so many times as long as the unchanged program takes: many changes make endless loops."""
 _WALL_PER_CPU_S = 8
 _CHUNK = 12
 _MOST_REBUILDS = 2
@@ -49,16 +52,17 @@ for number; do GRADER_EMULATOR_CHANGE=$number "$program" "$input" "output.$numbe
 
 
 def by_repairs(grading: Grading, submission: Submission, tested: list[Tested], watch: Stopwatch) -> list[Tested]:
-    """Look for repairs if an answer is wrong and no fault of the program explains it. All tests with wrong values get
-    what is found, since one mistake is likely to be behind them all. With GRADER_REPAIRS=0 nothing is tried."""
-    if os.environ.get("GRADER_REPAIRS") == "0":
+    """Look for repairs if an answer is wrong in a student's own check and no fault of it explains that. All tests
+    with wrong values get what is found, since one mistake is likely to be behind them all. With GRADER_REPAIRS=0
+    nothing is tried."""
+    if os.environ.get("GRADER_REPAIRS") == "0" or not grading.quick:
         return tested
     by_case = dict(zip(grading.cases, tested, strict=True))
     shown = {c: t for c, t in by_case.items() if shows_diagnosis(grading.assignment.hidden_inputs, c)}
     wrong = {case: test.verdict for case, test in shown.items() if test.verdict is Verdict.WRONG_ANSWER}
     known = rank([shown[case].judgement.findings for case in wrong])
     explained = any(kind_of(each).order < KINDS["repaired"].order and each.certainty >= CLAIMED for each in known)
-    if not wrong or explained or not (grading.quick or claimed([known]) is None):
+    if not wrong or explained:
         return tested
     case = case_to_look_at(wrong)
     others = [other for other, test in shown.items() if other != case and (test.passed or other in wrong)]
@@ -93,7 +97,9 @@ def repairs(
         return ()
     search = _Search(grading, built.program)
     found = search.repairing(made, case)
-    right = [(each, search.right_on(each, others)) for each in found]
+    ends = search.spent_s + VERIFY_CPU_S
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        right = list(pool.map(lambda each: (each, search.right_on(each, others, ends)), found))
     kept = [(each, count) for each, count in right if count is not None]
     lines = {(each.file, each.line) for each, _ in kept}
     return tuple(_finding(each, 1 + count, alone=len(lines) == 1) for each, count in kept)
@@ -149,9 +155,10 @@ class _Search:
         cores busy. None if the program is right without a change: built in this way, it then errs by chance."""
         if self.run([0], case, TRY_CPU_S):
             return []
+        kernel_s = max(_LEAST_KERNEL_S, _TIMES_THE_CONTROL * self.spent_s)
 
         def tried(chunk: Sequence[Try]) -> list[Try]:
-            right = self.run([each.number for each in chunk], case, TRY_CPU_S)
+            right = self.run([each.number for each in chunk], case, TRY_CPU_S, kernel_s)
             return [each for each in chunk if each.number in right]
 
         chunks = [made.tries[at : at + _CHUNK] for at in range(0, len(made.tries), _CHUNK)]
@@ -164,10 +171,10 @@ class _Search:
                     break
         return []
 
-    def right_on(self, each: Try, others: Sequence[Case]) -> int | None:
-        """How many of the `others` are right with a change, the smallest first until time is up; None if one is
-        wrong."""
-        ends, count = self.spent_s + VERIFY_CPU_S / _MOST_KEPT, 0
+    def right_on(self, each: Try, others: Sequence[Case], ends: float) -> int | None:
+        """How many of the `others` are right with a change, the smallest first, until all have spent `ends` s of
+        processor time; None if one is wrong."""
+        count = 0
         for case in sorted(others, key=lambda other: other.flops):
             if self.spent_s > ends:
                 break
@@ -176,8 +183,9 @@ class _Search:
             count += 1
         return count
 
-    def run(self, numbers: Sequence[int], case: Case, cpu_s: int) -> set[int]:
+    def run(self, numbers: Sequence[int], case: Case, cpu_s: int, kernel_s: float = math.inf) -> set[int]:
         """The numbers of the changes with which `case` is right."""
+        kernel_s = min(kernel_s, 0.9 * cpu_s)
         grading, operator = self.grading, case.operator
         files, rules = grading.files, grading.assignment
         with scratch_folder("repairs", linger=True) as folder:
@@ -188,7 +196,7 @@ class _Search:
                 sandbox.Job(
                     command=("/bin/sh", "-c", _SCRIPT, str(self.program), str(lent), str(cpu_s), *map(str, numbers)),
                     folder=work,
-                    environment={"GRADER_EMULATOR_KERNEL_SECONDS": f"{0.9 * cpu_s}cpu", "GRADER_EMULATOR_THREADS": "1"},
+                    environment={"GRADER_EMULATOR_KERNEL_SECONDS": f"{kernel_s}cpu", "GRADER_EMULATOR_THREADS": "1"},
                     readable=(self.program, lent),
                     changes_modes=False,
                 ),

@@ -1,5 +1,5 @@
 """Lines behind a wrong value, which no recorded value has: the loop that loses terms of a sum, what sets the pointer
-that was read through, where a maximum starts, what sets the grid. Each is a fact that the source states."""
+that was read through, what sets the grid. Each is a fact that the source states."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from grader.cpp.source import Loop, Source, Variable
 from grader.findings import Finding, Place
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_NOT_NEGATIVE = re.compile(r"[\d.]+(?:e[+-]?\d+)?f?|FLT_MIN")
-_MAXIMA = frozenset({"fmaxf", "fmax", "max"})
 _NARROW = {"short": 32767, "unsigned short": 65535, "char": 127, "unsigned char": 255}
 _NARROW |= {"int16_t": 32767, "uint16_t": 65535, "int8_t": 127, "uint8_t": 255}
 Facts = tuple[dict[str, object], dict[str, str]]
@@ -105,20 +103,6 @@ def _origins(source: Source, name: str, place: Place) -> list[Variable]:
     return [each for each in found if not each.shared and _WORD.search(each.value) and "{" not in each.value]
 
 
-def _start_of_maximum(finding: Finding, source: Source) -> Facts:
-    """The variable of a maximum that starts at a number that is no negative one."""
-    function = source.function_at(finding.file or "", finding.line or 0)
-    if function is None:
-        return {}, {}
-    calls = [c for c in source.calls if c.name in _MAXIMA and function.holds(c.file, c.line)]
-    names = {name for call in calls for name in call.arguments}
-    made = [v for v in source.variables if v.name in names and function.holds(v.file, v.line) and not v.pointers]
-    starts = [v for v in made if _NOT_NEGATIVE.fullmatch(v.value)]
-    if len(starts) != 1:
-        return {}, {}
-    return {"start_line": starts[0].line}, {"name": starts[0].name, "start": starts[0].value}
-
-
 def _grid(finding: Finding, source: Source) -> Facts:
     """What sets the grid, if all launches have the same, the condition of the line that writes the others, and its
     index of a narrow type."""
@@ -175,19 +159,10 @@ def _loop_of_launch(finding: Finding, source: Source) -> Facts:
     return (numbers | {"end_line": line}, {"end": name}) if line else (numbers, {})
 
 
-def _masking(finding: Finding, source: Source) -> Facts:
-    """The lines that set scores to −∞."""
-    hidden = [a.line for a in source.assignments if re.fullmatch(r"-\s*(INFINITY|FLT_MAX|1e\d+f?)", a.value)]
-    guarded = [line for line in hidden if any(b.line <= line <= b.end for b in source.branches)]
-    return ({"masking": tuple(guarded[:4])}, {}) if guarded else ({}, {})
-
-
 _FINDERS: dict[str, Callable[[Finding, Source], Facts]] = {
     "terms_missing": _loop_of_sum,
     "other_input": _pointers,
     "other_unit_read": _pointers,
-    "maximum_wrong": _start_of_maximum,
     "never_written": _grid,
     "launch_not_reached": _loop_of_launch,
-    "mask_wrong": _masking,
 }

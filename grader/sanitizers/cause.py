@@ -14,7 +14,6 @@ from grader.sanitizers.explained import Files, explained, line_in
 
 _AFTER_A_FAULT = 0.9
 """The certainty of a race that is found after a bad access: a kernel built with checks goes on with a wrong value."""
-_RACES = ("race", "race_of_writes", "race_in_warp")
 
 
 def likeliest(findings: Iterable[Finding]) -> Finding | None:
@@ -31,11 +30,6 @@ def cause_of(findings: Iterable[Finding], files: Files = ()) -> str:
     """The sentences that name the likeliest cause; '' if no finding can be a cause."""
     found = likeliest(findings)
     return said_of(found, files) if found is not None else ""
-
-
-def race_of(findings: Iterable[Finding], files: Files = ()) -> str:
-    """Like `cause_of`, but only for races."""
-    return cause_of((found for found in findings if found.kind in _RACES), files)
 
 
 def said_of(finding: Finding, files: Files = ()) -> str:

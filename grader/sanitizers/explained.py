@@ -16,7 +16,7 @@ from grader.cpp.reading import Files as Files
 from grader.cpp.reading import asked, read_source
 from grader.cpp.solve import written_in
 from grader.cpp.source import Assigned, Source, Use, Variable
-from grader.findings import Finding, Place, SourceLine
+from grader.findings import Finding, Place, SourceLine, kind_of
 from grader.programs.function_contract import ARGUMENT, MAIN
 from grader.programs.trace.reader import MAX_FINDINGS
 from grader.sandbox.room import confined
@@ -25,6 +25,7 @@ from grader.sanitizers.gap import find_gap
 
 _MOST_LINES = 3
 _ALLOCATES = ("cudaMalloc", "cudaHostAlloc", "malloc")
+_IN_KERNELS = ("memory", "race", "init", "sync", "watch")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _TOO_FAR = re.compile(r"(\w+)\s*>\s*(\w[\w.* ]*?)\s*(?:$|\|\|)")
 _ONE_MORE = re.compile(r"(\w+)\s*<=\s*(\w[\w.* ]*?)\s*(?:$|&&)")
@@ -48,6 +49,7 @@ def _explained(files: Files, findings: Sequence[Finding]) -> Annotated[list[Find
             _called,
             _barrier,
             _unwritten,
+            _not_copied,
             _past_dynamic,
             _past_the_end,
             _behind,
@@ -146,10 +148,11 @@ def _assigned(line: str) -> str:
 
 
 def _called(finding: Finding, source: Source, files: Files) -> Finding:
-    """The lines that call the helper functions in which the sides of a race are."""
-    for side, place in (("here", finding.place), ("there", finding.other)):
+    """The lines that call the helper functions in which a finding is, or the other side of a race."""
+    sides = [("here", finding.place)] if kind_of(finding).check in _IN_KERNELS else []
+    for side, place in (*sides, ("there", finding.other if "between" in finding.words else None)):
         function = source.function_at(place.file, place.line) if place is not None else None
-        if function is not None and function.space == "device" and "between" in finding.words:
+        if function is not None and function.space == "device":
             lines = tuple(call.line for call in source.calls if call.name == function.name)[:_MOST_LINES]
             finding = _with(finding, {f"called_{side}": lines}) if lines else finding
     return finding
@@ -234,6 +237,18 @@ def _unwritten(finding: Finding, source: Source, files: Files) -> Finding:
     early = [r.line for r in source.returns if function and function.holds(r.file, r.line)]
     first = min((line for line in early if line < (finding.line or 0)), default=None)
     return _with(finding, {"return_line": first}) if first is not None else finding
+
+
+def _not_copied(finding: Finding, source: Source, files: Files) -> Finding:
+    """The copy to the device that should have written what is read."""
+    if finding.kind != "uninitialised" or not finding.array:
+        return finding
+    copies = [call for call in source.calls if "cudaMemcpyHostToDevice" in call.arguments]
+    filling = [call for call in copies if _WORD.findall(call.arguments[0])[:1] == [finding.array]]
+    if len(filling) != 1:
+        return finding
+    at = Place(file=filling[0].file, line=filling[0].line)
+    return _with(finding.model_copy(update={"other": at}), how="copied")
 
 
 def _past_dynamic(finding: Finding, source: Source, files: Files) -> Finding:

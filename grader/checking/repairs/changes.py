@@ -51,6 +51,8 @@ _SIZED = {"malloc": 0, "cudaMalloc": 1, "cudaMemcpy": 2, "cudaMemcpyAsync": 2, "
 _LEAVES = frozenset({"identifier", "subscript_expression", "field_expression"})
 _REAL_SITES = _LEAVES | {"binary_expression", "call_expression", "number_literal"}
 _MOST_NAMES, _MOST_INDICES, _MOST_FACTORS, _MOST_FIELDS = 6, 8, 6, 2
+_ANOTHER = 0.95
+"""How likely an alternative is next to the one before it of the same kind in the same place."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +103,13 @@ class Changes:
 
     def of(self, node: Node) -> Iterator[Change]:
         """The changes at a node, each of another text than the node's."""
-        seen = {one_line(text_of(node))}
+        seen, likely = {one_line(text_of(node))}, dict(PRIOR)
         for at, kind, new, form in self._of(node):
             if (new := one_line(new)) not in seen or at is not node:
                 seen.add(new)
-                yield Change(
-                    at.start_byte, at.end_byte, line_of(at), kind, one_line(text_of(at)), new, PRIOR[kind], form
-                )
+                old = one_line(text_of(at))
+                yield Change(at.start_byte, at.end_byte, line_of(at), kind, old, new, likely[kind], form)
+                likely[kind] *= _ANOTHER
 
     def _of(self, node: Node) -> Iterator[tuple[Node, Kind, str, Literal["expression", "statement", "block"]]]:
         if node.type == "expression_statement":

@@ -19,7 +19,7 @@ from grader.sandbox.room import confined
 MOST_TRIES = 500
 """nvcc and the emulator take about 3 ms for each."""
 _MOST_TEXT = 300
-_SAME_LINE, _SAME_FUNCTION, _ON_THE_HOST = 2.0, 1.2, 0.9
+_SAME_LINE, _SAME_FUNCTION, _ON_THE_HOST = 3.0, 1.2, 0.9
 SWITCH = "grader_change"
 # In front of each file, on one line of its own that does not count.
 _PRELUDE = f"""#ifndef GRADER_CHANGE

@@ -16,7 +16,7 @@ from grader.base.sizes import AtMost
 from grader.checking.watch.labels import MOST_NODES, Reader
 from grader.checking.watch.reading import read
 from grader.checking.watch.recording import Malformed, read_recording
-from grader.checking.watch.written import written_at
+from grader.checking.watch.written import not_finite, written_at
 from grader.findings import Finding
 from grader.operators import Location, Operator, Shape
 from grader.operators.base import Tensors
@@ -144,6 +144,8 @@ def _explained(
     if found.cut_off:
         return (), f"{_NOT_FOLLOWED}: it computes more of them than a recording holds"
     wanted = [(each.tensor, each.index, each.right) for each in watched]
+    if arising := not_finite(found, wanted):
+        return arising, ""
     if steps is None:
         return written_at(found, wanted, stored=operator.has_check), ""
     reader = Reader(found, steps, elements_of(operator, shape, units))

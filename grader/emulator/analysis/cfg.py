@@ -17,7 +17,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from grader.emulator.ptx import Function, Instr, Reg, Sym
+from grader.emulator.ptx import Function, Imm, Instr, Reg, Sym
 from grader.emulator.ptx.model import UNKNOWN, Label, Loc
 
 MAX_LOOPS, MAX_NESTED_LOOPS = 2000, 200
@@ -57,13 +57,24 @@ class Switch:
 
 
 @dataclass(frozen=True, slots=True)
+class Gate:
+    """A branch that the number of the change to try decides (switches.py): it is taken if that number plus `offset`, in
+    32 bits, is less than `count`."""
+
+    offset: int
+    count: int
+    taken: int
+    fallthrough: int
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """A ret or exit. `exits`: whether it ends the thread, not only the function."""
 
     exits: bool
 
 
-Terminator = Goto | Branch | Switch | Leave
+Terminator = Goto | Branch | Switch | Gate | Leave
 
 
 @dataclass(slots=True)
@@ -78,7 +89,7 @@ class Block:
         end = self.end
         if isinstance(end, Goto):
             return (end.target,)
-        if isinstance(end, Branch):
+        if isinstance(end, Branch | Gate):
             return (end.taken, end.fallthrough) if end.taken != end.fallthrough else (end.taken,)
         if isinstance(end, Switch):
             return tuple(dict.fromkeys(end.targets))
@@ -162,6 +173,9 @@ def _blocks(function: Function, split: frozenset[int]) -> list[Block]:
                 assert isinstance(label, Sym)
                 target = labels[label.name]
                 end = Branch(last.guard, target, number + 1, last.loc) if last.guard else Goto(target)
+                match last.operands[1:]:
+                    case (Imm(offset), Imm(count)):
+                        end = Gate(offset, count, target, number + 1)
             elif last.op == "brx":
                 instrs = instrs[:-1]
                 index = last.operands[0]
@@ -207,6 +221,8 @@ def _map(end: Terminator, new: dict[int, int]) -> Terminator:
         return Goto(new.get(end.target, end.target))
     if isinstance(end, Branch):
         return Branch(end.condition, new.get(end.taken, end.taken), new.get(end.fallthrough, end.fallthrough), end.loc)
+    if isinstance(end, Gate):
+        return Gate(end.offset, end.count, new.get(end.taken, end.taken), new.get(end.fallthrough, end.fallthrough))
     if isinstance(end, Switch):
         return Switch(end.index, tuple(new.get(t, t) for t in end.targets), end.loc)
     return end

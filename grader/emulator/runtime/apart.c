@@ -35,10 +35,4 @@ int take_turns(struct warp *w, struct apart *a, u32 beyond) {
     return 0;
 }
 
-u32 pending_lanes(const struct trip *t) {
-    u32 lanes = 0;
-    for (u32 b = 0; b < t->function->blocks; b++) lanes |= t->pend[b];
-    return lanes;
-}
-
-int must_hold(const struct trip *t, u32 missing) { return (missing & t->apart.waited & pending_lanes(t)) != 0; }
+int must_hold(const struct trip *t, u32 missing) { return (missing & t->apart.waited & t->pending) != 0; }

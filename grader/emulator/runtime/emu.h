@@ -442,7 +442,6 @@ void barrier_orders(struct block *b); /* under --sanitize race, orders the block
 /* Called when no other lane can continue. Returns whether the lanes at the end of the divided region (`beyond`, or 0) must leave
  * it without the others. */
 int take_turns(struct warp *w, struct apart *a, u32 beyond);
-u32 pending_lanes(const struct trip *t);
 /* Whether a lane of the mask `missing` is pending anywhere and has waited. */
 int must_hold(const struct trip *t, u32 missing);
 /* The lanes of t->m that may continue at `block`; the others are held there. `call` numbers the instruction (0: __syncwarp(),

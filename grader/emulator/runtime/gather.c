@@ -12,7 +12,7 @@ u32 gather_lanes(struct warp *w, struct trip *t, u32 block, u32 site, u32 call) 
     struct gathering *g = t->gathering;
     u32 m = t->m;
     const u32 *members = g->asked;
-    const u32 pending = pending_lanes(t);
+    const u32 held = a->held;
     for (u32 todo = m & ~g->complete; todo; todo &= todo - 1) {
         u32 l = lowest_lane(todo);
         g->offer[l] = g->brought[l], g->members[l] = members[l], g->call[l] = call;
@@ -26,7 +26,7 @@ u32 gather_lanes(struct warp *w, struct trip *t, u32 block, u32 site, u32 call) 
         }
         todo &= ~same;
         u32 missing = mask & w->live & ~same;
-        if (missing & pending) {
+        if (missing & t->pending) {
             if (!(a->stuck & same)) continue;
             a->stuck = 0; /* releases this group only: afterwards others may be able to continue */
         }
@@ -39,7 +39,8 @@ u32 gather_lanes(struct warp *w, struct trip *t, u32 block, u32 site, u32 call) 
         g->complete |= same;
     }
     a->held = (a->held | m) & ~g->complete;
-    t->pend[block] |= m & ~g->complete, t->next = 0;
+    t->pend[block] |= m & ~g->complete, t->pending |= m & ~g->complete;
+    if (held | a->held) t->next = 0; /* lanes that were held may go on */
     m &= g->complete;
     g->complete &= ~m, g->offered &= ~m;
     return m;

@@ -40,16 +40,17 @@ static void go_round(struct warp *w, u8 *F, const struct trip *t, const struct f
     const struct edge e = {form, F, t->m, from, to, t->function->entry};
     if (form->ways[to].waits) {
         if (LIKELY(w->fuel % WARP_PATIENCE)) return;
-        const u32 inside = t->function->entry ? ~0u : t->pend ? t->m | pending_lanes(t) : t->m;
+        const u32 inside = t->function->entry ? ~0u : t->pend ? t->m | t->pending : t->m;
         rt_wait(w, e, inside);
     } else if (UNLIKELY(w->fuel == 0)) rt_poll(w, e);
 }
 
 /* ---- the slow form: diverged lanes ---------------------------------------------------------------------------- */
 
-/* The first block from `next` on with pending lanes that are not in `away`; `blocks` if there is none. */
-static u32 next_due(const u32 *pend, u32 next, u32 blocks, u32 away) {
-    while (next < blocks && (pend[next] & ~away) == 0) next++;
+/* The first block from `next` on with pending lanes that are not in `away`; the number of blocks if there is none. */
+static u32 next_due(const struct trip *t, u32 next, u32 away) {
+    if (!(t->pending & ~away)) return t->function->blocks;
+    while (next < t->function->blocks && (t->pend[next] & ~away) == 0) next++;
     return next;
 }
 
@@ -64,7 +65,7 @@ static void wait_together(struct warp *w, struct trip *t, u32 blocks) {
         all[b].lanes = 0;
     }
     rt_barrier(w, t->wait_site, all[first].id, all[first].threads, lanes, 0);
-    t->waiting &= ~lanes;
+    t->waiting &= ~lanes, t->pending |= lanes;
 }
 
 void rt_wait_apart(struct warp *w, struct trip *t, u32 site, u32 block, u32 lanes, u32 id, u32 threads) {
@@ -75,12 +76,12 @@ void rt_wait_apart(struct warp *w, struct trip *t, u32 site, u32 block, u32 lane
 
 int rt_stay(struct trip *t, u32 block, u32 m, u32 expected) {
     if (!must_hold(t, expected & ~m)) return 0;
-    t->pend[block] |= m, t->apart.held |= m;
+    t->pend[block] |= m, t->pending |= m, t->apart.held |= m;
     return 1;
 }
 
 static void park(struct trip *t, u32 block, u32 lanes) {
-    t->pend[block] |= lanes;
+    t->pend[block] |= lanes, t->pending |= lanes;
     if (block < t->next) t->next = block;
 }
 
@@ -90,7 +91,7 @@ static u32 dispatch(struct warp *w, struct trip *t, u32 *stop) {
     const u32 blocks = t->function->blocks;
     for (;;) {
         const u32 away = t->apart.waiting | t->apart.held;
-        const u32 at = next_due(t->pend, t->next, blocks, away);
+        const u32 at = next_due(t, t->next, away);
         if (UNLIKELY(away) && (at >= blocks || at == *stop)) {
             if (take_turns(w, &t->apart, at < blocks && !t->function->slow->ways[at].idle)) *stop = NOWHERE;
             else {
@@ -110,8 +111,8 @@ static u32 dispatch(struct warp *w, struct trip *t, u32 *stop) {
         const u32 now_away = t->apart.waiting | t->apart.held;
         t->m = t->pend[at] & ~now_away;
         if (at == *stop) return at;
-        t->pend[at] &= ~t->m;
-        t->next = next_due(t->pend, at + 1, blocks, now_away);
+        t->pend[at] &= ~t->m, t->pending &= ~t->m;
+        t->next = next_due(t, at + 1, now_away);
         return at;
     }
 }
@@ -125,6 +126,7 @@ static u32 leave_block(struct warp *w, u8 *F, struct trip *t, u32 at) {
     switch (way->kind) {
     case WAY_GOTO: break;
     case WAY_BRANCH: to = condition(F, way) ? way->taken : way->otherwise; break;
+    case WAY_CHANGE: to = grader_change_of_host() + way->cell < way->stop ? way->taken : way->otherwise; break;
     case WAY_SWITCH: to = chosen(F, form, way); break;
     case WAY_PART: {
         const u32 go = condition(F, way) & t->m;
@@ -138,7 +140,10 @@ static u32 leave_block(struct warp *w, u8 *F, struct trip *t, u32 at) {
         t->m = jump ? go : t->m & ~go;
         break;
     }
-    case WAY_CHOOSE: t->next = choose_blocks(form, way, t, t->pend, t->next); return NOWHERE;
+    case WAY_CHOOSE:
+        t->next = choose_blocks(form, way, t, t->pend, t->next);
+        t->pending |= t->m;
+        return NOWHERE;
     case WAY_BARRIER: rt_wait_apart(w, t, way->site, to, t->m, way->otherwise, way->stop); return NOWHERE;
     case WAY_EXIT: t->left |= t->m; /* fall through */
     case WAY_RETURN:
@@ -152,16 +157,18 @@ static u32 leave_block(struct warp *w, u8 *F, struct trip *t, u32 at) {
         if (header->waits && UNLIKELY(--t->apart.patience == 0)) {
             t->apart.patience = PATIENCE;
             t->apart.waiting |= t->m, t->apart.waited |= t->m;
-            t->pend[to] |= t->m;
+            t->pend[to] |= t->m, t->pending |= t->m;
             return NOWHERE;
         }
     }
     return to;
 }
 
-/* Runs the lanes in `pend`, whose lowest block is `next`, until all that have not left are at `stop`; returns these. */
-static u32 run_slow(struct warp *w, u8 *F, const struct function *f, u32 **prm, u32 *left, u32 *pend, u32 next, u32 stop) {
-    struct trip t = {.function = f, .prm = prm, .pend = pend, .next = next, .apart.patience = PATIENCE};
+/* Runs the lanes of `from`, which are in `pend`, whose lowest block is `next`, until all that have not left are at `stop`;
+ * returns these. */
+static u32 run_slow(struct warp *w, u8 *F, struct trip *from, u32 *pend, u32 next, u32 stop) {
+    const struct function *f = from->function;
+    struct trip t = {.function = f, .prm = from->prm, .pend = pend, .pending = from->m, .next = next, .apart.patience = PATIENCE};
     if (f->barriers) {
         const size_t bytes = (f->blocks + 1) * sizeof *t.waits;
         t.waits = memset(alloca(bytes), 0, bytes);
@@ -175,7 +182,7 @@ static u32 run_slow(struct warp *w, u8 *F, const struct function *f, u32 **prm, 
     for (;;) {
         u32 at = dispatch(w, &t, &stop);
         if (at == f->blocks || at == stop) {
-            *left |= t.left;
+            from->left |= t.left;
             return at == stop ? t.m : 0;
         }
         for (;;) {
@@ -208,7 +215,7 @@ void rt_depart(struct warp *w, u8 *F, struct trip *t, u32 block) {
     u32 pend[t->function->blocks + 1];
     memset(pend, 0, sizeof pend);
     pend[block] = t->m;
-    run_slow(w, F, t->function, t->prm, &t->left, pend, block, NOWHERE);
+    run_slow(w, F, t, pend, block, NOWHERE);
     t->m = 0;
 }
 
@@ -233,7 +240,7 @@ static u32 part(struct warp *w, u8 *F, const struct form *form, struct trip *t, 
         pend[way->taken] = go, pend[way->otherwise] = stay;
         next = way->taken < way->otherwise ? way->taken : way->otherwise;
     }
-    t->m = run_slow(w, F, f, t->prm, &t->left, pend, next, way->stop);
+    t->m = run_slow(w, F, t, pend, next, way->stop);
     if (way->stop == NOWHERE) t->m = 0;
     if (t->m) run(w, F, t->m, form, way->spilled, way->reloaded);
     return way->stop;

@@ -14,16 +14,16 @@ void run_rows(struct warp *w, u8 *F, u32 m, template_function *const *templates,
 /* ---- from block to block (ways.c) ---------------------------------------------------------------------------------- */
 
 enum { DECIDED_BY_REGISTERS = 1, DECIDED_BY_MEMORY = 2 };
-enum way_kind { WAY_GOTO, WAY_BRANCH, WAY_PART, WAY_SWITCH, WAY_CHOOSE, WAY_BARRIER, WAY_RETURN, WAY_EXIT, WAY_ABSENT };
+enum way_kind { WAY_GOTO, WAY_BRANCH, WAY_CHANGE, WAY_PART, WAY_SWITCH, WAY_CHOOSE, WAY_BARRIER, WAY_RETURN, WAY_EXIT, WAY_ABSENT };
 
-/* A block, and where lanes go at its end (way_kind, in this order): to one block; to one of two, together or separately; to
+/* A block, and where lanes go at its end (way_kind, in this order): to one block; to one of two, together, by the change to try (`cell` plus its number is less than `stop`), or separately; to
  * one of many, together or separately; to a barrier; out of the function, or of the kernel. A slow form lacks blocks that
  * divided warps never run (WAY_ABSENT). */
 struct way {
     u32 rows, end;         /* the block's threaded code */
     u32 spilled, reloaded; /* ends of the rows that run after it: when lanes diverge, and when they have reconverged */
     u32 taken, otherwise;  /* blocks; of a switch, the index of its first target and their number; of a barrier, the next block and its number */
-    u32 stop;              /* the block where diverged lanes reconverge; of a barrier, its threads */
+    u32 stop;              /* the block where diverged lanes reconverge; of a barrier, its threads; of a change, see ways.c */
     u32 cell;              /* the condition's place in the frame */
     u32 site;              /* of the barrier, or of the loop that this block ends */
     u32 expected;          /* lanes that meet before this block */
@@ -63,6 +63,7 @@ struct trip {
     u32 m;      /* the lanes that run */
     u32 left;   /* lanes that have left the kernel */
     u32 *pend;  /* by block, the pending lanes */
+    u32 pending; /* all of them */
     u32 next;   /* no lanes are pending before this block */
     u32 waiting, wait_site;
     struct waiting *waits;

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from grader.emulator.analysis.cfg import Block, Branch, Goto, Leave, Switch, is_barrier
+from grader.emulator.analysis.cfg import Block, Branch, Gate, Goto, Leave, Switch, is_barrier
 from grader.emulator.analysis.effects import read, written
 from grader.emulator.analysis.shapes import Kind
 from grader.emulator.analysis.waiting import idle_until_meeting, meeting_lanes
@@ -310,6 +310,8 @@ class FormWriter(Writer):
             return Way(kind="EXIT" if end.exits else "RETURN")
         if isinstance(end, Goto):
             return Way(taken=end.target)
+        if isinstance(end, Gate):
+            return Way(kind="CHANGE", taken=end.taken, otherwise=end.fallthrough, cell=end.offset, stop=end.count)
         web = self._end_web(block)
         if isinstance(end, Switch):
             first = len(self.targets)

@@ -10,6 +10,7 @@ from grader.emulator.analysis.effects import CARRY, written
 from grader.emulator.analysis.progress import deciding_values
 from grader.emulator.analysis.shapes import Kind, Values, analyse
 from grader.emulator.analysis.ssa import Ssa
+from grader.emulator.analysis.switches import decided
 from grader.emulator.analysis.waiting import meetings, waiting_loops
 from grader.emulator.ptx import Instr, Reg
 from grader.emulator.translate.control import FormWriter
@@ -47,6 +48,8 @@ class _FunctionText:
         floats = frozenset(name for name, t in function.registers.items() if t in ("f32", "f64"))
         linear_rules = ShapeRules(linear=True, per_lane_params=per_lane, wrap_checks=True, floats=floats)
         callees = self.layout.callee_facts
+        if self.layout.few_runs:
+            decided(function)
         graph = build(function)
         ssa = Ssa(graph)
         general_rules = ShapeRules(linear=False, per_lane_params=per_lane, floats=floats)
