@@ -48,7 +48,7 @@ def by_probes(
         for case, test in by_case.items()
         if test.verdict is Verdict.WRONG_ANSWER and shows_diagnosis(grading.assignment.hidden_inputs, case)
     ]
-    if not wrong:
+    if not wrong or (submission.is_python and not grading.quick):  # a Python program is built for each shape
         return tested
     unreached = [c for c in wrong if any(f.kind == "launch_not_reached" for f in by_case[c].judgement.findings)]
     wrong = [case for case in wrong if case not in unreached] or wrong  # others did launch something
@@ -123,7 +123,7 @@ def _shown(grading: Grading, submission: Submission, built: Build, case: Case, p
     operator = case.operator
     if operator.problem(probe.shape):
         return []
-    if submission.is_python:  # it is built for each shape
+    if submission.is_python:
         built = build(submission, grading.assignment, grading.engine, (replace(case, shape=probe.shape),))
     if built.program is None:
         return []
