@@ -58,6 +58,8 @@ class Tensor(Names):
     def numel(self) -> int:
         return math.prod(self.shape)
 
+    nelement = numel
+
     def dim(self) -> int:
         return len(self.shape)
 
@@ -121,6 +123,8 @@ class Tensor(Names):
 
     def transpose(self, first: int, second: int) -> Tensor:
         return Tensor(self._elements.swapaxes(first, second))
+
+    swapaxes = transpose
 
     def expand(self, *lengths: Any) -> Tensor:
         wanted = _lengths(lengths)

@@ -73,12 +73,6 @@ class Names:
     def t(self) -> Any:
         return self.T
 
-    def swapaxes(self: Any, first: int, second: int) -> Any:
-        return self.transpose(first, second)
-
-    def nelement(self: Any) -> Any:
-        return self.numel()
-
     @property
     def nbytes(self: Any) -> Any:
         return self.numel() * self.element_size()

@@ -93,17 +93,12 @@ def _heading(record: Record) -> str:
 
 
 def _build(record: Record, verbose: bool) -> Iterator[str]:
-    build = record.build
-    said = " ".join(build.log.split())
-    if not verbose and any(said in " ".join(test.reason.split()) for test in record.tests):
-        return  # `_causes` shows it
-    if not build.ok and said:
-        log = build.log.splitlines()
+    log, said = record.build.log.splitlines(), " ".join(record.build.log.split())
+    is_shown = any(said in " ".join(test.reason.split()) for test in record.tests)  # by `_causes`
+    if said and (verbose or not (record.build.ok or is_shown)):
         shown = log if verbose else log[:20]
         more = f"\n… {len(log) - len(shown)} more lines with --verbose" if len(shown) < len(log) else ""
         yield "The compiler said:\n" + textwrap.indent("\n".join(shown), "  ") + more
-    elif verbose and said:
-        yield "The compiler said:\n" + textwrap.indent(build.log, "  ")
 
 
 def _causes(record: Record, verbose: bool) -> Iterator[str]:

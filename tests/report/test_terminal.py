@@ -78,6 +78,15 @@ def test_a_compilers_long_log_is_cut_unless_asked_for() -> None:
     assert "error 49" in long
 
 
+def test_what_a_test_says_of_the_build_is_not_said_again() -> None:
+    log = "softmax.py:1: error: the file defines no function `solve`: write `def solve(x, y, rows, columns):`"
+    build = practice_record().build.model_copy(update={"ok": False, "log": log})
+    test = failing("s01", f"It does not compile: {log}").model_copy(update={"verdict": Verdict.COMPILE_ERROR})
+    text = render_check(practice_record(build=build, tests=(test,)))
+    assert text.count("error:") == 1 and "The compiler said" not in text
+    assert "The compiler said" in render_check(practice_record(build=build, tests=(test,)), verbose=True)
+
+
 def test_a_refused_program_shows_no_empty_log_of_a_compiler() -> None:
     build = practice_record().build.model_copy(update={"ok": False, "log": "\n"})
     assert "The compiler said" not in render(practice_record(build=build))
