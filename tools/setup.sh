@@ -46,7 +46,8 @@ wheel=$(echo grader/*.whl)
 [ -f "$wheel" ] || extras=judge${extras:+,$extras}  # a course serves the judge; students hand in to it
 
 next() { # what a student does now
-    for main in *.cu *.py; do [ ! -f "$main" ] || break; done
+    case $extras in *triton*) mains="*.py" ;; *) mains="*.cu *.py" ;; esac
+    for main in $mains; do [ ! -f "$main" ] || break; done
     if [ -f "$wheel" ]; then echo "setup: next: .venv/bin/grader check $main" >&2; fi
 }
 

@@ -78,18 +78,14 @@ def test_a_compilers_long_log_is_cut_unless_asked_for() -> None:
     assert "error 49" in long
 
 
-def test_what_a_test_says_of_the_build_is_not_said_again() -> None:
-    log = "softmax.py:1: error: the file defines no function `solve`: write `def solve(x, y, rows, columns):`"
-    build = practice_record().build.model_copy(update={"ok": False, "log": log})
-    test = failing("s01", f"It does not compile: {log}").model_copy(update={"verdict": Verdict.COMPILE_ERROR})
-    text = render_check(practice_record(build=build, tests=(test,)))
-    assert text.count("error:") == 1 and "The compiler said" not in text
-    assert "The compiler said" in render_check(practice_record(build=build, tests=(test,)), verbose=True)
-
-
-def test_a_refused_program_shows_no_empty_log_of_a_compiler() -> None:
-    build = practice_record().build.model_copy(update={"ok": False, "log": "\n"})
-    assert "The compiler said" not in render(practice_record(build=build))
+def test_the_log_of_a_compiler_is_not_shown_if_it_is_empty_or_a_test_says_it_all() -> None:
+    for log in (
+        "\n",
+        "softmax.py:1: error: the file defines no function `solve`: write `def solve(x, y, rows, columns):`",
+    ):
+        build = practice_record().build.model_copy(update={"ok": False, "log": log})
+        test = failing("s01", f"It does not compile: {log}").model_copy(update={"verdict": Verdict.COMPILE_ERROR})
+        assert "The compiler said" not in render_check(practice_record(build=build, tests=(test,)))
 
 
 def test_the_error_that_stopped_a_program_before_its_output_is_shown_without_verbose() -> None:

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.course import ROOT
 
 ONE_KERNEL = """
@@ -59,12 +57,6 @@ def test_a_plan_has_the_launch_with_its_line_and_its_arguments(tmp_path: Path) -
     assert (step["do"], step["grid"], step["line"]) == ("launch", [2, 1, 1], ONE_KERNEL.count("\n") + 2)
     assert step["arguments"][:3] == [[0, 0], [1, 0], "78000000"]
     assert [kernel["name"] for kernel in plan["kernels"]] == ["double"]
-
-
-@pytest.mark.parametrize("asked", ["x.numpy()", "x.to_numpy()[0]"])
-def test_values_of_a_tensor_are_refused(asked: str, tmp_path: Path) -> None:
-    done = recorded(f"def solve(x, y, rows, columns):\n    {asked}\n", tmp_path)
-    assert "NoValues" in done.stderr
 
 
 def test_tensor_descriptors_of_the_host_are_refused_with_what_to_write_instead(tmp_path: Path) -> None:

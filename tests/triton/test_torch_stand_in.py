@@ -80,6 +80,8 @@ VALUES: dict[str, Callable[[Tensor], Any]] = {
     "cpu()": lambda x: x.cpu(),
     "float()": lambda x: float(x[0]),
     "int()": lambda x: int(x[0]),
+    "an index": lambda x: [1, 2][x[0]],
+    "host code never sees values of a tensor": lambda x: x.numpy(),
     "a condition": lambda x: 1 if x[0] else 2,
     "array of numpy": lambda x: np.asarray(x),
     "`+`": lambda x: x + 1,
