@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from grader.findings import Finding, sentence
+from grader.findings.finding import Place
 from grader.sanitizers import explained
 
 TEXT = """\
@@ -78,3 +79,25 @@ def test_the_condition_of_the_line_that_writes_the_others_is_named() -> None:
     finding = Finding(kind="never_written", file="product.cu", line=14, values={"at": 11})
     (found,) = explained([finding], (("product.cu", text.encode()),))
     assert found.values["guard_line"] == 10
+
+
+TAKING = """\
+__global__ void expand(const int* j, int* d, int* best, int e) {
+    int v = j[e];
+    if (d[v] == -1) {
+        d[v] = 1;
+    }
+    if (best[threadIdx.x] > v) {
+        best[threadIdx.x] = v;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(("look", "how"), [(3, "check"), (6, "barrier")])
+def test_a_look_before_a_change_at_a_place_that_was_read_needs_one_atomic_operation(look: int, how: str) -> None:
+    words = {"between": "warps", "how": "barrier", "does": "read", "other_does": "write"}
+    race = Finding(kind="race", file="taking.cu", line=look, other=Place(file="taking.cu", line=look + 1), words=words)
+    (found,) = explained([race], (("taking.cu", TAKING.encode()),))
+    assert found.words["how"] == how
+    assert ("atomicCAS" in sentence(found, lambda file, line: "")) == (how == "check")

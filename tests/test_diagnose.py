@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from grader.checking.causes import overflown
 from grader.checking.check import check_output
 from grader.checking.diagnose import diagnose
+from grader.checking.samples import Nearness, Sample
 from grader.course.assignment import load_assignment
 from grader.course.catalogue import TestcaseFiles, generate, limits
 from grader.course.seeds import public_seed
@@ -164,3 +167,14 @@ def test_no_operator_makes_a_diagnosis_fail(name, tmp_path):
                 case.operator, case.shape, files.expected(case), got, limits(case, files, rules.tolerance)
             )
             diagnose(check, case.operator, files.input(case), files.expected(case), got)
+
+
+@pytest.mark.parametrize(("bits", "type"), [(16, np.int16), (8, np.uint8)])
+def test_sums_that_overflow_a_narrow_type_are_named(bits, type):
+    right: Any = np.cumsum(np.arange(5000) % 90).reshape(-1, 1).astype(np.int32)
+    got: Any = right.astype(type).astype(np.int32)
+    rows = np.flatnonzero(got != right)
+    sample = Sample(0, Nearness(0.5, 0.0), rows, np.arange(1), (), got, right, {})
+    assert f"a number of {bits} bits" in overflown([sample])
+    assert overflown([replace(sample, got=right + 7)]) == ""
+    assert overflown([replace(sample, got=right.astype(np.float32))]) == ""

@@ -55,6 +55,7 @@ def tried(line: int) -> set[str]:
 @pytest.mark.parametrize(
     ("line", "new"),
     [
+        (5, "blockIdx.x * gridDim.x + threadIdx.x"),  # another size
         (6, "row > n"),  # a comparison
         (7, "in + n * d"),  # the offset of another pointer
         (8, "2 * (n * d)"),
@@ -64,6 +65,8 @@ def tried(line: int) -> set[str]:
         (13, "s - top"),
         (14, "acc = acc * fix + (tile[threadIdx.x][j] * value[row + j * d]);"),
         (14, "tile[j][threadIdx.x]"),
+        (14, "j - 1"),  # the element before
+        (17, "row * n - d"),  # the neighbour on the other side
         (14, "j * d + row"),  # an index that the function uses elsewhere
         (17, "d * n + row"),
         (18, "logf(sum)"),

@@ -144,6 +144,17 @@ def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sam
     return found
 
 
+def overflown(samples: list[Sample]) -> str:
+    """Explain whole numbers of which only the lowest bits are right."""
+    if samples[0].got.dtype.kind not in "iu":
+        return ""
+    off = np.concatenate([(s.got[s.rows].astype(np.int64) - s.expected[s.rows]).ravel() for s in samples])
+    for bits in (16, 8):
+        if np.count_nonzero(off) >= FEWEST_ERRORS and not (off % 2**bits).any():
+            return f"Every wrong value is right but for a multiple of {2**bits:,}: a number of {bits} bits overflows."
+    return ""
+
+
 def misplaced(operator: Operator, samples: list[Sample]) -> str:
     """Explain rows that hold the right values of another place, or the right values times a factor."""
     if (

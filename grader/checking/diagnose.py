@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from grader.base.errors import UsageError
-from grader.checking.causes import LOST_PRECISION, by_alternates, by_rounding, constant, exchanged, misplaced
+from grader.checking.causes import LOST_PRECISION, by_alternates, by_rounding, constant, exchanged, misplaced, overflown
 from grader.checking.check import Check
 from grader.checking.samples import CLOSE, Sample, draw_samples
 from grader.checking.scan import TensorErrors
@@ -161,7 +161,7 @@ def _cause(
         more = draw_samples(operator, shape, number, errors, input, expected, got, PRECISION_ROWS, only_wrong=False)
         return by_rounding(operator, shape, number, more)
 
-    if cause := constant(samples):
+    if cause := constant(samples) or overflown(samples):
         return Diagnosis(cause=cause)
     if (known := by_alternates(operator, shape, number, samples)) is not None:
         return _found(known)

@@ -175,6 +175,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
             ("axis", "`{old}` 用錯了變數"),
             ("name", "`{old}` 用錯了變數"),
             ("number", "數字 {old} 有誤"),
+            ("width", "`{old}` 裡的乘數不對"),
+            ("called", "`{old}` 呼叫了錯的函式"),
             ("indices", "`{old}` 的索引順序有誤"),
             ("index", "`{old}` 的位置有誤"),
             ("exchanged", "`{old}` 的順序有誤"),

@@ -192,6 +192,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         _RACE,
         f"如果多個 thread 要加到這個位置，請用 atomic（{{ATOMIC}}）。否則請在讀和寫之間放 {{barrier}}。{_LUCK}",
     ),
+    "race.check": (
+        f"{_RACE}：在其中一個 thread 佔用之前，可能有好幾個 thread 都看到這個位置是空的",
+        f"請用一個 atomic 同時檢查並佔用，再看它傳回什麼：atomicCAS、atomicMin 或 atomicExch。{_LUCK}",
+    ),
     "race.at_once": (_RACE, f"請只讓一個 thread 寫入、各寫各的位置，或用 atomic。{_LUCK}"),
     "race.blocks": (
         f"{_RACE}，而 {{BLOCK}} 之間不會互相等待{_LOOSE}",

@@ -240,6 +240,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
             ("axis", "`{old}` is the wrong variable"),
             ("name", "`{old}` is the wrong variable"),
             ("number", "{old} is the wrong number"),
+            ("width", "`{old}` has a wrong factor"),
+            ("called", "`{old}` calls the wrong function"),
             ("indices", "the indices in `{old}` are in the wrong order"),
             ("index", "`{old}` is the wrong place"),
             ("exchanged", "`{old}` is in the wrong order"),

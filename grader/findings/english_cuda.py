@@ -220,6 +220,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         f"If several threads add to this place, use an atomic ({{ATOMIC}}). Otherwise put {{barrier}} between the read "
         f"and the write. {_LUCK}",
     ),
+    "race.check": (
+        f"{_STILL}: several threads may see that the place is free before one of them takes it",
+        f"Let one atomic operation look and take, and ask what it returns: atomicCAS, atomicMin, atomicExch. {_LUCK}",
+    ),
     "race.at_once": (_RACE, f"Let one thread write, give each its own place, or use an atomic. {_LUCK}"),
     "race.blocks": (
         f"{_STILL}, and no {{BLOCK}} waits for another{_LOOSE}",

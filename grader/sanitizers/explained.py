@@ -167,6 +167,8 @@ def _barrier(finding: Finding, source: Source, files: Files) -> Finding:
         return finding
     if here.file != there.file:
         return finding
+    if _takes(source, here, there) or _takes(source, there, here):
+        return _with(finding, how="check")
     if layouts := _two_layouts(source, here, there):
         return _with(finding, how="layouts", mine=layouts[0], theirs=layouts[1])
     one, other = _line_in_the_function_of(source, here, there), _line_in_the_function_of(source, there, here)
@@ -179,6 +181,15 @@ def _barrier(finding: Finding, source: Source, files: Files) -> Finding:
     if not gap.looped and here.line < there.line and finding.words.get("other_does") == "read":
         return _turned(finding, here, there)  # the earlier line writes the value
     return finding
+
+
+def _takes(source: Source, look: Place, change: Place) -> bool:
+    """Whether a line looks at an element that a line of its `if` changes, as threads do that take what is free. The
+    element's place is read from an array, so threads meet there by chance, and no barrier keeps them apart."""
+    inside = any(b.line == look.line < change.line <= b.end for b in source.branches if b.file == look.file)
+    read = {v.name for v in source.variables if "[" in v.value} | {a.name for a in source.assignments if "[" in a.value}
+    looked, changed = ({use.name + use.index for use in _uses(source, place)} for place in (look, change))
+    return inside and any(_variables(use) & read for use in looked & changed)
 
 
 def _line_in_the_function_of(source: Source, place: Place, other: Place) -> int:

@@ -298,6 +298,13 @@ def test_no_more_findings_are_kept_than_are_ever_used(read: Read) -> None:
     assert (len(trace.findings), trace.unknown_lines) == (MAX_FINDINGS, 1000 - MAX_FINDINGS)
 
 
+def test_a_finding_after_too_many_events_is_kept(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader_module, "MAX_LINES", 3)
+    last = {"kind": "finding", "is": "launches_endless", "line": 9, "file": "a.cu", "facts": {}}
+    trace = read(START, kernel(1, 2), kernel(3, 4), kernel(5, 6), last)
+    assert ([each.line for each in trace.findings], len(trace.kernels), trace.truncated) == ([9], 2, True)
+
+
 def test_equal_launches_are_one_line_with_the_times_of_each(read: Read) -> None:
     trace = read(START, kernel(100, 200, more=[150, 20, 0, 5]), kernel(300, 310), END)
 

@@ -28,13 +28,15 @@ from grader.checking.repairs.scopes import (
 from grader.cpp.tree import line_of, name_of, text_of, walk
 
 Kind = Literal[
-    "comparison", "rounding", "axis", "indices", "index", "name", "number", "factor", "term", "function", "base",
-    "rescaled", "times", "size", "dropped", "deleted", "assigned", "sign", "exchanged", "logic", "reset",
+    "comparison", "rounding", "axis", "width", "indices", "index", "name", "number", "factor", "term", "function",
+    "called", "base", "rescaled", "times", "size", "dropped", "deleted", "assigned", "sign", "exchanged", "logic",
+    "reset",
 ]  # fmt: skip
 PRIOR: dict[Kind, float] = {
-    "size": 1.5, "comparison": 1.0, "rounding": 1.0, "indices": 0.9, "rescaled": 0.9, "base": 0.9, "axis": 0.8,
-    "number": 0.8, "index": 0.8, "times": 0.7, "term": 0.65, "factor": 0.6, "function": 0.6, "reset": 0.6, "name": 0.6,
-    "exchanged": 0.5, "assigned": 0.5, "sign": 0.4, "logic": 0.4, "deleted": 0.35, "dropped": 0.35,
+    "size": 1.5, "comparison": 1.0, "rounding": 1.0, "width": 0.9, "indices": 0.9, "rescaled": 0.9, "base": 0.9,
+    "called": 0.9, "axis": 0.8, "number": 0.8, "index": 0.8, "times": 0.7, "term": 0.65, "factor": 0.6,
+    "function": 0.6, "reset": 0.6, "name": 0.6, "exchanged": 0.5, "assigned": 0.5, "sign": 0.4, "logic": 0.4,
+    "deleted": 0.35, "dropped": 0.35,
 }  # fmt: skip
 
 MINUS_INFINITY = "(-(float)(1e300*1e300))"
@@ -45,6 +47,7 @@ _COMPARED = {
 _LIKE = {
     "expf": "exp2f", "exp2f": "expf", "exp": "exp2", "exp2": "exp", "__expf": "exp2f", "fmaxf": "fminf",
     "fminf": "fmaxf", "max": "min", "min": "max", "sqrtf": "rsqrtf", "rsqrtf": "sqrtf",
+    "__shfl_down_sync": "__shfl_xor_sync", "__shfl_xor_sync": "__shfl_down_sync", "__shfl_up_sync": "__shfl_down_sync",
 }  # fmt: skip
 _BASES = frozenset({"expf", "exp2f", "exp", "exp2", "__expf"})
 _SIZED = {"malloc": 0, "cudaMalloc": 1, "cudaMemcpy": 2, "cudaMemcpyAsync": 2, "cudaMemset": 2, "fread": 2, "fwrite": 2}
@@ -139,11 +142,11 @@ class Changes:
             case "conditional_expression":
                 parts = (text_of(node.child_by_field_name(each)) for each in ("consequence", "alternative"))
                 changes = (("dropped", part) for part in parts)
+        if parent is not None and parent.type == "subscript_argument_list":
+            for new in (*_near(node), *self._borrowed(node, self._indices.get(_function_of(node), []))):
+                yield node, "index", new
         for kind, new in changes:
             yield node, kind, new
-        if parent is not None and parent.type == "subscript_argument_list":
-            for new in self._borrowed(node, self._indices.get(_function_of(node), [])):
-                yield node, "index", new
         if type[1] == 1 and node.type == "binary_expression":
             right = node.child_by_field_name("right")
             if right is not None and self.scopes.type_of(right) == WHOLE:
@@ -196,7 +199,9 @@ class Changes:
             left = node.child_by_field_name("left")
             if operator == "+" and left is not None and left.type == "binary_expression" and operator_of(left) == "*":
                 row, width = (left.child_by_field_name(side) for side in ("left", "right"))
-                if width is not None and self.scopes.type_of(width) == WHOLE:
+                if row is not None and width is not None and self.scopes.type_of(width) == WHOLE:
+                    for _, each in self._of_name(width, WHOLE):
+                        yield "width", f"{text_of(row)} * {each} + {b}"
                     for each in (text_of(width), *self._siblings(width)):
                         yield "indices", f"{b} * {each} + {text_of(row)}"
         elif operator == "*":
@@ -236,7 +241,7 @@ class Changes:
         called, arguments = text_of(node.child_by_field_name("function")), arguments_of(node)
         texts = [text_of(each) for each in arguments]
         if called in _LIKE:
-            yield "base" if called in _BASES else "function", f"{_LIKE[called]}({', '.join(texts)})"
+            yield "base" if called in _BASES else "called", f"{_LIKE[called]}({', '.join(texts)})"
         if called in ("fmaxf", "fminf", "max", "min") or any(c.type == "kernel_call_syntax" for c in node.children):
             return
         for first in range(len(arguments) - 1):
@@ -340,6 +345,15 @@ def _of_number(text: str, type: Type) -> Iterator[tuple[Kind, str]]:
         yield from (("number", str(v)) for v in (value + 1, value - 1, value * 2, value // 2) if 0 <= v != value)
     elif type == REAL:
         yield from (("number", other) for other in ("0.0f", "1.0f", MINUS_INFINITY, f"2.0f * {text}", f"0.5f * {text}"))
+
+
+def _near(index: Node) -> Iterator[str]:
+    """The element before and after, or the neighbour on the other side."""
+    if index.type == "identifier":
+        yield from (f"{text_of(index)} - 1", f"{text_of(index)} + 1")
+    elif index.type == "binary_expression" and (operator := operator_of(index)) in ("+", "-"):
+        left, right = (text_of(index.child_by_field_name(side)) for side in ("left", "right"))
+        yield f"{left} {'-' if operator == '+' else '+'} {right}"
 
 
 def _of_subscript(node: Node) -> Iterator[tuple[Kind, str]]:
