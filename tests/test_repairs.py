@@ -146,3 +146,9 @@ def test_a_changed_program_is_never_taken_from_the_cache_of_another(tmp_path: Pa
     one = read_submission(tmp_path / "saxpy.cu", load_assignment("saxpy"))
     other = one.with_files((("saxpy.cu", ROUNDED.replace("-", "+").encode()),))
     assert one.sha256 == one.with_files(one.files).sha256 != other.sha256
+
+
+def test_a_grid_is_not_made_larger_since_other_mistakes_then_do_no_harm() -> None:
+    text = KERNELS.replace("attention<<<groups,", "attention<<<min(groups, 9),")
+    tries = schemata((("hw4.cu", text.encode()),), [("hw4.cu", 23)], (), MOST_TRIES).tries
+    assert not [each.new for each in tries if each.new.startswith("max(groups")]

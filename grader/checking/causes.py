@@ -150,7 +150,7 @@ def overflown(samples: list[Sample]) -> str:
         return ""
     off = np.concatenate([(s.got[s.rows].astype(np.int64) - s.expected[s.rows]).ravel() for s in samples])
     for bits in (16, 8):
-        if np.count_nonzero(off) >= FEWEST_ERRORS and not (off % 2**bits).any():
+        if np.count_nonzero(off) > 2 and not (off % 2**bits).any():  # by chance once in 2^24
             return f"Every wrong value is right but for a multiple of {2**bits:,}: a number of {bits} bits overflows."
     return ""
 

@@ -113,7 +113,7 @@ def _changes(scopes: Scopes, suspected: Sequence[int]) -> Iterator[Change]:
     for node in _sites(scopes):
         function.enter(node)
         for change in changes.of(node):
-            if change.kind == "name" and not function.on_device:
+            if change.kind in ("name", "called") and not function.on_device:
                 continue  # with a grid or a copy of another size, other mistakes do no harm
             factor = _SAME_LINE if change.line in suspected else 1.0
             factor *= _SAME_FUNCTION if any(function.first <= line <= function.last for line in suspected) else 1.0
