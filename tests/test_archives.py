@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.errors import UsageError
-from grader.classes.batch import find_class
+from grader.classes.batch import find_class, is_class
 from grader.course.assignment import Assignment
 from grader.gradescope import grade_there
 from grader.programs.submission import Submission, read_submission
@@ -149,6 +149,7 @@ def test_a_class_may_hand_in_archives(tmp_path: Path, rules: Assignment) -> None
     (tmp_path / "carol").mkdir()
     (tmp_path / "carol/submission.zip").write_bytes(zipped(("hw4.cu", SOURCE)))
     (tmp_path / "dave.rar").write_bytes(b"Rar!")
+    assert is_class(tmp_path, rules)
     found, notes = find_class(tmp_path, rules)
     assert [one.student for one in found] == ["alice", "bob", "carol", "dave"] and notes == []
     assert all(read(one.path, rules).files == (("hw4.cu", SOURCE),) for one in found[:3])

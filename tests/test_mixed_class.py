@@ -74,9 +74,7 @@ def test_programs_functions_and_triton_are_graded_as_one_class_with_one_board_an
         (tmp_path / "class" / student / name).write_text(text)
     store = tmp_path / "class.sqlite"
     words = ("--assignment", "saxpy", "--engine", "emulator", "--tests", "s01,s03")
-    said = grader(
-        "grade", "--class", tmp_path / "class", *words, "--store", store, "--json", tmp_path / "all.json", cwd=tmp_path
-    )
+    said = grader("grade", tmp_path / "class", *words, "--store", store, "--json", tmp_path / "all.json", cwd=tmp_path)
     assert said.code == 0, said.err
     records = json.loads((tmp_path / "all.json").read_text())
     assert {record["submission"]["id"] for record in records} == set(files)

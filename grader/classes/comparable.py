@@ -46,7 +46,7 @@ def mixed(
     if groups := _groups(students, lambda record: str(record.grader)):
         told = [f"{name}: {who}" for name, who in groups]
         notes.append(
-            "Different versions of the grader made these results; `grader grade --class … --rerun older` grades again: "
+            "Different versions of the grader made these results; `grader grade … --rerun older` makes them anew: "
             f"{'; '.join(told)}."
         )
     for what, read in (("Times were measured on different GPUs", _gpu), ("Baselines ran on different CPUs", _cpu)):

@@ -1,4 +1,4 @@
-"""Grades a class into its store: `grader grade --class FOLDER`."""
+"""Grades a class into its store: `grader grade FOLDER`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from grader.base.paths import shown
 from grader.base.progress import shown_progress
 from grader.base.workers import cores
 from grader.classes import attention
-from grader.classes.batch import Found, Outcome, Policy, Which, find_class, grade_class, view
-from grader.classes.batch.class_folder import describe
+from grader.classes.batch import Found, Outcome, Policy, Which, find_class, grade_class, is_class, view
+from grader.classes.batch.class_folder import describe, refuse_strangers
 from grader.classes.batch.late import lateness
 from grader.classes.batch.roster import Student, read_roster
 from grader.classes.cluster import grade_on_slurm
@@ -41,6 +41,7 @@ class ClassOptions:
     roster: Path | None = None
     rerun: str | None = None
     best: bool | None = None
+    as_class: bool = False
     jobs: int | None = None
     cluster: str | None = None
 
@@ -49,12 +50,25 @@ class ClassOptions:
         return Policy(Which.chosen(rules.name, self.best), self.rerun)
 
 
-def hand_ins(paths: Sequence[Path], rules: Assignment) -> tuple[list[Found], list[str]]:
+def wanted(paths: Sequence[Path], choice: Choice, options: ClassOptions) -> bool:
+    """Whether `grade PATH...` grades a class. Raises UsageError if it does not and `options` are for a class."""
+    rules = choice.rules(paths[0])
+    if options.as_class or any(is_class(path, rules) for path in paths):
+        return True
+    if options.roster is not None or options.rerun is not None or options.cluster is not None:
+        raise UsageError(
+            f"--roster, --rerun and --cluster are for classes, and {shown(paths[0])} is one submission: give the "
+            "folder that holds them all, or add --class."
+        )
+    return False
+
+
+def hand_ins(paths: Sequence[Path], rules: Assignment, options: ClassOptions) -> tuple[list[Found], list[str]]:
     """Return all submissions below `paths`, and notes on files that were left out."""
     found: list[Found] = []
     notes: list[str] = []
     for path in paths:
-        if path.is_dir():
+        if path.is_dir() and (options.as_class or is_class(path, rules)):
             members, aside = find_class(path, rules)
             is_reference = path.resolve() == rules.reference_folder.resolve()
             found += [one for one in members if one.path.is_file() or not is_reference]  # wrong/ holds no solutions
@@ -84,7 +98,7 @@ def grade(
     if options.cluster not in (None, "slurm"):
         raise UsageError(f"There is no cluster {options.cluster!r}: --cluster takes slurm.")
     rules = choice.rules(paths[0])
-    found, notes = hand_ins(paths, rules)
+    found, notes = hand_ins(paths, rules, options)
     roster = read_roster(options.roster) if options.roster else {}
     policy = options.policy(rules)
     if missing := policy.unknown(found):
@@ -102,6 +116,8 @@ def grade(
     files = TestcaseFiles.beside(suite)
     path = options.store or default_store(rules.name)
     with open_store(path, create=True) as store, store.one_grader():
+        if not options.as_class:
+            refuse_strangers(paths, rules, store)
         with shown_progress() as progress:
             ensure(cases, suite, files, progress)
         setup = Setup(rules, suite, files, cases, engines[0])

@@ -54,7 +54,7 @@ def _change(case: Case, before: Baseline | None, after: Baseline) -> str:
     if change < 0:
         return (
             f"{case.name}: {both}. {after.id} replaces {before.id}: from now on, speedups are {-change:.1%} lower. "
-            "Stored results keep theirs; `grader grade --class FOLDER --rerun all` grades a class again."
+            "Stored results keep theirs; `grader grade CLASS --rerun all` grades a class again."
         )
     return f"{case.name}: {both}. {before.id} stays, since whatever disturbs a measurement makes it slower."
 

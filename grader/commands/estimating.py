@@ -114,7 +114,7 @@ def class_plan(paths: Sequence[Path], assignment: str | None, gpu: str = "h100")
     the other tests are taken to be in proportion to their operations. And whether the grader and the machine served
     all of them."""
     rules = Choice(assignment).rules(paths[0])
-    found, _ = classroom.hand_ins(paths, rules)
+    found, _ = classroom.hand_ins(paths, rules, classroom.ClassOptions(as_class=True))
     suite = suite_of(rules)
     usual = _usual_case(rules, suite)
     times = sum(case.flops for case in suite.graded) / usual.flops

@@ -34,9 +34,11 @@ _PROFILED_LAUNCHES = 48
 """The default for --launches: about this many launches are profiled, however many the program makes."""
 
 CLASS_RULE = (
-    "A folder is one submission, whatever is in it. With --class, each subfolder, program and archive in it is the "
-    "submission of the student that it is named after."
+    "A folder is one submission if its .cu files are at its top level, or all in one subfolder. It is a class if two "
+    "or more subfolders have .cu files. It is also a class if it has two or more .cu files and no Makefile, and each "
+    ".cu file is a complete program with another name than the assignment asks for. --class makes any folder a class."
 )
+"""What distinguishes a class from a submission, as `grader.classes.batch.is_class` decides it."""
 
 
 def check(
@@ -126,7 +128,7 @@ def grade(
         ),
     ] = None,
     best: BestOption = None,
-    as_class: Annotated[bool, typer.Option("--class", help="The folder holds a class.")] = False,
+    as_class: Annotated[bool, typer.Option("--class", help="Treat the folder as a class.")] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", metavar="N", min=1, help="Class on the emulator: grade N at once.")
     ] = None,
@@ -161,25 +163,19 @@ def grade(
         plan, served = estimating.class_plan(paths, assignment)
         say(plan)
         raise typer.Exit(not served)
-    if as_class:
+    may_be_class = as_class or any(option is not None for option in (roster, rerun, cluster))
+    may_be_class |= any(path.is_dir() for path in paths)
+    if may_be_class:
         from grader.commands import classroom
 
-        if html is not None:
-            raise UsageError("--html is for single submissions; `grader site OUT` makes the pages of a class.")
-        options = classroom.ClassOptions(store, roster, rerun, best, jobs, cluster)
-        summary, judged = classroom.grade(paths, choice, options, json=json, junit=junit)
-        say(summary)
-        raise typer.Exit(not judged)
-    if any(option is not None for option in (roster, rerun, cluster)):
-        raise UsageError(
-            "--roster, --rerun and --cluster are for classes: give the folder that holds a class, and --class."
-        )
-    try:
-        records = submissions.grade_paths(paths, choice, json=json, require_sandbox=require_sandbox, show=show)
-    except UsageError as error:
-        if any(path.is_dir() for path in paths):
-            raise UsageError(f"{error} If this folder holds a class: --class.") from error
-        raise
+        options = classroom.ClassOptions(store, roster, rerun, best, as_class, jobs, cluster)
+        if classroom.wanted(paths, choice, options):
+            if html is not None:
+                raise UsageError("--html is for single submissions; `grader site OUT` makes the pages of a class.")
+            summary, judged = classroom.grade(paths, choice, options, json=json, junit=junit)
+            say(summary)
+            raise typer.Exit(not judged)
+    records = submissions.grade_paths(paths, choice, json=json, require_sandbox=require_sandbox, show=show)
     if store is not None:
         from grader.commands import classroom
 

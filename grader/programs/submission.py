@@ -334,7 +334,7 @@ def _chosen_sources(
             listed = ", ".join(with_main[:5]) + (", …" if len(with_main) > 5 else "")
             raise UsageError(
                 f"{shown(files_of.folder)} holds {len(with_main)} programs ({listed}) and none is called {main}: give "
-                f"the right file, or rename it to {main}."
+                f"the right file, or rename it to {main}; if they are submissions of a class: `grader grade --class`."
             )
         return units, []
     others = [name for name in with_main if name != main]
@@ -424,14 +424,14 @@ def _size(path: Path) -> int:
         return 0
 
 
-def is_program(folder: Path, name: str) -> bool:
-    """Whether a file is a CUDA source that can be read and has a main function."""
+def is_program(folder: Path, name: str, *, unread: bool = False) -> bool:
+    """Whether a file is a CUDA source with a main function; `unread` is the answer for a file that cannot be read."""
     if not name.endswith(".cu"):
         return False
     try:
         return _MAIN.search(quarantine.read_text(folder, name, _MAX_READ_BYTES)) is not None
     except quarantine.Refused:
-        return False
+        return unread
 
 
 def _makefile_flags(files_of: _Files, names: Iterable[str], assignment: Assignment) -> MakefileFlags | None:

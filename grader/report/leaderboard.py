@@ -394,7 +394,7 @@ def _closing(board: Board, form: str) -> Iterator[str]:
             "command with --recheck."
         )
     for name, why in board.refused:
-        yield f"{name} has no place: {why} Look at the code; `grader grade --class … --rerun ID` grades it again."
+        yield f"{name} has no place: {why} Look at the code; `grader grade … --rerun ID` grades it again."
 
 
 def table(board: Board) -> tuple[list[str], list[list[str]]]:

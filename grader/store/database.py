@@ -54,7 +54,7 @@ def open_store(path: Path, *, create: bool = False, damaged: bool = False) -> It
     if not path.exists():
         if not create:
             raise UsageError(
-                f"There is no store at {shown(path)}: grade a class into one with `grader grade --class FOLDER --store "
+                f"There is no store at {shown(path)}: grade a class into one with `grader grade FOLDER --store "
                 f"{shown(path)}`, or name another with --store."
             )
         try:
@@ -354,6 +354,12 @@ class Store:
         """The assignments for which the store holds records."""
         query = "SELECT DISTINCT assignment FROM submissions JOIN records ON submission = submissions.id ORDER BY 1"
         return tuple(row[0] for row in self._rows(query))
+
+    def paths(self, assignment: str) -> list[str]:
+        """Where each submission was when it was entered."""
+        with translate_sqlite_errors(self.path):
+            rows = self._db.execute("SELECT DISTINCT path FROM submissions WHERE assignment = ?", (assignment,))
+            return [path for (path,) in rows]
 
     def attempts(
         self, assignment: str, student: str | None = None, *, only: int | None = None, last: bool = False

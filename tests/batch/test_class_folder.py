@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.errors import UsageError
-from grader.classes.batch import Found, Policy, Which, find_class
+from grader.classes.batch import Found, Policy, Which, find_class, is_class
 from grader.classes.batch.late import lateness
 from grader.classes.batch.roster import Student, read_roster
 from grader.course.assignment import Assignment, Deadline
@@ -30,13 +30,32 @@ def with_pattern(rules: Assignment, pattern: str) -> Assignment:
 def test_a_folder_per_student_is_a_class(write: Write, rules: Assignment) -> None:
     write("class/alice/hw4.cu", MAIN)
     folder = write("class/bob/src/attention.cu", MAIN).parent.parent.parent
+    assert is_class(folder, rules)
     assert [found.student for found in find_class(folder, rules)[0]] == ["alice", "bob"]
 
 
 def test_a_file_per_student_is_a_class(write: Write, rules: Assignment) -> None:
     write("class/Zoë Ångström 🦊.cu", MAIN)
     folder = write("class/bob.cu", MAIN).parent
+    assert is_class(folder, rules)
     assert [found.student for found in find_class(folder, rules)[0]] == ["Zoë Ångström 🦊", "bob"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"hw4.cu": MAIN},
+        {"hw4.cu": MAIN, "old.cu": MAIN},
+        {"a.cu": MAIN, "kernel.cu": "__global__ void f() {}"},
+        {"a.cu": MAIN, "b.cu": MAIN, "Makefile": "all:"},
+        {"src/hw4.cu": MAIN},
+        {"only.cu": MAIN},
+    ],
+)
+def test_one_submission_of_several_files_is_no_class(write: Write, rules: Assignment, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        write(f"alice/{name}", text)
+    assert not is_class(write("alice/report.md", "").parent, rules)
 
 
 def test_students_without_any_program_and_with_foreign_archives_are_found_too(write: Write, rules: Assignment) -> None:
@@ -174,6 +193,7 @@ def test_a_link_is_no_hand_in_even_when_it_is_called_like_one(write: Write, rule
     write("class/alice/hw4.cu", MAIN)
     folder = write("class/bob/hw4.cu", MAIN).parent.parent
     (folder / "mallory.cu").symlink_to("/etc/passwd")
+    assert is_class(folder, rules)
     found, notes = find_class(folder, rules)
     assert [one.student for one in found] == ["alice", "bob"]
     assert notes == ["mallory.cu is left out: it is a link; put the files themselves there."]
@@ -189,6 +209,7 @@ def test_a_hand_in_of_a_thousand_nested_folders_is_found_with_the_others(
     for _ in range(1500):
         Path("a").mkdir()
         monkeypatch.chdir("a")
+    assert is_class(tmp_path, rules)
     assert [one.student for one in find_class(tmp_path, rules)[0]] == ["alice", "mallory"]
     monkeypatch.chdir("/")
     remove(tmp_path / "mallory")  # pytest's own removal recurses

@@ -31,7 +31,7 @@ def test_honest_times_repeat_on_a_second_draw(
         shutil.copyfile(ROOT / "reference/hw4" / solution, tmp_path / "class" / student / "hw4.cu")
         shutil.copy(ROOT / "reference/hw4/whole_program.cuh", tmp_path / "class" / student)  # flash2.cu includes it
     store = tmp_path / "class.sqlite"
-    run("grade", "--class", tmp_path / "class", "--tests", TESTS, "--store", store, "--engine", "cuda")
+    run("grade", tmp_path / "class", "--tests", TESTS, "--store", store, "--engine", "cuda")
     capsys.readouterr()
     with open_store(store) as opened:
         graded = [attempt.record for attempt in opened.attempts("hw4")]

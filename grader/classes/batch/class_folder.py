@@ -1,13 +1,13 @@
-"""Finds the submissions in a class's folder: student, path and time. It reads file names and mtimes. Mistakes inside a
-submission are reported when it is read for grading. Only the staff says which folder is a class's (`--class`): a
-student's folder can look like one, with subfolders named after classmates."""
+"""Finds the submissions in a class's folder: student, path and time. It reads file names and mtimes. To
+distinguish a class from one submission of several files, it also looks for the files that have a main function.
+Mistakes inside a submission are reported when it is read for grading."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,8 +16,10 @@ from grader.base.errors import UsageError
 from grader.base.names import printable_name, student_id
 from grader.base.paths import shown
 from grader.course.assignment import Assignment
+from grader.programs.submission import MAKEFILES, is_program
 from grader.sandbox import archive
 from grader.sandbox.walk import files_below
+from grader.store.database import Store
 
 _LOOKED_AT_FILES = 2000
 _MOODLE = re.compile(r"(?P<name>[^_]+)_\d+_assignsubmission_\w*")
@@ -33,6 +35,33 @@ class Found:
     path: Path
     handed_in: datetime
     name: str = ""
+
+
+def is_class(path: Path, assignment: Assignment) -> bool:
+    """Whether `path` is the folder of a class rather than one submission; `grader grade --help` states the rule."""
+    if not path.is_dir():
+        return False
+    entries = _entries(path)
+    programs = [entry for entry in entries if entry.suffix == ".cu" and entry.is_file() and not entry.is_symlink()]
+    if not programs:
+        return sum(_holds_program(entry) if entry.is_dir() else _is_packed(entry) for entry in entries) > 1
+    if len(programs) == 1 or any((path / name).is_file() for name in MAKEFILES):
+        return False
+    # A program that cannot be read counts as a submission; grading it reports the problem.
+    names = [entry.name for entry in programs]
+    return assignment.submission.main not in names and all(is_program(path, name, unread=True) for name in names)
+
+
+def refuse_strangers(paths: Sequence[Path], assignment: Assignment, store: Store) -> None:
+    """Raise UsageError if a folder only looks like a class, and what the store holds came from other folders: it may be
+    one student's hand-in with subfolders named after classmates, who would get attempts of hers."""
+    known = {Path(path).parent.name for path in store.paths(assignment.name)}
+    for path in paths:
+        if known and is_class(path, assignment) and path.resolve().name not in known:
+            raise UsageError(
+                f"{shown(path)} looks like a class, but {shown(store.path)} holds the results of another folder. If it "
+                "is a class's, add --class; if it is one student's hand-in, it should hold one program."
+            )
 
 
 def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[str]]:
@@ -100,11 +129,19 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """The first files of a submission, up to a limit."""
+    """The first files of a submission, up to a limit: enough to see whether it holds a program."""
     if path.is_file():
         yield path
         return
     yield from itertools.islice(files_below(path), _LOOKED_AT_FILES)
+
+
+def _holds_program(folder: Path) -> bool:
+    return any(file.suffix in (".cu", ".py") or archive.is_archive(file.name) for file in _files(folder))
+
+
+def _is_packed(entry: Path) -> bool:
+    return entry.is_file() and not entry.is_symlink() and archive.is_archive(entry.name)
 
 
 def _newest(path: Path) -> float:
