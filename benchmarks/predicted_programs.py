@@ -99,6 +99,17 @@ _SMALL = {
     "matmul_blocked matmul_blocked4 matmul_double",
     "softmax": "softmax_threads softmax_warps softmax_registers",
 }
+_TRITON = {
+    "saxpy": "blocks",
+    "grayscale": "blocks",
+    "histogram": "blocks",
+    "reduction": "blocks",
+    "scan": "three_kernels",
+    "matmul": "grouped",
+    "softmax": "online",
+    "transpose": "tiles",
+    "half": "flash",
+}
 _MODELS = {
     "saxpy": "naive vectors",
     "reduction": "naive vectors",
@@ -143,6 +154,16 @@ def _files(assignment: str, folder: str, *names: str) -> list[Program]:
     return [Program(f"{assignment}/{name}", assignment, f"{folder}/{name}.cu", (), name) for name in names]
 
 
+def _triton() -> list[Program]:
+    """The model solutions in Python. The names end in .py: two have a twin in CUDA."""
+    return [
+        Program(
+            f"{assignment}/{name}.py", assignment, f"reference/{assignment}/{name}.py", (), f"{assignment}/{name}.py"
+        )
+        for assignment, name in _TRITON.items()
+    ]
+
+
 PROGRAMS: tuple[Program, ...] = (
     *_styles(),
     *_classmates(),
@@ -175,7 +196,8 @@ PROGRAMS: tuple[Program, ...] = (
     *_files("matmul", "reference/matmul", "naive", "patches", "tiled"),
     *_files("multihead", "reference/multihead", "rows", "tiled"),
     *_files("softmax", "reference/softmax", "coarsened", "naive", "online"),
-    *_files("half", "reference/half", "naive", "mma"),
+    *_files("half", "reference/half", "naive", "mma", "hopper"),
     *_files("half_backward", "reference/half_backward", "naive"),
     *_files("hw4", "reference/hw4", "hopper"),
+    *_triton(),
 )

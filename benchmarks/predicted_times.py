@@ -1,8 +1,12 @@
-"""Compares predicted with measured times: python benchmarks/predicted_times.py predict|table FILE [NAME...]
+"""Compares predicted with measured times.
 
-`predict` adds the raw predictions of programs (those whose name begins with a NAME) to FILE. `table` prints the table of
-docs/estimates.md from it, and writes grader/estimates/calibration.json. Measured times are in h100.json: median of the
-GPU time of five runs on an H100 80GB HBM3, driver 580.159, 2026-11-24.
+    python benchmarks/predicted_times.py count FOLDER TESTS [NAME...]     what programs execute, on the emulator
+    python benchmarks/predicted_times.py measure GPU.json TESTS [NAME...] their times on this machine's GPU
+    python benchmarks/predicted_times.py table FOLDER h100|h200           the tables of docs/estimates.md
+
+TESTS are names with commas; programs are those whose name begins with a NAME. `count` and `measure` leave out what is
+there already. A changed model needs no new counts. `table FOLDER h100` also writes grader/estimates/calibration.json.
+Measured times are in estimates/*.json: GPU time in ms, the least of up to four runs.
 
 Figures leave one author out: the intervals and the middle of each kind of limit come from all other authors' programs.
 Versions of one program have one author.
@@ -10,16 +14,20 @@ Versions of one program have one author.
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import math
 import pickle
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from predicted_programs import PROGRAMS, Program
@@ -27,16 +35,19 @@ from predicted_programs import PROGRAMS, Program
 from grader.base.errors import UsageError
 from grader.course.assignment import load_assignment
 from grader.course.coherence import suite_of
-from grader.estimates.counts import NoLaw
-from grader.estimates.estimate import estimate_of, interval, unpredictable
+from grader.course.testcase import Case
+from grader.estimates.counts import counted, plans, sampled
+from grader.estimates.estimate import estimate_of, unpredictable
 from grader.estimates.gpus import GPUS, Gpu
-from grader.estimates.machine_code import Code, NoMachineCode, machine_code, read_code
-from grader.estimates.sampled import counted
+from grader.estimates.machine_code import NotPredictable, machine_code, read_code
 from grader.programs.build import build
+from grader.programs.engine import Engine, select_engine
 from grader.programs.engine.emulator import EmulatorEngine
+from grader.programs.run import run_program
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
 from grader.sandbox.room import Unreadable
+from grader.timing.sequential import write_sample
 
 HERE = Path(__file__).parent / "estimates"
 ROOT = HERE.parents[1]
@@ -61,53 +72,98 @@ class Pair:
         return math.log(self.measured / self.predicted)
 
 
-def count(program: Program, tests: Sequence[str], folder: Path) -> None:
-    """Write what each test executes to `folder`, so that a changed model needs no emulator: groups, ms of fills, and
-    the folder with the machine code; or why the program cannot be predicted."""
-    toolkit, gpu = find_toolkit(), GPUS["h100"]
+def built(program: Program, engine: Engine, cases: Sequence[Case]) -> Path:
     rules = load_assignment(program.assignment)
     submission = read_submission(ROOT / program.source, rules, any_name=True)
-    submission = replace(submission, flags=(*rules.build.default_flags, *program.flags))
-    cases = [case for test in tests for case in suite_of(rules).select(test)]
-    engine = EmulatorEngine(toolkit, gpu.target, count=True)
-    built = build(submission, rules, engine, cases)
-    if built.program is None:
-        raise UsageError(f"{program.name}: {built.reason}\n{built.log}")
+    if not submission.is_python:
+        submission = replace(submission, flags=(*rules.build.default_flags, *program.flags))
+    made = build(submission, rules, engine, cases)
+    if made.program is None:
+        raise UsageError(f"{program.name}: {made.reason}\n{made.log}")
+    return made.program
+
+
+def count(program: Program, tests: Sequence[str], folder: Path) -> str:
+    """Write a program's machine code to FOLDER/codes, and to FOLDER/counts what each test executes, or why it cannot be
+    predicted."""
+    toolkit, rules, name, said = find_toolkit(), load_assignment(program.assignment), file_name(program), ""
+    engine = EmulatorEngine(toolkit, "sm_90a", count=True)
+    cases = suite_of(rules).select(",".join(tests))
+    made = built(program, engine, [one for case in cases for plan in plans(case) for part in plan for one in part])
+    (folder / "codes" / name).mkdir(parents=True, exist_ok=True)
+    for file in machine_code(made, GPUS["h100"], toolkit).iterdir():
+        (folder / "codes" / name / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
     for case in cases:
-        began = time.process_time(), time.monotonic()
+        began = time.monotonic()
         try:
-            code = machine_code(built.program, gpu, toolkit)
-            found: Any = (*counted(engine, built.program, case, rules.limits, gpu), code)
-        except (NoLaw, NoMachineCode, Unreadable) as why:
+            found: Any = sampled(engine, made, case, rules.limits)
+        except NotPredictable as why:
             found = str(why)
-        path = folder / f"{program.name.replace('/', '@')}.{case.name}"
-        path.write_bytes(pickle.dumps(found))
-        said = found if isinstance(found, str) else f"{len(found[0])} kernels"
-        print(f"{program.name} {case.name}: {said}, {time.monotonic() - began[1]:.1f} s", flush=True)
+        (folder / "counts" / f"{name}.{case.name}").write_bytes(gzip.compress(pickle.dumps(found)))
+        said += (
+            f"{program.name} {case.name}: {time.monotonic() - began:.1f} s {found if isinstance(found, str) else ''}\n"
+        )
+    return said
 
 
-def predict(path: Path, gpu: Gpu) -> dict[str, Any]:
+def file_name(program: Program) -> str:
+    return program.name.replace("/", "@")
+
+
+def predict(counts: Path, gpu: Gpu) -> dict[str, Any]:
     """The prediction from a file of `count`."""
-    found = pickle.loads(path.read_bytes())
-    if isinstance(found, str):
-        return {"why": found}
-    groups, fills_ms, folder = found
-    codes: dict[str, Code] = {}
-    for sass in sorted(folder.glob("*.sass")):
-        with (
-            sass.with_suffix(".ptx").open("rb") as ptx,
-            sass.with_suffix(".log").open("rb") as log,
-            sass.open("rb") as f,
-        ):
-            codes.update(read_code(ptx, log, f))
-    kernels = [estimate_of(group, codes, gpu) for group in groups]
-    if why := unpredictable(kernels):
-        return {"why": why}
+    found = pickle.loads(gzip.decompress(counts.read_bytes()))
+    folder = counts.parents[1] / "codes" / counts.name.rpartition(".")[0]
+    units = [
+        tuple(io.BytesIO(gzip.decompress((folder / f"{number}.{kind}.gz").read_bytes())) for kind in _KINDS)
+        for number in range(len(list(folder.glob("*.sass.gz"))))
+    ]
+    try:
+        if isinstance(found, str):
+            raise NotPredictable(found)
+        codes = read_code(units)  # type: ignore[arg-type]
+        kernels = [estimate_of(group, codes, gpu)[0] for group in counted(found)]
+        if why := unpredictable(kernels):
+            raise NotPredictable(why)
+    except (NotPredictable, Unreadable) as why:
+        return {"why": str(why)}
+    run = found.large[-1]
+    fills_ms = found.units / run.units * sum(_LAUNCH_MS + m.bytes / gpu.dram_gb_per_s / 1e6 for m in run.trace.memsets)
     return {
-        "ms": interval(kernels, gpu, fills_ms).uncalibrated_ms,
+        "ms": sum(kernel.ms for kernel in kernels) + fills_ms,
         "limit": max(kernels, key=lambda kernel: kernel.ms).limit,
-        "kernels": {kernel.name: (kernel.launches, kernel.ms, kernel.limit, kernel.busy) for kernel in kernels},
     }
+
+
+_KINDS = "ptx", "log", "sass"
+_LAUNCH_MS = 0.0018
+
+
+def measure(wanted: Sequence[tuple[Program, str]], out: Path) -> None:
+    """Add the GPU times of programs to a file; one program runs at a time."""
+    measured = json.loads(out.read_text()) if out.exists() else {"gpu": "", "times": {}}
+    engine = select_engine("cuda", "sm_90a")
+    measured["gpu"] = measured["gpu"] or f"{engine.device}, {engine.facts.get('driver')}"
+    for program, test in wanted:
+        rules = load_assignment(program.assignment)
+        (case,) = suite_of(rules).select(test)
+        best: dict[str, Any] = {}
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "input"
+            write_sample(case.operator, case.shape, case.operator.units(case.shape), case.distribution, path)
+            made = built(program, engine, [case])
+            for _ in range(4):
+                with run_program(
+                    engine, made, path, output_bytes=case.output_bytes, wall_s=60, limits=rules.limits
+                ) as run:
+                    if run.outcome.exit_code != 0 or run.trace is None or not run.trace.complete:
+                        raise UsageError(f"{program.name} {test}: {run.outcome.ending}, {run.outcome.stderr[-300:]}")
+                    if not best or run.trace.gpu_ns / 1e6 < best["ms"]:
+                        sums = {k.name: [k.launches, k.total_ns / 1e6] for k in run.trace.kernel_summaries()}
+                        best = {"ms": run.trace.gpu_ns / 1e6, "kernels": sums}
+        measured["times"].setdefault(program.name, {})[test] = best
+        out.write_text(json.dumps(measured, indent=None).replace('}, "', '},\n"'))
+        print(f"{program.name} {test}: {best['ms']:.4g} ms", flush=True)
 
 
 def quantiles(logs: Iterable[float]) -> list[float]:
@@ -200,34 +256,44 @@ def table(pairs: Sequence[Pair], unknown: Sequence[str]) -> str:
     return "\n".join([*lines, *(f"Not predictable: {line}" for line in unknown)])
 
 
+def chosen(tests: str, names: Sequence[str]) -> Iterator[tuple[Program, str]]:
+    for program in PROGRAMS:
+        known = suite_of(load_assignment(program.assignment)).cases
+        if not names or program.name.startswith(tuple(names)):
+            yield from ((program, test) for test in tests.split(",") if test in known)
+
+
 def main() -> None:
-    command, folder, *rest = sys.argv[1:]
-    counts = Path(folder)
-    counts.mkdir(parents=True, exist_ok=True)
-    programs = {program.name: program for program in PROGRAMS}
+    command, target, option, *names = sys.argv[1:]
+    folder = Path(target)
     if command == "count":
-        tests, *names = rest
-        for program in programs.values():
-            if names and not program.name.startswith(tuple(names)):
-                continue
-            wanted = [t for t in tests.split(",") if not (counts / f"{program.name.replace('/', '@')}.{t}").exists()]
-            known = suite_of(load_assignment(program.assignment)).cases
-            if wanted := [test for test in wanted if test in known]:
-                count(program, wanted, counts)
+        (folder / "counts").mkdir(parents=True, exist_ok=True)
+        wanted: dict[str, list[str]] = defaultdict(list)
+        for program, test in chosen(option, names):
+            if not (folder / "counts" / f"{file_name(program)}.{test}").exists():
+                wanted[program.name].append(test)
+        by_name = {program.name: program for program in PROGRAMS}
+        with ProcessPoolExecutor() as pool:
+            jobs = {name: pool.submit(count, by_name[name], tests, folder) for name, tests in wanted.items()}
+            for name, job in jobs.items():
+                print(f"{name}: {why}\n" if (why := job.exception()) else job.result(), end="", flush=True)
         return
-    measured: dict[str, Any] = json.loads((HERE / f"{rest[0]}.json").read_text())["times"]
+    if command == "measure":
+        known = json.loads(folder.read_text())["times"] if folder.exists() else {}
+        measure([(p, test) for p, test in chosen(option, names) if test not in known.get(p.name, {})], folder)
+        return
+    measured: dict[str, Any] = json.loads((HERE / f"{option}.json").read_text())["times"]
     pairs, unknown = [], []
-    for path in sorted(counts.iterdir()):
-        name, test = path.name.replace("@", "/").rsplit(".", 1)
-        if test not in measured.get(name, {}):
-            continue
-        made = predict(path, GPUS[rest[0]])
-        if "ms" in made:
-            pairs.append(Pair(programs[name], test, made["ms"], measured[name][test]["ms"], made["limit"]))
-        else:
-            unknown.append(f"{name} {test}: {made['why']}")
+    for program in PROGRAMS:
+        for test, time_of in measured.get(program.name, {}).items():
+            path = folder / "counts" / f"{file_name(program)}.{test}"
+            made = predict(path, GPUS[option]) if path.exists() else {}
+            if "ms" in made:
+                pairs.append(Pair(program, test, made["ms"], time_of["ms"], made["limit"]))
+            elif made:
+                unknown.append(f"{program.name} {test}: {made['why']}")
     print(table(pairs, unknown))
-    if rest[0] == "h100":
+    if option == "h100":
         CALIBRATION.write_text(json.dumps(calibration(pairs), indent=1) + "\n")
 
 

@@ -21,7 +21,6 @@ TOO_MANY_PARAMETERS = {
 TOO_MANY_FIELDS = {
     "grader.course.assignment.Assignment": 22,
     "grader.emulator.translate.layout.Layout": 22,
-    "grader.estimates.gpus.Gpu": 23,
     "grader.judge.lanes.Lane": 22,
     "grader.programs.trace.events.Trace": 24,
 }

@@ -28,15 +28,12 @@
 
 #include <cfloat>
 #include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <vector>
 
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>
-#include <cuda_runtime.h>
 #include <mma.h>
+
+#include "attention_main.cuh"
 
 #ifndef STYLE
 #define STYLE 10
@@ -59,15 +56,6 @@
 #ifndef STREAMS
 #define STREAMS 1
 #endif
-
-#define CHECK(call)                                                             \
-    do {                                                                        \
-        const cudaError_t error = (call);                                       \
-        if (error != cudaSuccess) {                                             \
-            std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(error)); \
-            std::exit(1);                                                       \
-        }                                                                       \
-    } while (0)
 
 // A buffer that stays for the program's life, so that a call after the first one allocates nothing.
 template <int NUMBER>
@@ -869,29 +857,6 @@ void run(const float* input, float* output, int batches, int n, int d, float sca
 }
 #endif
 
-#ifdef TIMED    // timer.cu has the main
 extern "C" void solve(const float* input, float* output, int batches, int n, int d) {
     run(input, output, batches, n, d, 1.0f / std::sqrt(float(d)));
 }
-#else
-int main(int argc, char** argv) {
-    if (argc != 3) return 1;
-    FILE* const in = std::fopen(argv[1], "rb");
-    int32_t shape[3];
-    if (!in || std::fread(shape, sizeof shape, 1, in) != 1) return 1;
-    const int batches = shape[0], n = shape[1], d = shape[2];
-    const size_t count = size_t(batches) * n * d;
-    std::vector<float> values(3 * count), result(count);
-    if (std::fread(values.data(), sizeof(float), 3 * count, in) != 3 * count) return 1;
-    float *input, *output;
-    CHECK(cudaMalloc(&input, 3 * count * sizeof(float)));
-    CHECK(cudaMalloc(&output, count * sizeof(float)));
-    CHECK(cudaMemcpy(input, values.data(), 3 * count * sizeof(float), cudaMemcpyHostToDevice));
-    run(input, output, batches, n, d, 1.0f / std::sqrt(float(d)));
-    CHECK(cudaGetLastError());
-    CHECK(cudaMemcpy(result.data(), output, count * sizeof(float), cudaMemcpyDeviceToHost));
-    FILE* const out = std::fopen(argv[2], "wb");
-    if (!out || std::fwrite(result.data(), sizeof(float), count, out) != count || std::fclose(out)) return 1;
-    return 0;
-}
-#endif

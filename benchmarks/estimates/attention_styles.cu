@@ -19,12 +19,9 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <vector>
 
-#include <cuda_runtime.h>
+#include "attention_main.cuh"
+
 
 #ifndef STYLE
 #define STYLE 1
@@ -41,15 +38,6 @@
 #ifndef VECTOR
 #define VECTOR 1
 #endif
-
-#define CHECK(call)                                                                     \
-    do {                                                                                \
-        const cudaError_t error = (call);                                               \
-        if (error != cudaSuccess) {                                                     \
-            std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(error));         \
-            std::exit(1);                                                               \
-        }                                                                               \
-    } while (0)
 
 // Q, K, V of batch b in the input file's order.
 struct Batch {
@@ -453,32 +441,7 @@ void run(const float* input, float* output, int batches, int n, float scale) {
 }
 #endif
 
-#ifdef TIMED    // timer.cu has the main
 extern "C" void solve(const float* input, float* output, int batches, int n, int d) {
     if (d == 32) run<32>(input, output, batches, n, 1.0f / std::sqrt(float(d)));
     else run<64>(input, output, batches, n, 1.0f / std::sqrt(float(d)));
 }
-#else
-int main(int argc, char** argv) {
-    if (argc != 3) return 1;
-    FILE* const in = std::fopen(argv[1], "rb");
-    int32_t shape[3];
-    if (!in || std::fread(shape, sizeof shape, 1, in) != 1) return 1;
-    const int batches = shape[0], n = shape[1], d = shape[2];
-    const size_t count = size_t(batches) * n * d;
-    std::vector<float> values(3 * count), result(count);
-    if (std::fread(values.data(), sizeof(float), 3 * count, in) != 3 * count) return 1;
-    float *input, *output;
-    CHECK(cudaMalloc(&input, 3 * count * sizeof(float)));
-    CHECK(cudaMalloc(&output, count * sizeof(float)));
-    CHECK(cudaMemcpy(input, values.data(), 3 * count * sizeof(float), cudaMemcpyHostToDevice));
-    const float scale = 1.0f / std::sqrt(float(d));
-    if (d == 32) run<32>(input, output, batches, n, scale);
-    else run<64>(input, output, batches, n, scale);
-    CHECK(cudaGetLastError());
-    CHECK(cudaMemcpy(result.data(), output, count * sizeof(float), cudaMemcpyDeviceToHost));
-    FILE* const out = std::fopen(argv[2], "wb");
-    if (!out || std::fwrite(result.data(), sizeof(float), count, out) != count || std::fclose(out)) return 1;
-    return 0;
-}
-#endif

@@ -18,11 +18,10 @@ from grader.commands.choice import Choice
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
 from grader.course.testcase import Case, Suite
-from grader.estimates.counts import NoLaw
+from grader.estimates.counts import Samples, counted, plans, sampled
 from grader.estimates.estimate import KernelEstimate, interval, predicted, unpredictable
-from grader.estimates.gpus import GPUS, Gpu
-from grader.estimates.machine_code import NoMachineCode, disassembler, machine_code
-from grader.estimates.sampled import counted
+from grader.estimates.gpus import ALL, GPUS, Gpu
+from grader.estimates.machine_code import NotPredictable, disassembler, machine_code
 from grader.programs.build import build
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import Submission, read_submission
@@ -51,11 +50,14 @@ def estimates(
     """The estimates of a submission on some cases."""
     toolkit = find_toolkit()
     disassembler(toolkit)
-    target = "sm_90" if gpu.capability >= (9, 0) else "sm_89" if gpu.capability == (8, 9) else "sm_80"
-    engine = EmulatorEngine(toolkit, target, count=True)
     progress.stage(f"{submission.id}: built to be counted")
-    built = build(submission, rules, engine, cases)
-    if built.program is None:
+    sizes = [one for case in cases for plan in plans(case) for part in plan for one in part]
+    for target in dict.fromkeys((gpu.target if gpu.target in ("sm_89", "sm_90a") else "sm_80", "sm_80")):
+        engine = EmulatorEngine(toolkit, target, count=True)
+        built = build(submission, rules, engine, sizes)
+        if built.program is not None:
+            break
+    else:
         raise UsageError(f"{shown(submission.path)} was not built. {built.reason}\n{built.log}")
     found = []
     for case in cases:
@@ -63,9 +65,9 @@ def estimates(
         progress.stage(f"{submission.id}: {case.name}, counted on the emulator")
         try:
             code = machine_code(built.program, gpu, toolkit)
-            groups, fills_ms = counted(engine, built.program, case, rules.limits, gpu)
-            kernels = predicted(code, groups, gpu, fixes=fixes)
-        except (NoLaw, NoMachineCode, Unreadable) as why:
+            samples = sampled(engine, built.program, case, rules.limits)
+            kernels, fills_ms = predicted(code, counted(samples), gpu, fixes=fixes), _fills_ms(samples, gpu)
+        except (NotPredictable, Unreadable) as why:
             found.append(replace(estimate, why=str(why)))
             continue
         if why_not := unpredictable(kernels):
@@ -76,6 +78,12 @@ def estimates(
         kernels = sorted((_shown(kernel, times) for kernel in kernels), key=lambda kernel: -kernel.ms)
         found.append(replace(estimate, time=time, kernels=tuple(kernels), sequential_s=_sequential_s(rules, case)))
     return found
+
+
+def _fills_ms(samples: Samples, gpu: Gpu) -> float:
+    run = samples.large[-1]
+    ms = sum(ALL["launch_ms"] + memset.bytes / gpu.dram_gb_per_s / 1e6 for memset in run.trace.memsets)
+    return samples.units / run.units * ms
 
 
 def gains(submission: Submission, rules: Assignment, case: Case) -> dict[str, dict[tuple[str, int], float]]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -153,7 +153,7 @@ def compile_program(
         for i, translation in enumerate(translations if not findings else ()):
             glue = linked_registration(names_in) if parsed.relocatable else ""
             tables = tables_text(translation, f"m{i}", registers, per_thread=bool(names_in[i].per_thread)) + glue
-            tables += carried_ptx(modules[i]) if extras.count else ""
+            tables += carried_ptx(unit.ptx for unit in modules[i]) if extras.count else ""
             objects.append(pool.submit(compile_c, tables, written / f"m{i}_tables.c", "-O0", run, work))
         logs += [info.result()[1] for info in infos]
         for i, unit in enumerate(units):
@@ -165,12 +165,12 @@ def compile_program(
     return EmulatedProgram(output, "".join(logs))
 
 
-def carried_ptx(units: Sequence[Unit]) -> str:
-    """C text that puts the units' PTX into the program: the trace of a program that counts names lines of it. Each
+def carried_ptx(files: Iterable[Path]) -> str:
+    """C text that puts files of PTX into the program: the trace of a program that counts names lines of it. Each
     follows PTX_MARK and its size in bytes, a 64-bit number."""
     lines = []
-    for unit in units:
-        quoted = "".join(f"\\{byte:03o}" for byte in os.fsencode(unit.ptx))
+    for file in files:
+        quoted = "".join(f"\\{byte:03o}" for byte in os.fsencode(file))
         text = f'.section .grader_ptx\n.ascii "{PTX_MARK}"\n.quad 1f - 0f\n0: .incbin "{quoted}"\n1:\n.previous'
         lines.append(f"__asm__({json.dumps(text, ensure_ascii=False)});\n")
     return "".join(lines)

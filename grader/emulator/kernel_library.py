@@ -7,7 +7,7 @@ from pathlib import Path
 
 from grader.base.errors import GraderFault
 from grader.base.process import Runner
-from grader.emulator.build import CompileFailed, Extras, Unsupported, tables_text
+from grader.emulator.build import CompileFailed, Extras, Unsupported, carried_ptx, tables_text
 from grader.emulator.isa import host_compiler, instruction_set
 from grader.emulator.native import compile_c, template_objects
 from grader.emulator.nvcc import read_registers
@@ -63,6 +63,7 @@ def compile_kernel(
     for c in translation.files:
         objects.append(compile_c(c.text, written / f"{c.name}.c", c.level, run, work))
     tables = tables_text(translation, PREFIX, registers, per_thread=False)
+    tables += carried_ptx([source]) if extras.count else ""
     objects.append(compile_c(tables, written / f"{PREFIX}_tables.c", "-O0", run, work))
     made = work / "kernel.so"
     done = run([host_compiler(), "-shared", *map(str, dict.fromkeys(objects)), "-o", str(made)], work)

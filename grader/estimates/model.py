@@ -2,303 +2,253 @@
 
     time = launches × (waves of blocks × cycles of a wave / clock + start), at least what DRAM needs
 
-The cycles of a wave are those of one scheduler that executes, for each warp it holds, the kernel's machine code:
-straight stretches of it as often as `flow` says, with the stalls and scoreboards that ptxas wrote (`scheduler`), pipes
-as busy as `pipes` says, and L1 as large as shared memory leaves it.
+The cycles of a wave are those of one scheduler that executes, for each warp it holds, straight stretches of machine
+code as often as `flow` says (`scheduler`), with L1 as large as shared memory leaves it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, NamedTuple
 
-from grader.estimates.counts import Access, Group
+from pydantic import Field
+
+from grader.base.sizes import Count
+from grader.estimates.counts import Group
 from grader.estimates.flow import block_executions
-from grader.estimates.gpus import Gpu
+from grader.estimates.gpus import ALL, LIMITS, Gpu
 from grader.estimates.machine_code import Code
-from grader.estimates.pipes import L1_NAMES, PIPE_NAMES, Traffic, step_of
-from grader.estimates.sass import Block, Instruction
-from grader.estimates.scheduler import Step, cycles
-from grader.gpu.facts import known_limits
+from grader.estimates.scheduler import MEMORIES, Step, Traffic, cycles, step_of
+from grader.programs.trace import ReuseEvent
+from grader.sandbox.room import Sentence
 
-LAUNCH_MS = 0.0018
-"""From a kernel's start to its first instruction and from its last to its end. Measured: 6,000 short launches of style6
-need 2.4 µs each beside what the model says, 12,800 of tiled.cu 1.3 µs."""
-DRAM_SHARE = 0.91
-"""Of the data sheet's bandwidth. Measured: a X + Y moves 3.05 TB/s on an H100, 4.43 on an H200."""
+_LAUNCH_MS = ALL["launch_ms"]
 _CARVEOUTS = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
 _SAME_COUNT = 0.04
-_ALONE = 0.5
-"""Of the time that an SM's memory queue needs for four schedulers, what it needs for the only one with warps: a
-scheduler gets a wavefront every other cycle. Measured: style10, a warp on an SM, 32-way conflicts."""
+_ADDRESS = re.compile(r"\[(\w+(?:\.\w+)?)(?:\+(0x[0-9a-f]+))?\]")
+_BUSY = 0.7  # a unit that is busy for less of the time is not what limits a kernel: its warps wait for results
+_Stretch = tuple[float, list[Step]]  # instructions that a warp executes equally often, and how often
+
+
+class WhatIf(NamedTuple):
+    """Accesses in the (space, file, line) `mended` move no more than they need, or none are of local memory. An SM
+    holds `resident` blocks at once. Without `barriers` warps do not wait for each other. Four neighbouring loads of 4
+    bytes in the lines of PTX `wide` are one of 16."""
+
+    mended: tuple[str, str, int] = ("", "", 0)
+    resident: int = 0
+    barriers: bool = True
+    wide: Collection[int] = ()
 
 
 @dataclass(frozen=True)
-class KernelTime:
-    """The predicted time of a group's launches together. `limit` is one of LIMITS, `busy` the share of the time (0..1)
-    for which it is busy, `line` the PTX line with most of it if that is a memory. `misfit`: the part of the counts that
-    the flow through the machine code does not explain. `resident`: blocks of an SM at once."""
+class Fix:
+    """Something to mend, at `file`:`line` (0: the whole kernel), and what the kernel would take then."""
 
-    ms: float
-    limit: str
-    busy: float
-    line: int
-    resident: int
-    misfit: float
+    what: Sentence
+    file: Sentence
+    line: Count
+    without_ms: float
 
 
-ATOMICS = "atomics at one address"
-LIMITS = (*PIPE_NAMES, "shared memory", "L1 and L2", "issue slots", "latency", "DRAM", "launches", ATOMICS)
-_ATOMIC_MS = 1.9e-6
-"""Between two additions of floats at one address. Measured on an H100: reduction_atomics, 33.5 and 134 million."""
-_BUSY = 0.7
-"""A unit that is busy for less of the time is not what limits a kernel: its warps wait for results."""
+@dataclass(frozen=True)
+class KernelEstimate:
+    """The predicted time of a kernel's launches together. `limit` is what it waits for, busy for the share `busy`
+    (0..1) of its time, most of it at `file`:`line` if that is known. `occupancy`: of an SM's warps. `misfit`: the part
+    of the counts that the flow through the machine code does not explain. `why`: not predictable."""
 
-Change = Callable[[Traffic, Access], Traffic]
-"""What an access would move if something were mended."""
+    name: Sentence
+    launches: float
+    ms: float = 0.0
+    limit: Sentence = ""
+    busy: float = 0.0
+    file: Sentence = ""
+    line: Count = 0
+    occupancy: float = 0.0
+    misfit: float = 0.0
+    fixes: Annotated[tuple[Fix, ...], Field(max_length=16)] = ()
+    why: Sentence = ""
 
 
 def resident_blocks(group: Group, registers: int, gpu: Gpu) -> int:
     """How many blocks an SM holds at once."""
-    limits = known_limits(gpu.capability)
-    assert limits is not None
-    warps = group.warps
+    limits = LIMITS[gpu.name]
     per_warp = math.ceil(max(registers, 16) * 32 / 256) * 256
-    by_registers = limits.registers // 4 // per_warp * 4 // warps
+    by_registers = limits.registers // 4 // per_warp * 4 // group.warps
     shared = group.static_shared + group.dynamic_shared + limits.reserved_shared
     by_shared = limits.shared // max(1, math.ceil(shared / 128) * 128)
-    return max(1, min(limits.blocks, limits.threads // 32 // warps, by_registers, by_shared))
+    return max(1, min(limits.blocks, limits.threads // 32 // group.warps, by_registers, by_shared))
 
 
-def kernel_time(
-    group: Group,
-    code: Code,
-    gpu: Gpu,
-    *,
-    change: Change | None = None,
-    resident: int | None = None,
-    barriers: bool = True,
-) -> KernelTime:
-    """Predict the time of all launches of a group. `change` alters what accesses move, `resident` the blocks that an SM
-    holds at once; without `barriers`, warps do not wait for each other."""
-    held = resident or resident_blocks(group, code.registers, gpu)
+def kernel_time(group: Group, code: Code, gpu: Gpu, what_if: WhatIf | None = None) -> KernelEstimate:
+    """Predict the time of all launches of a group."""
+    what_if = what_if or WhatIf()
+    held = what_if.resident or resident_blocks(group, code.registers, gpu)
     launches, blocks = group.launches, group.blocks / group.launches
     if group.streams > 1:  # launches on several streams run together, while one of them copies
         together = min(launches, group.streams - 1)
         launches, blocks = launches / together, blocks * together
-    warps = group.blocks * group.warps
-    flow = block_executions(code.kernel, code.ptx, group.lines, warps)
-    traffic = _traffic(group, gpu, held, min(held, blocks / gpu.sms), change)
-    stretches = _stretches(code.kernel.blocks, flow.executions, warps)
-    instructions = [
-        (times, [i for b in blocks for i in b.instructions if i.predicate != "@!PT"]) for times, blocks in stretches
-    ]
-    steps = [(times, [step_of(i, traffic.get(i.ptx_line), gpu) for i in part]) for times, part in instructions]
-    wave = _Wave(group, steps, barriers)
+    executions, misfit = block_executions(code, group.lines, group.blocks * group.warps)
+    traffic, dram_bytes = _traffic(group, gpu, held, what_if.mended)
+    stretches: list[_Stretch] = []
+    for block, times in zip(code.blocks, (executions / group.blocks / group.warps).tolist(), strict=True):
+        issued = [i for i in block.instructions if i.predicate != "@!PT" and times >= 1e-3]
+        steps = [step_of(i, traffic.get(i.ptx_line, Traffic()), gpu, what_if.barriers) for i in issued]
+        if what_if.wide:
+            steps = list(_widened(steps, what_if.wide, group))
+        same = next((members for n, members in stretches if abs(n - times) <= _SAME_COUNT * n), None)
+        if same is None:
+            stretches.append((times, steps))
+        else:
+            same += steps
     full_waves = math.floor(blocks / (gpu.sms * held))
     left = math.ceil(blocks / gpu.sms - full_waves * held - 1e-9)
-    spent = full_waves * (wave(held) if full_waves else 0.0) + (wave(min(held, left)) if left > 0 else 0.0)
-    dram_ms = dram_bytes(group, gpu, held) / launches / gpu.dram_gb_per_s / DRAM_SHARE / 1e6
-    sm_ms = spent / gpu.clock_ghz / 1e6
+    spent = sum(n * _wave(group, stretches, size) for n, size in ((full_waves, held), (1, min(held, left))) if n * size)
+    sm_ms, dram_ms = spent / gpu.clock_ghz / 1e6, dram_bytes / launches / gpu.dram_gb_per_s / ALL["dram_share"] / 1e6
     atomics_ms = _atomics_ms(group, code) / launches
-    ms = launches * (max(sm_ms, dram_ms, atomics_ms) + LAUNCH_MS)
-    if atomics_ms > max(sm_ms, dram_ms):
-        limit, busy, line = ATOMICS, 1.0, 0
-    elif max(sm_ms, dram_ms) < LAUNCH_MS:
-        limit, busy, line = "launches", LAUNCH_MS / (sm_ms + LAUNCH_MS), 0
+    ms, line = max(sm_ms, dram_ms, atomics_ms), 0
+    if atomics_ms == ms > 0:
+        limit, busy = "atomics at one address", 1.0
+    elif ms < _LAUNCH_MS:
+        limit, busy = "launches", _LAUNCH_MS / (ms + _LAUNCH_MS)
     elif dram_ms > _BUSY * sm_ms:
-        limit, busy, line = "DRAM", min(1.0, dram_ms / max(sm_ms, dram_ms)), 0
+        limit, busy = "DRAM", dram_ms / ms
     else:
-        limit, busy, line = _limit(instructions, steps, blocks * group.warps / gpu.sms / 4 / spent)
-    return KernelTime(ms, limit, busy, line, held, flow.misfit)
+        limit, busy, line = _limit(stretches, blocks * group.warps / gpu.sms / 4 / spent)
+    file, line = next(((a.file[:900], a.line) for (at, _), a in group.accesses.items() if at == line), ("", 0))
+    occupancy = min(1.0, held * group.warps * 32 / LIMITS[gpu.name].threads)
+    ms = launches * (ms + _LAUNCH_MS)
+    return KernelEstimate(group.kernel[:900], group.launches, ms, limit, busy, file, line, occupancy, misfit)
 
 
-def _limit(
-    parts: Sequence[tuple[float, Sequence[Instruction]]],
-    steps: Sequence[tuple[float, Sequence[Step]]],
-    warps_per_cycle: float,
-) -> tuple[str, float, int]:
+def _widened(steps: Sequence[Step], lines: Collection[int], group: Group) -> Iterator[Step]:
+    """The steps, where four loads of neighbouring words are one of 16 bytes. It takes four wavefronts of shared memory,
+    or one if all lanes read the same."""
+    quads: dict[tuple[str, int], list[int]] = {}
+    dropped, first = set[int](), set[int]()
+    for number, step in enumerate(steps):
+        if step.instruction.ptx_line in lines and (found := _ADDRESS.search(step.instruction.operands)):
+            quad = quads.setdefault((found[1], int(found[2] or "0", 16) // 16), [])
+            quad.append(number)
+            if len(quad) == 4:
+                first.add(quad[0])
+                dropped.update(quad[1:])
+                quad.clear()
+    for number, step in enumerate(steps):
+        access = group.accesses.get((step.instruction.ptx_line, "shared"))
+        least = 16.0 if number in first and access and access.stride != 0 else 0.0
+        if number not in dropped:
+            yield step._replace(busy=max(step.busy, least))
+
+
+def _wave(group: Group, stretches: Sequence[_Stretch], blocks: int) -> float:
+    """The cycles that an SM needs for so many blocks that begin together."""
+    warps, members = (max(1, math.ceil(n * group.warps / 4)) for n in (blocks, 1))
+    share = max(ALL["lone_warp"], min(1.0, blocks * group.warps / 4 / warps))
+    total = 0.0
+    for times, plain in stretches:
+        steps = [step._replace(busy=step.busy * share) if step.unit in MEMORIES else step for step in plain]
+        first = cycles(steps, warps, members, 1)
+        again = (cycles(steps, warps, members, 3) - first) / 2 if times >= 2 else first
+        total += min(1.0, times) * first + max(0.0, times - 1) * again
+    return total
+
+
+def _limit(stretches: Sequence[_Stretch], warps_per_cycle: float) -> tuple[str, float, int]:
     """(limit, the share of the time for which it is busy, PTX line with most of it)."""
-    busy: dict[str, float] = {}
-    by_line: dict[tuple[str, int], float] = {}
-    for (times, instructions), (_, costs) in zip(parts, steps, strict=True):
-        for instruction, step in zip(instructions, costs, strict=True):
-            name = PIPE_NAMES[step.pipe]
-            if step.queued:
-                name = "L1 and L2" if instruction.name in L1_NAMES else "shared memory"
-                place = name, instruction.ptx_line
-                by_line[place] = by_line.get(place, 0.0) + times * step.busy
-            busy[name] = busy.get(name, 0.0) + times * step.busy * warps_per_cycle
-            busy["issue slots"] = busy.get("issue slots", 0.0) + times * warps_per_cycle
-    memories = ("shared memory", "L1 and L2")
-    together = sum(busy.get(name, 0.0) for name in memories)  # one queue
-    most = max(busy, key=lambda name: together if name in memories and busy[name] >= together / 2 else busy[name])
-    share = together if most in memories else busy[most]
-    lines = [(cost, line) for (name, line), cost in by_line.items() if name == most]
-    return (most, min(1.0, share), max(lines)[1] if lines else 0) if share >= _BUSY else ("latency", 1 - share, 0)
+    busy, at_line = defaultdict[str, float](float), defaultdict[tuple[str, int], float](float)
+    for times, steps in stretches:
+        for step in steps:
+            busy[step.unit] += times * step.busy * warps_per_cycle
+            busy["issue slots"] += times * warps_per_cycle
+            at_line[step.unit, step.instruction.ptx_line] += times * step.busy
+    together = sum(busy[name] for name in MEMORIES)  # one queue
+    busy[max(MEMORIES, key=busy.__getitem__)] = together
+    limit = max(busy, key=busy.__getitem__)
+    if busy[limit] < _BUSY:
+        return "latency", 1 - busy[limit], 0
+    line = max((cost, line) for (unit, line), cost in at_line.items() if unit == limit)[1] if limit in MEMORIES else 0
+    return limit, min(1.0, busy[limit]), line
 
 
 def _atomics_ms(group: Group, code: Code) -> float:
     """What L2 needs for additions of floats that all lanes of a warp make at one address: it makes one after the other.
     Those at other addresses overlap."""
-    return _ATOMIC_MS * sum(
-        access.lanes
-        for (line, space), access in group.accesses.items()
-        if space == "global"
-        and access.operation in ("atomic", "reduction")
-        and access.stride == 0
-        and access.lanes > 8 * access.requests
-        and ".f" in code.ptx.get(line, "")
-    )
+    atomics = ((line, a) for (line, space), a in group.accesses.items() if (space, a.stride) == ("global", 0))
+    added = (a for line, a in atomics if a.operation in ("atomic", "reduction") and ".f" in code.ptx.get(line, ""))
+    return ALL["atomic_ms"] * sum(access.lanes for access in added if access.lanes > 8 * access.requests)
 
 
-def l1_lines(group: Group, gpu: Gpu, held: int) -> float:
-    """The lines of 128 bytes that L1 has for one block, beside the shared memory of all that an SM holds."""
-    shared = held * (
-        group.static_shared + group.dynamic_shared + 1024 * bool(group.static_shared + group.dynamic_shared)
-    )
+# ---- L1, L2, DRAM ---------------------------------------------------------------------------------------------------
+
+
+def _traffic(group: Group, gpu: Gpu, resident: int, mended: tuple[str, str, int]) -> tuple[dict[int, Traffic], float]:
+    """What one execution of each line of PTX moves, and the bytes from and to DRAM of all launches: what a launch
+    touches first, if that is more than half of L2 (which serves half of the SMs); what L2 has lost when it is used
+    again; and local memory that L2 cannot hold: threads walk through it in turns, so what does not fit is gone before
+    it is used again."""
+    blocks, half = group.blocks / group.launches, gpu.l2_bytes / 2
+    held = max(1, math.ceil(min(resident, blocks / gpu.sms)))
+    on_gpu = min(held * gpu.sms, blocks)
+    own = group.static_shared + group.dynamic_shared
+    shared = held * (own + 1024 * bool(own))
     carveout = next((size << 10 for size in _CARVEOUTS if size << 10 >= shared), shared)
-    return max(8 << 10, gpu.l1_bytes - carveout) / held / 128
-
-
-def missed_share(access: Access, lines: float) -> float:
-    """The share of an access's sectors that L1 with so many lines does not hold."""
-    if access.operation != "load" or not access.near or not sum(access.near):
-        return 1.0
-    hits = access.near[0] + sum(
-        count * min(1.0, lines / 2**i if lines >= 2 ** (i - 1) else 0.0) for i, count in enumerate(access.near[1:-1], 1)
-    )
-    return 1.0 - hits / sum(access.near)
-
-
-def first_share(access: Access) -> float:
-    """The share of an access's sectors that its block uses for the first time."""
-    return access.near[-1] / sum(access.near) if access.near and sum(access.near) else 1.0
-
-
-def dram_bytes(group: Group, gpu: Gpu, held: int) -> float:
-    """Bytes from and to DRAM of all launches: what a launch touches for the first time, if L2 cannot hold it from the
-    launch before; what is used again after L2 has lost it, 64 bytes at least; and local memory that L2 cannot hold."""
-    footprint = sum(min(touched, size) for touched, size in _arrays(group).values())
-    streamed = group.launches * footprint if footprint > gpu.l2_bytes / 2 else 0.0
-    _, missed, dram = _local(group, gpu, held)
-    local = missed * dram * sum(a.units * 32 for a in group.accesses.values() if a.space == "local")
-    again = 0.0
-    for access in group.accesses.values():
+    lines = max(8 << 10, gpu.l1_bytes - carveout) / held / 128  # of 128 bytes, that L1 has for one block
+    arrays: dict[int, tuple[float, float]] = {}  # bytes that blocks touch first, each for itself; size
+    reuse = {place: group.reuse.get(place, _UNSEEN) for place in group.accesses}
+    for place, access in group.accesses.items():
         if access.space == "global":
-            least = 64 if access.stride is None or abs(access.stride) >= 64 else 32
-            again += access.units * least * lost_share(access, group, gpu, held)
-    return streamed + local + again
-
-
-def lost_share(access: Access, group: Group, gpu: Gpu, held: int) -> float:
-    """The share of an access's sectors that neither L1 nor L2 holds any more when they are used again. Between two uses
-    each block on the GPU uses as many lines; blocks that read the same array share them."""
-    if not sum(access.near):
-        return 0.0
-    touched, size = _arrays(group)[access.array]
-    each = group.blocks / group.launches
-    on_gpu = min(held * gpu.sms, each)
-    others = max(1.0, on_gpu / max(1.0, min(each, touched / max(size, 1.0))))
-    lines = l1_lines(group, gpu, held) if access.operation == "load" else 0.0
-    lost: float = sum(
-        count * max(0.0, 1 - gpu.l2_bytes / 2 / (0.75 * 2**i * 128 * others))
-        for i, count in enumerate(access.near[:-1])
-        if 2 ** (i - 1) > lines
-    )
-    return lost / sum(access.near)
-
-
-def _local(group: Group, gpu: Gpu, held: int) -> tuple[float, float, float]:
-    """(lines of 128 bytes that a block's local memory has, the share of accesses that miss L1, the share of those that
-    miss L2 too). Threads walk through it in turns, so what does not fit is gone before it is used again. A half of L2
-    serves its half of the SMs."""
-    used = group.local_bytes * group.threads / 128
-    missed = max(0.0, 1 - l1_lines(group, gpu, held) / max(used, 1e-9))
-    on_gpu = used * 128 * held * gpu.sms
-    return used, missed, max(0.0, 1 - gpu.l2_bytes / 2 / max(on_gpu, 1e-9))
-
-
-def _arrays(group: Group) -> dict[int, tuple[float, float]]:
-    """(bytes that a launch's blocks touch for the first time, each for itself; size) of the arrays in global memory."""
-    arrays: dict[int, tuple[float, float]] = {}
-    for access in group.accesses.values():
-        if access.space == "global":
-            before, size = arrays.get(access.array, (0.0, 0.0))
-            touched = access.units * 32 * first_share(access) / group.launches
-            arrays[access.array] = before + touched, max(size, access.array_bytes or math.inf)
-    return arrays
-
-
-def _traffic(group: Group, gpu: Gpu, held: int, busy: float, change: Change | None) -> dict[int, Traffic]:
-    lines = l1_lines(group, gpu, max(1, math.ceil(busy)))
-    arrays = _arrays(group)
-    streams = sum(min(touched, size) for touched, size in arrays.values()) > gpu.l2_bytes / 2
-    local = _local(group, gpu, held)
+            use = reuse[place]
+            touched, size = arrays.get(use.array, (0.0, 0.0))
+            touched += access.units * 32 * _shares(use)[-1] / group.launches
+            arrays[use.array] = touched, max(size, use.array_bytes or math.inf)
+    footprint = sum(map(min, arrays.values()))
+    total = group.launches * footprint if footprint > half else 0.0
+    used = group.local_bytes * group.threads
+    local = Traffic(missed=_beyond(lines * 128, used), dram=_beyond(half, used * held * gpu.sms))
     found = {}
-    for (line, _), access in group.accesses.items():
-        each = access.units / max(1.0, access.requests)
+    for place, access in group.accesses.items():
+        mend = (access.space, access.file, access.line) == mended
+        each = (access.units - mend * access.excess) / max(1.0, access.requests)
         if access.space == "shared":
-            moved = Traffic(wavefronts=1 + each if access.operation in ("atomic", "reduction") else each)
+            moved = Traffic(wavefronts=each + (not mend and access.operation in ("atomic", "reduction")))
         elif access.space == "local":
-            moved = Traffic(sectors=each, missed=local[1], dram=local[2])
+            moved = Traffic(0, 0, 0, 0, 0, 0) if mended[0] == "local" else replace(local, sectors=each)
+            total += moved.missed * moved.dram * access.units * 32
         else:
-            lanes = access.lanes / max(1.0, access.requests) if access.operation == "load" else 0.0
-            missed = missed_share(access, lines)
-            touched, size = arrays[access.array]
-            again = lost_share(access, group, gpu, held)
-            dram = (first_share(access) * min(1.0, size / max(touched, 1.0)) * streams + again) / max(missed, 1e-9)
-            moved = Traffic(
-                sectors=each, missed=missed, lines=_lines_each(access, each), returned=lanes * access.bytes, dram=dram
-            )
-        found[line] = change(moved, access) if change else moved
-    return found
+            loads, shares = access.operation == "load", _shares(reuse[place])
+            touched, size = arrays[reuse[place].array]
+            # Between two uses each block on the GPU uses as many lines; blocks that read the same array share them.
+            others = max(1.0, on_gpu / max(1.0, min(blocks, touched / max(size, 1.0))))
+            again = list(enumerate(shares[:-1]))
+            kept = lines if loads else 0.0
+            lost = sum(part * _beyond(half, 0.75 * 2**i * 128 * others) for i, part in again if 2 ** (i - 1) > kept)
+            hits = sum(part * min(1.0, kept / 2**i) for i, part in again[1:] if kept >= 2 ** (i - 1))
+            missed = 1.0 - hits - shares[0] if loads else 1.0
+            first = shares[-1] * min(1.0, size / max(touched, 1.0)) * (footprint > half)
+            wide = abs(access.stride) if access.stride is not None else 128
+            lanes = access.lanes / max(1.0, access.requests)
+            spread = each / 4 if mend else each if wide >= 128 else max(each / 4, min(each, lanes * wide / 128))
+            dram = (first + lost) / max(missed, 1e-9)
+            moved = Traffic(1.0, each, missed, spread, lanes * access.bytes if loads else 0.0, dram)
+            total += access.units * (64 if wide >= 64 else 32) * lost
+        found[place[0]] = moved
+    return found, total
 
 
-def _lines_each(access: Access, sectors: float) -> float:
-    """The lines of 128 bytes that a request with so many sectors is spread over."""
-    if access.stride is None or abs(access.stride) >= 128:
-        return sectors
-    return max(sectors / 4, min(sectors, access.lanes / max(1.0, access.requests) * abs(access.stride) / 128))
+_UNSEEN = ReuseEvent(0, 0, 0, 0, ())
 
 
-def _stretches(blocks: Sequence[Block], executions: Sequence[float], warps: float) -> list[tuple[float, list[Block]]]:
-    """Blocks that are executed equally often by a warp, with how often."""
-    found: list[tuple[float, list[Block]]] = []
-    for block, total in zip(blocks, executions, strict=True):
-        times = total / warps
-        if times < 1e-3:
-            continue
-        same = next((members for count, members in found if abs(count - times) <= _SAME_COUNT * count), None)
-        if same is None:
-            found.append((times, [block]))
-        else:
-            same.append(block)
-    return found
+def _shares(use: ReuseEvent) -> list[float]:
+    """`near` as shares of all uses; without uses, all are first ones."""
+    total = sum(use.near)
+    return [count / total for count in use.near] if total else [0.0, 1.0]
 
 
-@dataclass(frozen=True)
-class _Wave:
-    group: Group
-    stretches: Sequence[tuple[float, Sequence[Step]]]
-    barriers: bool
-
-    def __call__(self, blocks: int) -> float:
-        """The cycles that an SM needs for so many blocks that begin together."""
-        warps = max(1, math.ceil(blocks * self.group.warps / 4))
-        members = max(1, math.ceil(self.group.warps / 4))
-        share = max(_ALONE, min(1.0, blocks * self.group.warps / 4 / warps))
-        total = 0.0
-        for times, steps in self.stretches:
-            if not self.barriers:
-                steps = [replace(step, barrier=False) for step in steps]
-            if share < 1:
-                steps = [replace(step, busy=step.busy * share) if step.queued else step for step in steps]
-            if times >= 2:
-                first = cycles(steps, warps, members, 1)
-                third = cycles(steps, warps, members, 3)
-                total += first + (third - first) / 2 * (times - 1)
-            else:
-                total += times * cycles(steps, warps, members, 1)
-        return total
+def _beyond(room: float, used: float) -> float:
+    """The share of `used` bytes that has no room."""
+    return max(0.0, 1 - room / max(used, 1e-9))

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from grader.base.errors import UsageError
 from grader.course.assignment import Assignment
-from grader.course.testcase import Suite
+from grader.course.testcase import Case, Suite
 from grader.operators import Operator, Shape, Tensor
 from grader.programs.submission import Submission
 
@@ -45,10 +45,11 @@ def signature(suite: Suite) -> str:
     return f'extern "C" void solve({", ".join(parameters)})'
 
 
-def added_files(suite: Suite) -> dict[str, str]:
-    """The files to compile with a submission. Raises UsageError if the operator's tensors cannot be handed over."""
+def added_files(suite: Suite, more: Iterable[Case] = ()) -> dict[str, str]:
+    """The files to compile with a submission, for the shapes of the suite and of `more` cases. Raises UsageError if the
+    operator's tensors cannot be handed over."""
     operator = suite.operator
-    shapes = tuple(dict.fromkeys(case.shape for case in suite.cases.values()))
+    shapes = tuple(dict.fromkeys(case.shape for case in (*suite.cases.values(), *more)))
     groups = [_tensors(operator, shape) for shape in shapes]
     kinds = {tuple((tensor.name, tensor.type.name) for tensor in group) for group in groups}
     if len(kinds) > 1 or any(tensor.strides for group in groups for tensor in group):

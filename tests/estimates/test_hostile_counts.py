@@ -15,7 +15,7 @@ import pytest
 
 from grader.commands.inspection import counted_kernels
 from grader.estimates import machine_code
-from grader.estimates.counts import NoLaw, extrapolated, groups_of
+from grader.estimates.counts import SampledRun, Samples, counted
 from grader.programs.trace import Trace, read_received
 from grader.programs.trace.reader import MAX_COUNTER_NAMES, MAX_EXECUTED, MAX_NAMES
 
@@ -71,14 +71,14 @@ def test_the_lines_that_all_events_say_were_executed_are_limited_together() -> N
 
 @pytest.mark.parametrize("line", [{**EXECUTED, "group": 78}, {**ACCESS, "group": 78}, {**REUSE, "group": 78}])
 def test_counts_of_launches_that_are_not_named_follow_no_law(line: dict[str, Any]) -> None:
-    read = trace_of(LAUNCHES, EXECUTED, ACCESS, line)
-    with pytest.raises(NoLaw, match="launches that it does not name"):
-        groups_of(read)
+    run = SampledRun(1, 1, 2, trace_of(LAUNCHES, EXECUTED, ACCESS, line))
+    with pytest.raises(machine_code.NotPredictable, match="do not fit together"):
+        counted(Samples([run], [run], 1, 1))
 
 
 def test_whatever_numbers_a_trace_has_they_are_counted_or_follow_no_law() -> None:
     dice = random.Random(34)
-    counted = 0
+    known = 0
     for _ in range(2000):
         runs = []
         for units in (2, 1):
@@ -87,13 +87,12 @@ def test_whatever_numbers_a_trace_has_they_are_counted_or_follow_no_law() -> Non
                 name = dice.choice([name for name, value in line.items() if type(value) is int])
                 line[name] = dice.choice(NUMBERS)
             lines[3]["near"] = [1] * dice.choice((0, 2, 2, 64))
-            runs.append((units, trace_of(*lines, *dice.sample(lines, 2))))
+            runs.append([SampledRun(units, 1, 4 - units, trace_of(*lines, *dice.sample(lines, 2)))])
         try:
-            large, small = (groups_of(trace) for _, trace in runs)
-            counted += bool(extrapolated(large, small, (2, 1), dice.choice((1, 2, 1000)), 2))
-        except NoLaw:
+            known += bool(counted(Samples(*runs, dice.choice((1, 2, 1000)), 1)))
+        except machine_code.NotPredictable:
             continue
-    assert counted > 100
+    assert known > 100
 
 
 KERNEL: dict[str, Any] = {
@@ -137,7 +136,7 @@ def test_marks_of_ptx_in_a_programs_own_data_are_no_units_inside_each_other(
     found = units()
     assert len(found) < 4 and sum(map(len, found)) <= program.stat().st_size and found[-1] == b"y" * size
     monkeypatch.setattr(machine_code, "MAX_PTX_BYTES", size)
-    with pytest.raises(machine_code.NoMachineCode, match="MiB of PTX"):
+    with pytest.raises(machine_code.NotPredictable, match="MiB of PTX"):
         units()
 
 

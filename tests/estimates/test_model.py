@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from grader.estimates.counts import Group, Groups, NoLaw, extrapolated, groups_of, grown
+from grader.estimates.counts import Group, SampledRun, Samples, counted
 from grader.estimates.flow import block_executions
-from grader.estimates.sass import NO_SCOREBOARD, Block, Instruction, Kernel, read_sass
+from grader.estimates.gpus import _TABLE
+from grader.estimates.machine_code import NO_SCOREBOARD, Block, Code, Instruction, NotPredictable, read_sass
 from grader.estimates.scheduler import Step, cycles
 from grader.programs.trace import ExecutedEvent, LaunchesEvent, Trace
 
@@ -26,45 +27,47 @@ SASS = """
 """
 
 
-def step(**given: float) -> Step:
-    facts = {"pipe": 0, "busy": 1.0, "latency": 4.0, "stall": 1, "sets_write": 7, "sets_read": 7, "waits": 0, **given}
-    return Step(**facts)  # type: ignore[arg-type]
+def step(
+    unit: str = "a", busy: float = 1.0, latency: float = 4.0, barrier: bool = False, **given: tuple[int, ...] | int
+) -> Step:
+    scheduled = {"stall": 1, "sets_write": 7, "sets_read": 7, "waits": (), **given}
+    return Step(Instruction("NOP", "", "", 1, **scheduled), unit, busy, latency, barrier)  # type: ignore[arg-type]
 
 
 def test_machine_code_is_read_with_its_lines_stalls_and_scoreboards() -> None:
-    kernel = read_sass(SASS)["kernel"]
-    entry, loop, end = kernel.blocks
-    assert [block.successors for block in kernel.blocks] == [(1,), (2, 1), ()]
+    blocks = read_sass(SASS)["kernel"]
+    entry, loop, end = blocks
+    assert [block.successors for block in blocks] == [(1,), (2, 1), ()]
     load, (multiply, _) = entry.instructions[0], loop.instructions
-    assert (load.opcode, load.ptx_line, load.sets_write, load.waits) == ("LDG.E", 12, 2, 0)
-    assert (multiply.name, multiply.ptx_line, multiply.waits, multiply.stall) == ("FFMA", 14, 0b100, 4)
+    assert (load.opcode, load.ptx_line, load.sets_write, load.waits) == ("LDG.E", 12, 2, ())
+    assert (multiply.name, multiply.ptx_line, multiply.waits, multiply.stall) == ("FFMA", 14, (2,), 4)
     assert multiply.sets_write == NO_SCOREBOARD
     assert end.instructions[0].name == "EXIT"
 
 
 def instruction(opcode: str, line: int) -> Instruction:
-    return Instruction(opcode, "", "", line, 1, 7, 7, 0)
+    return Instruction(opcode, "", "", line, 1, 7, 7, ())
 
 
 def test_an_unrolled_loop_and_its_remainder_share_the_lines_executions() -> None:
     blocks = (
-        Block(0, [instruction("S2R", 1)], (1, 2)),
-        Block(1, [instruction("FFMA", 5)] * 4 + [instruction("BRA", 6)], (2, 1)),  # four times unrolled
-        Block(2, [instruction("LDG", 3)], (3, 4)),
-        Block(3, [instruction("FFMA", 5)], (4, 3)),
-        Block(4, [instruction("EXIT", 7)], ()),
+        Block([instruction("S2R", 1)], (1, 2)),
+        Block([instruction("FFMA", 5)] * 4 + [instruction("BRA", 6)], (2, 1)),  # four times unrolled
+        Block([instruction("LDG", 3)], (3, 4)),
+        Block([instruction("FFMA", 5)], (4, 3)),
+        Block([instruction("EXIT", 7)], ()),
     )
     lines = {1: 10.0, 3: 10.0, 5: 10 * 64.0, 7: 10.0}
-    flow = block_executions(Kernel("k", blocks), {5: "fma.rn.f32", 3: "ld.global.f32"}, lines, 10)
-    assert 4 * flow.executions[1] + flow.executions[3] == pytest.approx(640, rel=0.01)
-    assert flow.executions[1] == pytest.approx(160, rel=0.05)  # the unrolled loop does it, as ptxas intends
-    assert flow.misfit < 0.01
+    executions, misfit = block_executions(Code(blocks, {5: "fma.rn.f32", 3: "ld.global.f32"}, 32), lines, 10)
+    assert 4 * executions[1] + executions[3] == pytest.approx(640, rel=0.01)
+    assert executions[1] == pytest.approx(160, rel=0.05)  # the unrolled loop does it, as ptxas intends
+    assert misfit < 0.01
 
 
 def test_a_full_pipe_a_wait_for_a_result_and_a_stall_take_their_cycles() -> None:
     busy = [step(busy=8.0)] * 10
     assert cycles(busy, warps=4, group=1, repeats=1) == pytest.approx(4 * 10 * 8, rel=0.1)
-    load = [step(latency=200.0, sets_write=0), step(waits=1)]
+    load = [step(latency=200.0, sets_write=0), step(waits=(0,))]
     assert cycles(load, warps=1, group=1, repeats=10) == pytest.approx(10 * 202, rel=0.05)
     assert cycles(load, warps=8, group=1, repeats=10) == pytest.approx(10 * 202, rel=0.1)  # all wait at once
     assert cycles([step(stall=6)] * 20, warps=1, group=1, repeats=1) == pytest.approx(120, rel=0.1)
@@ -72,22 +75,22 @@ def test_a_full_pipe_a_wait_for_a_result_and_a_stall_take_their_cycles() -> None
 
 def test_warps_meet_at_a_barrier() -> None:
     # Each turn the last of four warps issues when the pipe is free for it, after 90 cycles; then all wait for 60 more.
-    turn = [step(busy=30.0), step(pipe=1, barrier=True, latency=60.0)]
+    turn = [step(busy=30.0), step("b", barrier=True, latency=60.0)]
     assert cycles(turn, warps=4, group=4, repeats=80) == pytest.approx(80 * 152, rel=0.02)
-    free = cycles([step(busy=30.0), step(pipe=1)], warps=4, group=4, repeats=80)
+    free = cycles([step(busy=30.0), step("b")], warps=4, group=4, repeats=80)
     assert free == pytest.approx(80 * 120, rel=0.02)  # the pipe alone
 
 
 # ---- growth ---------------------------------------------------------------------------------------------------------
 
 
-def ran(count: int, blocks: int, warps: int, entry: str = "k") -> Groups:
+def ran(count: int, blocks: int, warps: int, entry: str = "k") -> Trace:
     launches = LaunchesEvent(0, "kernel(int)", entry, count, 1, (blocks, 1, 1), (64, 1, 1), 0, 0, 0)
-    return groups_of(Trace(launches=(launches,), executed=(ExecutedEvent(0, entry, 5, 6, warps, 32 * warps),)))
+    return Trace(launches=(launches,), executed=(ExecutedEvent(0, entry, 5, 6, warps, 32 * warps),))
 
 
-def for_a_hundred(large: Groups, small: Groups) -> list[Group]:
-    return extrapolated(large, small, (4, 2), 100, 2)
+def for_a_hundred(large: Trace, small: Trace) -> list[Group]:
+    return counted(Samples([SampledRun(4, 1, 2, large)], [SampledRun(2, 1, 3, small)], 100, 1))
 
 
 def test_more_units_mean_more_blocks_or_more_launches_or_longer_ones() -> None:
@@ -106,9 +109,9 @@ def test_blocks_that_take_work_from_a_queue_are_not_counted_for_all() -> None:
 
 
 def test_launches_without_a_law_are_not_predicted() -> None:
-    with pytest.raises(NoLaw, match="at sizes 2, 4"):
+    with pytest.raises(NotPredictable, match="at sizes 2, 4"):
         for_a_hundred(ran(1, 400, 90_000), ran(1, 200, 1000))
-    with pytest.raises(NoLaw, match="other kernels"):
+    with pytest.raises(NotPredictable, match="other kernels"):
         for_a_hundred(ran(1, 400, 8000), ran(1, 200, 4000, "other"))
 
 
@@ -116,9 +119,20 @@ def test_counts_of_longer_units_follow_from_three_shorter_ones() -> None:
     def counts(n: int) -> int:
         return 5 * n * n + 70 * n + 900
 
-    runs = [(n, ran(n // 128, 2 * n // 128, counts(n))) for n in (128, 256, 512)]
-    (group,) = grown(runs, 4096).values()
+    def at_4096(*warps: int) -> list[Group]:
+        lengths = [(n, ran(n // 128, 2 * n // 128, w)) for n, w in zip((128, 256, 512), warps, strict=True)]
+        large, small = ([SampledRun(1, n, blocks, trace) for n, trace in lengths] for blocks in (2, 3))
+        return counted(Samples(large, small, 1, 4096))
+
+    (group,) = at_4096(counts(128), counts(256), counts(512))
     assert (group.launches, group.blocks) == pytest.approx((32, 2048), rel=1e-3)
     assert group.lines[5] == pytest.approx(counts(4096), rel=0.04)
-    with pytest.raises(NoLaw, match="at sizes 128, 256, 512"):
-        grown([(128, ran(1, 1, 9000)), (256, ran(1, 1, 100)), (512, ran(1, 1, 9000))], 4096)
+    with pytest.raises(NotPredictable, match="at sizes 128, 256, 512"):
+        at_4096(9000, 100, 9000)
+
+
+def test_each_fact_about_a_gpu_has_a_source() -> None:
+    facts = [fact for _, _, _, facts in _TABLE["gpus"] for fact in facts.values()]
+    named = {source for _, source in facts}
+    assert named <= set(_TABLE["sources"]) and len(facts) == 13 * len(_TABLE["gpus"])
+    assert all(source.split(":")[0] in {*_TABLE["sources"], "chosen"} for _, source in _TABLE["all"].values())
