@@ -81,9 +81,8 @@ def estimates(
 
 
 def _fills_ms(samples: Samples, gpu: Gpu) -> float:
-    run = samples.large[-1]
-    ms = sum(ALL["launch_ms"] + memset.bytes / gpu.dram_gb_per_s / 1e6 for memset in run.trace.memsets)
-    return samples.units / run.units * ms
+    run, rate = samples.large[-1], gpu.dram_gb_per_s
+    return samples.units / run.units * sum(ALL["launch_ms"] + m.bytes / rate / 1e6 for m in run.trace.memsets)
 
 
 def gains(submission: Submission, rules: Assignment, case: Case) -> dict[str, dict[tuple[str, int], float]]:
