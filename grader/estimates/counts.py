@@ -193,7 +193,7 @@ def counted(samples: Samples) -> list[Group]:
         others = {(group.entry, group.threads, group.dynamic_shared): at for at, group in enumerate(small)}
         for number, group in enumerate(large):
             at, each = others.get((group.entry, group.threads, group.dynamic_shared)), group.blocks / group.launches
-            if at is None or each <= fewer.blocks:
+            if at is None or each <= fewer.blocks or each != small[at].blocks / small[at].launches:
                 continue
             law = group.executed / max(small[at].executed, 1) * fewer.units / most.units * most.blocks / fewer.blocks
             if abs(law - 1) <= _PROPORTIONAL:  # a queue: the blocks that ran did the work of all
