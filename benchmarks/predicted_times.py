@@ -141,7 +141,7 @@ _LAUNCH_MS = 0.0018
 
 def measure(wanted: Sequence[tuple[Program, str]], out: Path) -> None:
     """Add the GPU times of programs to a file; one program runs at a time."""
-    measured = json.loads(out.read_text()) if out.exists() else {"gpu": "", "times": {}}
+    measured: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"gpu": "", "times": {}}
     engine = select_engine("cuda", "sm_90a")
     measured["gpu"] = measured["gpu"] or f"{engine.device}, {engine.facts.get('driver')}"
     for program, test in wanted:

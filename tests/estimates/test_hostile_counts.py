@@ -89,7 +89,7 @@ def test_whatever_numbers_a_trace_has_they_are_counted_or_follow_no_law() -> Non
             lines[3]["near"] = [1] * dice.choice((0, 2, 2, 64))
             runs.append([SampledRun(units, 1, 4 - units, trace_of(*lines, *dice.sample(lines, 2)))])
         try:
-            known += bool(counted(Samples(*runs, dice.choice((1, 2, 1000)), 1)))
+            known += bool(counted(Samples(runs[0], runs[1], dice.choice((1, 2, 1000)), 1)))
         except machine_code.NotPredictable:
             continue
     assert known > 100
