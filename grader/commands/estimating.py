@@ -21,7 +21,7 @@ from grader.course.testcase import Case, Suite
 from grader.estimates.counts import Samples, counted, plans, sampled
 from grader.estimates.estimate import KernelEstimate, interval, predicted, unpredictable
 from grader.estimates.gpus import ALL, GPUS, Gpu
-from grader.estimates.machine_code import NotPredictable, disassembler, machine_code
+from grader.estimates.machine_code import NotPredictable, machine_code
 from grader.programs.build import build
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import Submission, read_submission
@@ -49,15 +49,11 @@ def estimates(
 ) -> list[Estimate]:
     """The estimates of a submission on some cases."""
     toolkit = find_toolkit()
-    disassembler(toolkit)
     progress.stage(f"{submission.id}: built to be counted")
     sizes = [one for case in cases for plan in plans(case) for part in plan for one in part]
-    for target in dict.fromkeys((gpu.target if gpu.target in ("sm_89", "sm_90a") else "sm_80", "sm_80")):
-        engine = EmulatorEngine(toolkit, target, count=True)
-        built = build(submission, rules, engine, sizes)
-        if built.program is not None:
-            break
-    else:
+    engine = EmulatorEngine(toolkit, gpu.target if gpu.target in ("sm_89", "sm_90a") else "sm_80", count=True)
+    built = build(submission, rules, engine, sizes)
+    if built.program is None:
         raise UsageError(f"{shown(submission.path)} was not built. {built.reason}\n{built.log}")
     found = []
     for case in cases:
@@ -81,8 +77,9 @@ def estimates(
 
 
 def _fills_ms(samples: Samples, gpu: Gpu) -> float:
-    run, rate = samples.large[-1], gpu.dram_gb_per_s
-    return samples.units / run.units * sum(ALL["launch_ms"] + m.bytes / rate / 1e6 for m in run.trace.memsets)
+    run = samples.large[-1]
+    ms = (ALL["launch_ms"] + each.bytes / gpu.dram_gb_per_s / 1e6 for each in run.trace.memsets)
+    return samples.units / run.units * sum(ms)
 
 
 def gains(submission: Submission, rules: Assignment, case: Case) -> dict[str, dict[tuple[str, int], float]]:
@@ -138,9 +135,10 @@ def class_plan(paths: Sequence[Path], assignment: str | None, gpu: str = "h100")
         spent_s = RUN_S + PER_GPU_S * times * made.time.ms / 1e3
         total_s += spent_s
         lines.append(f"  {one.student}: {usual.name} {made.time.ms:,.3g} ms predicted, about {spent_s:,.0f} s in all")
-    known = len(found) - unknown
     rest = f", and {unknown} that cannot be predicted" if unknown else ""
-    said = f"Predicted for {known} submissions{rest}: {total_s / 60:,.0f} minutes of one {GPUS[gpu].title}."
+    said = (
+        f"Predicted for {len(found) - unknown} submissions{rest}: {total_s / 60:,.0f} minutes of one {GPUS[gpu].title}."
+    )
     return "\n".join((*lines, said)), served
 
 

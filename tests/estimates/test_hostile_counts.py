@@ -25,14 +25,8 @@ LAUNCHES: dict[str, Any] = {
     "block": [32, 1, 1], "static_shared_bytes": 0, "dynamic_shared_bytes": 0, "local_bytes": 0,
 }  # fmt: skip
 EXECUTED: dict[str, Any] = {
-    "kind": "executed",
-    "group": 1,
-    "function": "k",
-    "first": 1,
-    "last": 9,
-    "warps": 1,
-    "lanes": 32,
-}
+    "kind": "executed", "group": 1, "function": "k", "first": 1, "last": 9, "warps": 1, "lanes": 32,
+}  # fmt: skip
 ACCESS: dict[str, Any] = {
     "kind": "access", "group": 1, "kernel": "k", "file": "x.cu", "line": 1, "ptx_line": 3, "space": "global",
     "operation": "load", "bytes": 4, "stride": 4, "requests": 1, "lanes": 32, "units": 4, "excess": 0, "worst": 4,
@@ -152,14 +146,7 @@ def test_whatever_numbers_a_counted_run_has_it_is_profiled() -> None:
         }
         for name in dice.sample(("bytes", "stride", "requests", "lanes", "units", "excess", "worst"), 3):
             access[name] = dice.choice(NUMBERS)
-        branch = {
-            "kind": "branch",
-            "kernel": "k",
-            "file": "x.cu",
-            "line": 1,
-            "reached": 0,
-            "divergent": dice.choice(NUMBERS),
-        }
+        branch = dict(kind="branch", kernel="k", file="x", line=1, reached=0, divergent=dice.choice(NUMBERS))  # noqa: C408
         read = trace_of({**KERNEL, "name": "k", "counters": counters}, access, branch)
         if read.kernels:
             counted_kernels(read, None)
