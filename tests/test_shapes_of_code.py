@@ -27,7 +27,7 @@ TOO_MANY_FIELDS = {
 """What is over the limits: each of these numbers may only fall, and no name may be added."""
 
 NAMED_TWICE = {
-    "Access", "Answer", "Block", "Branch", "Call", "Code", "Constant", "Ended", "Found", "Function", "Gpu", "Graph",
+    "Answer", "Block", "Branch", "Call", "Code", "Constant", "Ended", "Found", "Function", "Gpu", "Graph",
     "Group", "Interval", "Kernel", "Kind", "Label", "Launch", "Layout", "Limits", "Line", "Names", "Occupancy",
     "Outcome", "Piece", "Place", "Problem", "Recording", "Refused", "Report", "Row", "Step",
     "Student", "Tensor", "Traffic", "Use", "Variable", "Violation", "Way", "Weights",
