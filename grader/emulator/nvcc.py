@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 from pydantic import Field
 
@@ -22,6 +22,7 @@ from grader.base.errors import MachineFault
 from grader.base.process import Completed, Runner
 from grader.emulator.nvcc_flags import NvccFlags
 from grader.emulator.translated import MAX_KERNELS, Name
+from grader.emulator.translation import MAX_PTX_BYTES
 from grader.sandbox import quarantine
 from grader.sandbox.cache import kept
 from grader.sandbox.room import confined
@@ -123,7 +124,7 @@ def compile_unit(project: Project, source: str, name: str) -> Unit:
 
 def _simple(project: Project, unit: Unit, number: str) -> Unit:
     """The unit with PTX in which exp, log and division are one instruction each, for translate/watching.py."""
-    out, stem, name = f"{Path(unit.source).stem}.ptx", Path(unit.source).stem, f"{unit.object.parent.name}simple"
+    out, name = f"{Path(unit.source).stem}.ptx", f"{unit.object.parent.name}simple"
     command = [
         str(project.nvcc), *project.flags.compile, "-lineinfo", "-use_fast_math", f"-arch=compute_{number}", "--ptx",
         "-x", "cu", unit.source, "-o", str(project.work / name / out),
@@ -131,7 +132,21 @@ def _simple(project: Project, unit: Unit, number: str) -> Unit:
     if project.flags.relocatable:
         command.insert(1, "-rdc=true")
     made = _make(project, command, unit.source, name, out)
-    return replace(unit, ptx=made.folder / f"{stem}.ptx", compiled_in=made.compiled_in)
+    ptx = made.folder / out
+    if made.compiled_in != unit.compiled_in and ptx.stat().st_size <= MAX_PTX_BYTES:
+        with ptx.open("rb") as own, unit.ptx.open("rb") as objects:
+            before, after = (module_id(file) for file in (own, objects))
+        if before and after:  # a file in the cache; this is its copy
+            ptx.write_bytes(ptx.read_bytes().replace(before.encode(), after.encode()))
+    return replace(unit, ptx=ptx, compiled_in=made.compiled_in)
+
+
+@confined(cpu_s=10)
+def module_id(ptx: IO[bytes]) -> Annotated[str, Field(max_length=10)]:
+    """The part of names without external linkage that differs between units, '' if there are none. nvcc makes it from
+    the folder in which it runs, so the same source compiled elsewhere has another."""
+    found = re.search(rb"(?:_GLOBAL__N_|__nv_static_\d{1,9}_)(_[0-9a-f]{8}_)", ptx.read(MAX_PTX_BYTES))
+    return found[1].decode() if found else ""
 
 
 def compile_host(project: Project, source: str, name: str) -> tuple[Path, str]:

@@ -144,7 +144,7 @@ def _explained(
     if found.cut_off:
         return (), f"{_NOT_FOLLOWED}: it computes more of them than a recording holds"
     wanted = [(each.tensor, each.index, each.right) for each in watched]
-    if arising := not_finite(found, wanted):
+    if not any(each.type.is_integer for each in operator.outputs(shape)) and (arising := not_finite(found, wanted)):
         return arising, ""
     if steps is None:
         return written_at(found, wanted, stored=operator.has_check), ""
