@@ -238,8 +238,7 @@ def test_records_of_others_are_parsed_by_one_module() -> None:
     assert parsers == {
         "grader.records.record",
         "grader.store.exchange",  # in the room
-        "grader.classes.cluster.slurm",
-        "grader.classes.cluster.job_files",
+        "grader.classes.executors.slurm",
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from grader.base.errors import UsageError
 from grader.course.assignment import SourceRule, load_assignment
+from grader.emulator.extras import Extras
 from grader.emulator.ptx import Instr, parse
 from grader.emulator.translate import translate_module
 from grader.emulator.translate.counting import may_compute_floats
@@ -101,7 +102,7 @@ def test_a_kernel_that_only_copies_is_told_from_one_that_computes() -> None:
 
 def test_tritons_ptx_is_translated_and_its_lines_are_those_of_the_python_file() -> None:
     module = parse(PTX.read_text())
-    translation, findings = translate_module(module, prefix="m0", lanes=8, watch=True)
+    translation, findings = translate_module(module, prefix="m0", lanes=8, extras=Extras(watch=True))
     assert not findings and translation.parts
     places = {item.loc for item in module.functions["softmax"].body if isinstance(item, Instr)}
     files = {module.files[place.file] for place in places if place.line}

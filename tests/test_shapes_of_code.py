@@ -20,8 +20,6 @@ TOO_MANY_PARAMETERS = {
 }
 TOO_MANY_FIELDS = {
     "grader.course.assignment.Assignment": 22,
-    "grader.emulator.translate.layout.Layout": 22,
-    "grader.judge.lanes.Lane": 22,
     "grader.programs.trace.events.Trace": 24,
 }
 """What is over the limits: each of these numbers may only fall, and no name may be added."""

@@ -89,11 +89,18 @@ class Remote:
             raise result
         return result
 
+    def done(self) -> bool:
+        """Whether `answer` would return at once."""
+        try:
+            return self._ours.poll()
+        except OSError:
+            return True
+
     def fileno(self) -> int:
         """A descriptor for `select`, readable once there is an answer or the process has ended."""
         return self._ours.fileno()
 
-    def terminate(self) -> None:
+    def cancel(self) -> None:
         """Ask the process to end now."""
         self._process.terminate()
 
@@ -101,7 +108,7 @@ class Remote:
         """End the process without asking it."""
         self._process.kill()
 
-    def end(self, patience_s: float = 0.0) -> None:
+    def close(self, patience_s: float = 0.0) -> None:
         """Wait at most `patience_s` for the process to end, then kill it."""
         self._ours.close()
         try:

@@ -62,4 +62,4 @@ def run_tasks(
         ) from lost
     finally:
         for worker in crew:
-            worker.end()
+            worker.close()

@@ -8,7 +8,6 @@ from enum import StrEnum
 
 from grader.classes.batch.view import first_line
 from grader.classes.final_points import Absent, Line, students_only
-from grader.classes.retries import first_fault
 from grader.records.record import Record
 from grader.store.rows import Student
 
@@ -56,7 +55,7 @@ def needs_attention(
 def _of_record(record: Record) -> Iterator[tuple[Why, str]]:
     refused = [test.timing_refused for test in record.tests if test.timing_refused]
     if record.infrastructure_failed:
-        yield Why.NOT_JUDGED, first_fault(record)
+        yield Why.NOT_JUDGED, record.first_fault
     elif not record.build.ok:
         yield Why.NOT_BUILT, record.tests[0].reason
     if record.recheck is not None and not record.recheck.passed:

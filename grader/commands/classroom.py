@@ -15,11 +15,9 @@ from grader.classes.batch import Found, Outcome, Policy, Which, find_class, grad
 from grader.classes.batch.class_folder import describe, refuse_strangers
 from grader.classes.batch.late import lateness
 from grader.classes.batch.roster import Student, read_roster
-from grader.classes.cluster import grade_on_slurm
-from grader.classes.cluster.cluster_engine import engine_of_jobs
 from grader.classes.comparable import mixed
+from grader.classes.executors.elsewhere import engine_of_jobs
 from grader.classes.final_points import MODEL_PREFIX, Line, absent, gradebook
-from grader.classes.retries import first_fault
 from grader.commands import report_files
 from grader.commands.choice import Choice
 from grader.course.assignment import Assignment, load_assignment
@@ -122,10 +120,8 @@ def grade(
             ensure(cases, suite, files, progress)
         setup = Setup(rules, suite, files, cases, engines[0])
         with view.shown() as seen:
-            if on_cluster:
-                outcome = grade_on_slurm(setup, found, store, policy=policy, roster=roster, view=seen)
-            else:
-                outcome = grade_class(setup, engines, found, store, policy=policy, roster=roster, view=seen)
+            lanes = () if on_cluster else engines
+            outcome = grade_class(setup, lanes, found, store, policy=policy, roster=roster, view=seen)
         lines = gradebook(store, rules.name, policy.which)
         unjudged = _unjudged(outcome, lines, store, setup.conditions.rules)
         notes += mixed(lines, rules.rules_sha256)
@@ -144,7 +140,7 @@ def _unjudged(outcome: Outcome, lines: Sequence[Line], store: Store, conditions:
     for line in lines:
         kept = store.kept(line.attempt.submission, conditions)
         if kept is not None and kept.record.infrastructure_failed:
-            found.setdefault(line.attempt.student.id, first_fault(kept.record))
+            found.setdefault(line.attempt.student.id, kept.record.first_fault)
     return found
 
 

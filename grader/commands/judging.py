@@ -36,7 +36,7 @@ def serve(assignment: str | None, options: ServeOptions) -> None:
     from grader.classes.batch import Which
     from grader.classes.batch.roster import read_roster
     from grader.course.assignment import chosen_assignment
-    from grader.judge.lanes import cluster_lanes, lanes_for, prepare
+    from grader.judge.lanes import lanes_for, prepare
     from grader.judge.office import Judge
     from grader.judge.tokens import STAFF, have_tokens, make_token
     from grader.sandbox import memory_share
@@ -47,7 +47,7 @@ def serve(assignment: str | None, options: ServeOptions) -> None:
     if options.cluster not in (None, "slurm"):
         raise UsageError(f"There is no cluster {options.cluster!r}: --cluster takes slurm.")
     reserved = server.reserve(options.host, options.port)
-    lanes = (cluster_lanes if options.cluster else lanes_for)(rules, options.engine, options.jobs)
+    lanes = lanes_for(rules, options.engine, options.jobs, cluster=options.cluster is not None)
     path = options.store or default_store(rules.name)
     with open_store(path, create=True) as store, store.one_grader():
         address = f"http://{options.host}:{options.port}"

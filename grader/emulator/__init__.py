@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from grader.emulator.build import (
         CompileFailed,
         EmulatedProgram,
-        Extras,
         Unsupported,
         Workplace,
         compile_program,
         runtime_identity,
     )
+    from grader.emulator.extras import Extras
     from grader.emulator.isa import host_compiler_folders, instruction_set
     from grader.emulator.kernel_library import compile_kernel
     from grader.emulator.native import runtime_library
@@ -71,6 +71,7 @@ _PLACES = {
     "host_compiler_folders": "isa",
     "instruction_set": "isa",
     "runtime_library": "native",
+    "Extras": "extras",
     "MissingFeature": "translated",
 }
 

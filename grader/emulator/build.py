@@ -19,10 +19,11 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from grader.base.process import Completed, Runner, Stopped
+from grader.emulator.extras import NONE, Extras
 from grader.emulator.isa import RUNTIME, binutil, host_compiler, instruction_set
 from grader.emulator.lacking import ON_A_GPU
 from grader.emulator.native import compile_c, runtime_object, template_objects
@@ -78,18 +79,6 @@ class Workplace:
     content: str = ""
 
 
-@dataclass(frozen=True)
-class Extras:
-    """What a program does besides running. With `watch` it looks for races and uninitialised reads. With `record` it can
-    record where values come from (runtime/values.c). With `count` its trace has counters (runtime/counters.h)."""
-
-    watch: bool = False
-    record: bool = False
-    count: bool = False
-    few_runs: bool = False
-    """The program is built in a third of the time, runs several times as long, and any kernel fits."""
-
-
 def compile_program(
     sources: Sequence[Path],
     output: Path,
@@ -99,7 +88,7 @@ def compile_program(
     run: Runner,
     flags: Sequence[str] = (),
     target: str = "sm_80",
-    extras: Extras = Extras(),
+    extras: Extras = NONE,
 ) -> EmulatedProgram:
     """Compile and link `sources` into the executable `output`. `flags` are nvcc's, as in a student's Makefile; the
     architecture is always `target`; with -x=cu C++ files are CUDA. Every command goes through `run`. Raises
@@ -228,7 +217,7 @@ def _translated(units: Sequence[Unit], number: int, extras: Extras) -> Translate
                 prefix=f"m{number}",
                 below=str(units[0].compiled_in),
                 lanes=instruction_set().lanes,
-                **asdict(extras),
+                extras=extras,
             )
         except Exceeded as exceeded:
             what, advice = f"the PTX of {names}, whose translation {exceeded},", "make its kernels or templates smaller"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from grader.base.errors import GraderFault
 from grader.base.process import Runner
-from grader.emulator.build import CompileFailed, Extras, Unsupported, carried_ptx, tables_text
+from grader.emulator.build import CompileFailed, Unsupported, carried_ptx, tables_text
+from grader.emulator.extras import Extras
 from grader.emulator.isa import host_compiler, instruction_set
 from grader.emulator.native import compile_c, template_objects
 from grader.emulator.nvcc import read_registers
@@ -50,8 +51,7 @@ def compile_kernel(
                 prefix=PREFIX,
                 below=below,
                 lanes=instruction_set().lanes,
-                watch=extras.watch,
-                count=extras.count,
+                extras=Extras(watch=extras.watch, count=extras.count),
             )
         except Unreadable as error:
             missing = MissingFeature(f"this kernel's PTX ({error})", None, None, "run it on a GPU")

@@ -11,6 +11,7 @@ from typing import IO, Annotated
 
 from pydantic import Field
 
+from grader.emulator.extras import NONE, Extras
 from grader.emulator.lacking import lacking_function
 from grader.emulator.translated import (
     MAX_C_BYTES,
@@ -37,14 +38,10 @@ def translate(
     prefix: str,
     below: str,
     lanes: int,
-    watch: bool = False,
-    record: bool = False,
-    count: bool = False,
-    few_runs: bool = False,
+    extras: Extras = NONE,
 ) -> Translated:
     """Translate the PTX of `units`, linked to one module if there are several. `below` is the folder of the project, to
-    which the names of source files are made relative. For
-    the switches see `translate_module`. Raises Unreadable for PTX that cannot be parsed."""
+    which the names of source files are made relative. Raises Unreadable for PTX that cannot be parsed."""
     import gc
 
     from grader.emulator.ptx import PtxSyntaxError, link_modules, parse
@@ -62,9 +59,7 @@ def translate(
             module.files[file] = name.rpartition(f"{below}/")[2]
         modules.append(module)
     module = modules[0] if len(modules) == 1 else link_modules(modules)
-    made, findings = translate_module(
-        module, prefix=prefix, lanes=lanes, watch=watch, record=record, count=count, few_runs=few_runs
-    )
+    made, findings = translate_module(module, prefix=prefix, lanes=lanes, extras=extras)
     found = [
         MissingFeature(shortened(each.what), each.file and shortened(each.file), each.line, each.advice)
         for each in findings[:MAX_FINDINGS]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from grader.judge.lanes import Lane
+from grader.judge.lanes import StageLane
 from grader.judge.ledger import Ledger, Stage, Step, Upload
 from grader.judge.office import Judge
 
@@ -132,7 +132,7 @@ def status_of(judge: Judge, ledger: Ledger, upload: Upload) -> Status:
     )
 
 
-def lane_of(lane: Lane) -> LaneStatus:
+def lane_of(lane: StageLane) -> LaneStatus:
     """The status of a lane."""
     return LaneStatus(
         name=lane.name,

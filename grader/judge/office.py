@@ -26,7 +26,7 @@ from grader.judge.fairness import in_order, waits
 from grader.judge.foreman import Foreman
 from grader.judge.guard import Traffic
 from grader.judge.hub import Hub
-from grader.judge.lanes import Lane
+from grader.judge.lanes import StageLane
 from grader.judge.ledger import Late, Ledger, Stage, Upload, digest_of
 from grader.judge.problems import Problem
 from grader.judge.staff_actions import Action, act
@@ -52,7 +52,7 @@ class Judge:
         self,
         store: Path,
         rules: Assignment,
-        lanes: Sequence[Lane],
+        lanes: Sequence[StageLane],
         *,
         roster: dict[str, Student] | None = None,
         which: Which = Which.LATEST,

@@ -9,16 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pydantic import ConfigDict
+
 from grader.base.progress import Progress
 from grader.base.remote import report
 from grader.base.verdict import Fault
-from grader.classes.batch.view import View
 from grader.classes.batch.work import ReadTask
-from grader.classes.cluster.single import grade_alone
 from grader.grading.pipeline import grade
 from grader.grading.session import Grading
 from grader.programs.build import build, failed_build
-from grader.programs.submission import Submission
 from grader.records.record import Record, TestRecord
 from grader.sandbox.scratch import scratch_folder
 from grader.store import Compressed, compressed
@@ -36,6 +35,8 @@ class Judged:
     path: str
     files: Compressed
     record: Record | None
+    __pydantic_config__ = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+    """A job of a cluster answers in JSON."""
 
 
 @dataclass(frozen=True)
@@ -61,36 +62,10 @@ class StageTask:
             if reading.problem:
                 built = failed_build(Fault.STUDENT, reading.problem.replace(str(folder), "The upload"))
                 return replace(judged, record=grade(grading, submission, progress, built))
-            return replace(judged, record=self.grade(grading, submission, progress))
-
-    def grade(self, grading: Grading, submission: Submission, progress: Progress) -> Record:
-        """Build and grade the submission."""
-        progress.stage("compiling")
-        grading = replace(grading, ended=self.ended, keep=lambda test: report(EndedTest(test)))
-        built = build(submission, grading.assignment, grading.engine, grading.cases)
-        return grade(grading, submission, progress, built)
-
-
-@dataclass(frozen=True)
-class SlurmStageTask(StageTask):
-    """A stage that a Slurm job does; the worker process only reads the files and waits for the job."""
-
-    folder: str = ""
-    """The folder through which this lane and its jobs exchange files; it has the same path on all nodes."""
-
-    def grade(self, grading: Grading, submission: Submission, progress: Progress) -> Record:
-        progress.stage("waiting for a node of the cluster")
-        return grade_alone(grading, submission, Path(self.folder), _Lost(progress))
-
-
-class _Lost(View):
-    """Shows the student when a job is lost and submitted again."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def say(self, text: str) -> None:
-        self._progress.stage("a node was lost; waiting for another")
+            progress.stage("compiling")
+            grading = replace(grading, ended=self.ended, keep=lambda test: report(EndedTest(test)))
+            built = build(submission, grading.assignment, grading.engine, grading.cases)
+            return replace(judged, record=grade(grading, submission, progress, built))
 
 
 @contextlib.contextmanager

@@ -451,6 +451,11 @@ class Record(_Value):
         """Whether a fault of the grader or the machine left any test without a verdict."""
         return any(test.fault in (Fault.GRADER, Fault.MACHINE) for test in self.tests)
 
+    @property
+    def first_fault(self) -> str:
+        """The reason of the first test without a verdict through a fault of the grader or the machine, if any."""
+        return next((test.reason for test in self.tests if test.fault in (Fault.GRADER, Fault.MACHINE)), "")
+
 
 _RECORDS: TypeAdapter[tuple[Record, ...]] = TypeAdapter(tuple[Record, ...])
 

@@ -91,6 +91,14 @@ def baselines_of(rules: Assignment, engine: Engine) -> Callable[[Case], Baseline
     return cache(partial(baseline_of, rules)) if engine.measures_time and rules.reference_folder.is_dir() else None
 
 
+def time_all(baseline: Callable[[Case], Baseline] | None, cases: Iterable[Case], say: Callable[[str], None]) -> None:
+    """Time what was not timed yet, before submissions make the machine busy."""
+    if baseline is not None:
+        say("Timing the sequential program on the testcases that this machine has not timed yet")
+        for case in cases:
+            baseline(case)
+
+
 def baseline_of(rules: Assignment, case: Case) -> Baseline:
     """The sequential time of a case, as it is kept for this kind of machine, or measured now and kept. Raises what
     `measure` raises."""

@@ -23,7 +23,7 @@ from grader.commands import judge_client
 from grader.course.assignment import Deadline
 from grader.grading.setup import Setup
 from grader.judge import foreman
-from grader.judge.lanes import Lane
+from grader.judge.lanes import StageLane
 from grader.judge.ledger import Stage
 from grader.judge.office import Judge
 from grader.judge.server import application
@@ -269,7 +269,7 @@ def test_a_lane_grades_as_a_batch_does(setup: Setup, tmp_path: Path) -> None:
         for student in programs:
             store.add_student(student)
             tokens[student] = make_token(store, student)
-    judge = Judge(store_path, setup.assignment, [Lane("lane", "lane", Stage.VERDICT, setup)])
+    judge = Judge(store_path, setup.assignment, [StageLane("lane", "lane", setup, stage=Stage.VERDICT)])
     with TestClient(application(judge)) as client:
         served = Served(client, store_path, tokens, judge)
         ids = {student: served.hand_in(student, source)["id"] for student, source in programs.items()}

@@ -169,7 +169,7 @@ def test_jobs_that_are_cancelled_killed_or_lose_their_node_are_noticed_in_a_minu
     for line in grader.stdout:
         lines.append(line)
         for job in running:
-            if f"job {job}:" in line and "submitted again" in line:
+            if f"job {job}:" in line and "tried again" in line:
                 noticed.setdefault(job, time.monotonic() - done_at)
         if len(noticed) == 4:
             _start_node(cluster, "node2")

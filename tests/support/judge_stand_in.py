@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 
 from grader.base.errors import MachineFault
 from grader.base.verdict import Verdict
-from grader.classes.batch.work import Task
+from grader.classes.executors.executor import Task
 from grader.grading.session import Grading
 from grader.grading.setup import Setup
-from grader.judge.lanes import Lane
+from grader.judge.lanes import StageLane
 from grader.judge.ledger import Stage, Upload
 from grader.judge.stage_task import Judged
 from grader.records.record import RecheckRecord, Record, SubmissionRecord
@@ -89,11 +89,18 @@ class RecheckStandIn:
         return made_recheck(self.tests)
 
 
-def stand_in_lanes(setup: Setup, stages: Sequence[Stage], lanes: int = 1, speed: float = 1.0) -> list[Lane]:
+def stand_in_lanes(setup: Setup, stages: Sequence[Stage], lanes: int = 1, speed: float = 1.0) -> list[StageLane]:
     """Lanes for these stages, each with a device of its own. Their conditions differ by stage, as real ones do."""
     cases = {Stage.VERDICT: setup.cases, Stage.TIMING: setup.suite.select("s01,s02")}
     return [
-        Lane(name, name, stage, replace(setup, cases=cases[stage]), MakeStandIn(speed), recheck=RecheckStandIn)
+        StageLane(
+            name,
+            name,
+            replace(setup, cases=cases[stage]),
+            stage=stage,
+            make_task=MakeStandIn(speed),
+            recheck=RecheckStandIn,
+        )
         for stage in stages
         for name in (f"{stage} {number}" for number in range(lanes))
     ]

@@ -16,7 +16,6 @@ from grader.classes.batch.late import lateness
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student, enter_roster
 from grader.classes.batch.view import Tally, View
-from grader.classes.retries import first_fault
 from grader.course.testcase import Case
 from grader.grading.setup import Setup
 from grader.programs.submission import Submission
@@ -163,7 +162,7 @@ class Desk:
         """Count and show a submission that needs no further try."""
         self.tally.count(record)
         if record.infrastructure_failed:
-            self.faulted[student] = first_fault(record)
+            self.faulted[student] = record.first_fault
         else:
             self.faulted.pop(student, None)
         self.view.finished(self.tally, record, where, seconds)

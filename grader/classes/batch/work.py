@@ -1,11 +1,10 @@
-"""The three steps of grading one submission of a class, each done by a worker process: read, build, grade."""
+"""The three steps of grading one submission of a class: read, build, grade."""
 
 from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.progress import Progress
@@ -45,18 +44,13 @@ class BuildTask:
 
 @dataclass(frozen=True)
 class GradeTask:
-    """Run, check and score a built submission on the testcases named in `tests`."""
+    """Run, check and score a submission on the testcases named in `tests`; it is built first unless it is `built`."""
 
     submission: Submission
-    built: Build
+    built: Build | None
     tests: frozenset[str]
 
     def __call__(self, grading: Grading) -> Record:
-        cases = tuple(case for case in grading.cases if case.name in self.tests)
-        return grade(replace(grading, cases=cases), self.submission, Progress(), self.built)
-
-
-class Task(Protocol):
-    """A step of grading: a function that is sent to a worker process, which sends the result back."""
-
-    def __call__(self, grading: Grading) -> object: ...
+        grading = replace(grading, cases=tuple(case for case in grading.cases if case.name in self.tests))
+        built = self.built or BuildTask(self.submission)(grading)
+        return grade(grading, self.submission, Progress(), built)

@@ -40,7 +40,7 @@ class FormWriter(Writer):
         gather: Gather | None = None
         if self.form == "linear" and first in self.layout.wrap_checks:
             self._check_wrap(block)
-        if self.slow and first in self.layout.meetings - self.gathered:
+        if self.slow and first in self.layout.waits.meetings - self.gathered:
             expected = self._hold(block)
         if first in self.gathered:
             gather = self._gather(block)
@@ -70,7 +70,7 @@ class FormWriter(Writer):
             places = [self._deciding_cell(web) for web in deciding.webs]
             way = replace(way, decision=1 + deciding.with_memory, cells=(len(self.cells), len(places)))
             self.cells += places
-        idle = self.slow and bool(self.layout.waiting or self.layout.gathers)
+        idle = self.slow and bool(self.layout.waits.loops or self.layout.waits.gathers)
         return replace(
             way,
             rows=rows,
@@ -78,7 +78,7 @@ class FormWriter(Writer):
             gather=gather,
             code=is_code,
             expected=expected,
-            waits=block.number in self.layout.waiting,
+            waits=block.number in self.layout.waits.loops,
             idle=idle and idle_until_meeting(self.graph, block.number, self.layout.callee_facts),
         )
 
@@ -261,7 +261,7 @@ class FormWriter(Writer):
         # A barrier, or lanes that wait for others, can keep the warp in the slow form to the function's end. Otherwise
         # the slow form reads only the registers that occur in the region.
         stays = any(is_barrier(i) for b in region for i in b.instrs)
-        if not stays and not any(b.number in self.layout.waiting for b in region):
+        if not stays and not any(b.number in self.layout.waits.loops for b in region):
             reads = {self.values.of_read(i, name) for b in region for i in b.instrs for name in read(i)}
             needed &= changed | reads | {web for b in region for web in self.values.web_at_end[b.number].values()}
         self._move(needed, self._spill_web)
@@ -374,7 +374,7 @@ class FormWriter(Writer):
         if target <= self.block:
             form = f"&{self.layout.symbol}_{self.form}"
             edge = f"(struct edge){{{form}, F, m, {self.block}, {target}, {self.function.entry:d}}}"
-            if target in self.layout.waiting:
+            if target in self.layout.waits.loops:
                 inside = "~0u" if self.function.entry else "m"
                 self.line(f"if (UNLIKELY(--w->fuel % WARP_PATIENCE == 0)) rt_wait(w, {edge}, {inside});")
             else:

@@ -56,8 +56,8 @@ class _FunctionText:
         meet = meetings(graph, callees)
         if any(_waits_alone(i) for b in graph.blocks for i in b.instrs):
             divided = _divided(graph, analyse(ssa, general_rules))
-            self.layout.gathers = _gathers([graph.blocks[n] for n in divided], meet)
-        meet = (meet if waiting_loops(graph, callees) else frozenset()) | self.layout.gathers
+            self.layout.waits.gathers = _gathers([graph.blocks[n] for n in divided], meet)
+        meet = (meet if waiting_loops(graph, callees) else frozenset()) | self.layout.waits.gathers
         few = self.layout.few_runs
         values = analyse(ssa, linear_rules) if not few else None
         wrap_checks = {
@@ -71,12 +71,12 @@ class _FunctionText:
             ssa = Ssa(graph)
             values = analyse(ssa, linear_rules) if not few else None
         self.layout.wrap_checks = wrap_checks
-        self.layout.meetings = meet
-        self.layout.waiting = waiting_loops(graph, callees)
+        self.layout.waits.meetings = meet
+        self.layout.waits.loops = waiting_loops(graph, callees)
         general = analyse(ssa, general_rules)
         self.layout.deciding = deciding_values(graph, general)
         slow = general
-        if self.layout.waiting or self.layout.gathers:
+        if self.layout.waits.loops or self.layout.waits.gathers:
             apart_rules = ShapeRules(linear=False, per_lane_params=per_lane, floats=floats, apart=True)
             slow = analyse(ssa, apart_rules, apart=True)
         arguments = [v for v in function.variables if v.space == "param"]
@@ -129,7 +129,7 @@ class _FunctionText:
 
     def _slow_blocks(self, graph: Graph, general: Values, linear: Values, wrap_checks: bool) -> set[int]:
         everything = {b.number for b in graph.blocks}
-        if wrap_checks or self.layout.waiting or not graph.reducible:
+        if wrap_checks or self.layout.waits.loops or not graph.reducible:
             return everything
         # Take every region in full, even where regions overlap: an inner region can end before the outer region.
         needed = set().union(*(graph.region(number) for number in general.divergent | linear.divergent))
@@ -148,7 +148,7 @@ class _FunctionText:
         symbol, layout = self.layout.symbol, self.layout
         barriers = any(is_barrier(i) for n in needed for i in graph.blocks[n].instrs)
         places = ", ".join(f"&{symbol}_{form}" if form in forms else "0" for form in ("linear", "general", "slow"))
-        gathers = bool(layout.gathers)
+        gathers = bool(layout.waits.gathers)
         facts = (len(graph.blocks), self.frame.size, layout.local_bytes, self.function.entry, barriers, gathers)
         numbers = ", ".join(str(int(fact)) for fact in facts)
         return (

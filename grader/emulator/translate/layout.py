@@ -24,6 +24,15 @@ class Hooks(Protocol):
 
 
 @dataclass
+class Waits:
+    """Where lanes wait for others of their warp."""
+
+    loops: frozenset[int] = frozenset()  # headers of loops in which lanes may wait
+    meetings: frozenset[int] = frozenset()  # instructions at which lanes wait for each other
+    gathers: frozenset[int] = frozenset()  # meetings at which lanes may arrive separately: warp functions (gather.c)
+
+
+@dataclass
 class Layout:
     function: Function
     symbol: str  # stem of the function's C names
@@ -42,8 +51,6 @@ class Layout:
     watched: bool = False  # for race and init: every access to memory goes through the runtime
     wrap_checks: set[int] = field(default_factory=set)  # instructions whose block begins with FormWriter._check_wrap
     callee_facts: Callees = field(default_factory=Callees)
-    waiting: frozenset[int] = frozenset()  # headers of loops in which lanes may wait for others of their warp
-    meetings: frozenset[int] = frozenset()  # instructions at which lanes wait for each other
-    gathers: frozenset[int] = frozenset()  # meetings at which lanes may arrive separately: warp functions (gather.c)
+    waits: Waits = field(default_factory=Waits)
     deciding: dict[int, Deciding] = field(default_factory=dict)  # by a loop's header: what decides whether it ends
     sums: tuple[Vec, ...] = ()  # registers to which wgmma adds products (in_flight.py)

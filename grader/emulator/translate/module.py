@@ -13,6 +13,7 @@ from grader.emulator.analysis.cfg import TooManyLoops
 from grader.emulator.analysis.hazards import mark_misused_registers
 from grader.emulator.analysis.in_flight import give_waits_their_results, sums
 from grader.emulator.analysis.waiting import Callees
+from grader.emulator.extras import NONE, Extras
 from grader.emulator.lacking import DYNAMIC_PARALLELISM
 from grader.emulator.ptx import Function, Module
 from grader.emulator.translate import (
@@ -68,37 +69,18 @@ class Translation:
 
 
 def translate_module(
-    module: Module,
-    *,
-    prefix: str,
-    lanes: int,
-    watch: bool = False,
-    record: bool = False,
-    count: bool = False,
-    few_runs: bool = False,
+    module: Module, *, prefix: str, lanes: int, extras: Extras = NONE
 ) -> tuple[Translation, list[MissingFeature]]:
     """Translate all functions of `module`. `prefix` keeps the C names of several modules apart; `lanes` is W of
-    vectors.h. `watch` is for --sanitize race,init, `record` for watching.py. With `count` the program has the counters of counters.h. If there are
-    findings, the translation must not be used."""
-    return _ModuleWriter(module, prefix, lanes, watch, Counting() if count else None, record, few_runs).run()
+    vectors.h. If there are findings, the translation must not be used."""
+    return _ModuleWriter(module, prefix, lanes, extras).run()
 
 
 class _ModuleWriter:
-    def __init__(
-        self,
-        module: Module,
-        prefix: str,
-        lanes: int,
-        watched: bool,
-        counting: Counting | None,
-        record: bool,
-        few_runs: bool,
-    ) -> None:
-        self.module, self.prefix, self.lanes = module, prefix, lanes
-        self.watched = watched
-        self.watching = watching.watch(module) if record else None
-        self.counting = counting
-        self.few_runs = few_runs
+    def __init__(self, module: Module, prefix: str, lanes: int, extras: Extras) -> None:
+        self.module, self.prefix, self.lanes, self.extras = module, prefix, lanes, extras
+        self.watching = watching.watch(module) if extras.record else None
+        self.counting = Counting() if extras.count else None
         self.facts = Facts(module, prefix)
         self.sites = Sites()
         self.templates = Templates()
@@ -121,7 +103,7 @@ class _ModuleWriter:
                 self._find(Refused(f"a function with {many}", many.loc, "use fewer, or move them to functions"))
         header = f'#include "{"counters" if self.counting else "warp"}.h"\n'
         tables = Tables(self.facts, self.sites, self.templates.every, self.findings)
-        text = tables.text(self.watched, self.counting, self.watching)
+        text = tables.text(self.extras.watch, self.counting, self.watching)
         translation = Translation(
             header, self._common(), text, tuple(tables.kernels), tuple(parts), tuple(self.templates.every)
         )
@@ -156,8 +138,8 @@ class _ModuleWriter:
             function, symbol, shared, local, local_bytes, params, defined, facts.addresses, self.sites.add, self.lanes,
             self.module.architecture, {n: facts.prototype(n) for n in defined}, sums=products,
         )  # fmt: skip
-        layout.watched = self.watched
-        layout.few_runs = self.few_runs
+        layout.watched = self.extras.watch
+        layout.few_runs = self.extras.few_runs
         layout.callee_facts = self._callee_facts
         layout.counting = FunctionCounting(self.counting, function, shared) if self.counting else None
         return write_forms(layout, self.templates, f"{self.prefix}_templates", budget=budget)

@@ -30,7 +30,7 @@ class Operands:
         self.layout, self.graph, self.values, self.form = layout, graph, values, form
         self.function = layout.function
         self.slow = form == "slow"
-        self.gathered = layout.gathers if self.slow else frozenset()
+        self.gathered = layout.waits.gathers if self.slow else frozenset()
         self.frame, self.code = frame, code
         self.places = frame.threaded(values)
         types, numbered = self.function.registers, code.templates.numbered

@@ -1,4 +1,4 @@
-"""Worker processes, each of which does one task at a time.
+"""Tasks in worker processes on this machine.
 
 They are processes, not threads, for two reasons. First, the sandbox kills every orphan that its process inherits, and
 that must not be a process of another submission. Second, if a worker is killed or runs out of memory, only one
@@ -12,70 +12,67 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import math
 import os
-import select
 import signal
 import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.remote import Lost, Remote
 from grader.base.unwinding import never_drop_a_signal
-from grader.classes.batch.work import Task
+from grader.classes.executors.executor import Died, Task
 from grader.grading.session import Grading, open_grading
 from grader.grading.setup import Setup
+from grader.programs import control
 
 _PATIENCE_S = 10.0
 _PR_SET_PDEATHSIG = 1
 
 
-class Died(MachineFault):
-    """A worker process ended in the middle of its work."""
+@dataclass(frozen=True)
+class Opened:
+    """The first task of every worker. Its answer, the engine's name, shows that the engine is open."""
+
+    def __call__(self, grading: Grading) -> str:
+        return grading.engine.name
 
 
-class Worker:
-    """One worker process. The kernel ends it when the thread that created it ends."""
+@dataclass(frozen=True)
+class Control:
+    """A task that asks whether the grader's own program can be built and run."""
 
-    def __init__(self, name: str, setup: Setup) -> None:
-        self.name, self.setup = name, setup
-        self._process = Remote(own_session=True)
+    def __call__(self, grading: Grading) -> str:
+        return control.problem(grading.engine)
 
-    def give(self, task: Task) -> None:
-        """Start on `task`."""
-        self._process.begin(_do, task, self.setup, os.getpid())
 
-    def answer(self) -> object:
-        """Return the result of the task, or the fault that prevented it: Died if the worker ended. A task that reports
-        its progress (`grader.base.remote.report`) is answered by each Report first."""
+class LocalExecutor(Remote):
+    """An Executor: one worker process with an open engine. The kernel ends it when the thread that created it ends."""
+
+    poll_s = math.inf
+
+    def __init__(self, name: str, setup: Setup, control: Task = Control()) -> None:
+        super().__init__(own_session=True)
+        self.where, self._setup, self._control = name, setup, control
+        self.submit(Opened())
+
+    def submit(self, task: Task) -> None:
+        self.begin(_do, task, self._setup, os.getpid())
+
+    def control(self) -> None:
+        self.submit(self._control)
+
+    def result(self) -> object:
         try:
-            return self._process.answer()
+            return self.answer()
         except Lost as lost:
             return Died(
-                f"The grader's worker {self.name} ended in the middle of its work ({lost}): it was killed, or the "
+                f"The grader's worker {self.where} ended in the middle of its work ({lost}): it was killed, or the "
                 "machine ran out of memory."
             )
 
-    def fileno(self) -> int:
-        """The descriptor to wait on, for `select`: see `Remote`."""
-        return self._process.fileno()
-
-    def end(self) -> None:
-        """Ask the worker to end now, without waiting; `join` waits."""
-        self._process.terminate()
-
-    def kill(self) -> None:
-        """End the worker without asking it."""
-        self._process.kill()
-
-    def join(self) -> None:
-        """Wait for the worker to end, for a limited time."""
-        self._process.end(_PATIENCE_S)
-
-
-def first_done(workers: Sequence[Worker]) -> Worker:
-    """Wait until one of these workers has an answer, and return that worker. Each must have a task."""
-    first: Worker = select.select(workers, [], [])[0][0]
-    return first
+    def close(self, patience_s: float = _PATIENCE_S) -> None:
+        super().close(patience_s)
 
 
 # ---- in a worker's process --------------------------------------------------------------------------------------

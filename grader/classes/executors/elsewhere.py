@@ -3,13 +3,16 @@ nothing: each job chooses the real engine on its own node."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from grader.base.errors import GraderFault, UsageError
-from grader.base.process import Runner
-from grader.programs.engine import Compiled, Launch, Recording
+
+
+def _nothing(*given: object, **named: object) -> NoReturn:
+    raise GraderFault("The submitting machine compiles and runs nothing; this is a bug of the grader.")
 
 
 @dataclass(frozen=True)
@@ -34,22 +37,7 @@ class Elsewhere:
     def build_paths(self) -> tuple[Path, ...]:
         return ()
 
-    def compile(
-        self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
-    ) -> Compiled:
-        raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
-
-    def recording(self) -> Recording:
-        raise GraderFault("The submitting machine compiles nothing; this is a bug of the grader.")
-
-    def replay(self) -> tuple[str, ...]:
-        raise GraderFault("The submitting machine runs nothing; this is a bug of the grader.")
-
-    def problem(self) -> str:
-        raise GraderFault("The submitting machine runs nothing; this is a bug of the grader.")
-
-    def launch(self, program: Path, arguments: Sequence[str], trace: str) -> Launch:
-        raise GraderFault("The submitting machine runs nothing; this is a bug of the grader.")
+    compile = recording = replay = problem = launch = _nothing
 
 
 def engine_of_jobs(name: str) -> Elsewhere:

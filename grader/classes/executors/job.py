@@ -1,4 +1,4 @@
-"""Runs in a Slurm job: grades one submission and writes its record to a file for the submitting machine."""
+"""Runs in a Slurm job: does one task and writes its result to a file for the submitting machine."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from types import FrameType
 
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.verdict import Verdict
-from grader.classes.batch.work import BuildTask, GradeTask
-from grader.classes.cluster.job_files import RunFiles
+from grader.classes.executors.executor import Task, record_of
+from grader.classes.executors.job_files import RunFiles
 from grader.grading.session import open_grading
+from grader.grading.setup import Setup
 from grader.programs.engine import select_engine
 
 BEAT_S = 5.0
@@ -31,27 +32,26 @@ class Ended(BaseException):
     """Slurm ends this job. Not an Exception, so that no handler mistakes it for a fault of the submission."""
 
 
-def grade_one(folder: str, task: int, attempt: int) -> str:
-    """Grade order `task` of the run in `folder`, for the `attempt`th time. Faults are written to a file and not raised:
-    for Slurm, a job that reports a fault has succeeded. If Slurm ends the job, it raises Ended and writes no record,
-    since a test may have failed only because of the signal."""
+def do_task(folder: str, number: int, setup: Setup, task: Task) -> str:
+    """Do the task of job `number` of the run in `folder`, with an engine of this node. Faults are written to a file and
+    not raised: for Slurm, a job that reports a fault has succeeded. If Slurm ends the job, it raises Ended and writes
+    no result, since a test may have failed only because of the signal."""
     files = RunFiles(Path(folder))
     stop = threading.Event()
-    threading.Thread(target=_live, args=(files.beat(task, attempt), stop), daemon=True).start()
-    for number in ENDING:
-        signal.signal(number, _end)
+    threading.Thread(target=_live, args=(files.beat(number), stop), daemon=True).start()
+    for each in ENDING:
+        signal.signal(each, _end)
     try:
-        order = files.read_order(task)
-        engine = select_engine(order.engine, order.setup.assignment.build.emulator_target)
-        with open_grading(replace(order.setup, engine=engine)) as grading:
-            built = BuildTask(order.submission)(grading)
-            record = GradeTask(order.submission, built, frozenset(case.name for case in grading.cases))(grading)
-        if any(test.verdict is not Verdict.PASSED for test in record.tests):
+        engine = select_engine(setup.engine.name, setup.assignment.build.emulator_target)
+        with open_grading(replace(setup, engine=engine)) as grading:
+            answer = task(grading)
+        record = record_of(answer)
+        if record is not None and any(test.verdict is not Verdict.PASSED for test in record.tests):
             time.sleep(SETTLE_S)
-        files.write_result(task, record)
-        return "graded"
+        files.write_result(number, answer)
+        return "done"
     except (MachineFault, GraderFault, UsageError) as fault:
-        files.write_fault(task, str(fault))
+        files.write_fault(number, str(fault))
         return str(fault)
     finally:
         stop.set()

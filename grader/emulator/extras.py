@@ -1,0 +1,20 @@
+"""What an emulated program can do besides running."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Extras:
+    """With `watch` a program looks for races and uninitialised reads. With `record` it can record where its values come
+    from (runtime/values.c). With `count` its trace has counters (runtime/counters.h)."""
+
+    watch: bool = False
+    record: bool = False
+    count: bool = False
+    few_runs: bool = False
+    """The program is built in a third of the time, runs several times as long, and any kernel fits."""
+
+
+NONE = Extras()
