@@ -17,14 +17,14 @@ from grader.course.coherence import suite_of
 from grader.findings import Finding, Place, without_echoes
 from grader.grading import closer_look
 from grader.grading.closer_look import CloserLook, case_to_look_at
-from grader.programs.build import Build
+from grader.programs.build import Build, build
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
 from grader.report import terminal
 from grader.sanitizers import Files, cause_of, said_of
 from tests.support.command_line import grader
-from tests.support.course import PROGRAMS, course_with_emulator_limit
+from tests.support.course import PROGRAMS, ROOT, course_with_emulator_limit
 from tests.support.records import made_record, made_test
 
 LINES = {line.strip(): n for n, line in enumerate((PROGRAMS / "missing_barrier.cu").read_text().splitlines(), 1)}
@@ -91,16 +91,16 @@ def _no_room(*_: object) -> Build:
 
 
 @pytest.mark.parametrize(
-    ("build", "why"),
+    ("failing", "why"),
     [
         (_unbuilt(Fault.GRADER), "it was not built with checks: It uses what is not there."),
         (_no_room, "The disk is full."),
     ],
 )
 def test_a_look_that_fails_says_why_and_names_no_cause(
-    build: Callable[..., Build], why: str, hw4: Assignment, monkeypatch: pytest.MonkeyPatch
+    failing: Callable[..., Build], why: str, hw4: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(closer_look, "build", build)
+    monkeypatch.setattr(closer_look, "build", failing)
     engine = EmulatorEngine(find_toolkit(), "sm_80")
     suite = suite_of(hw4)
     submission = read_submission(PROGRAMS / "race.cu", hw4)
@@ -114,6 +114,26 @@ def test_a_look_that_fails_says_why_and_names_no_cause(
 
 
 # ---- the sentence ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+def test_a_look_at_a_program_whose_kernels_it_lacks_claims_nothing(
+    renamed: bool, hw4: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nvcc names kernels in an anonymous namespace after the folder, and the look's PTX is compiled in another one than
+    the object, which the cache has from the first build."""
+    monkeypatch.setenv("GRADER_CACHE", str(tmp_path / "cache"))
+    if not renamed:
+        monkeypatch.setattr("grader.emulator.nvcc.module_id", lambda ptx: "")
+    submission = read_submission(ROOT / "tests/fixtures/first_lines/tiled_reduction_begins_late.cu", hw4)
+    engine, suite = EmulatorEngine(find_toolkit(), "sm_80"), suite_of(hw4)
+    assert build(submission, hw4, engine).program is not None
+    with CloserLook(engine, hw4, submission, TestcaseFiles.beside(suite)) as look:
+        found = look.at(suite.cases["s01"], Verdict.WRONG_ANSWER)
+    if renamed:
+        assert "Look at tiled_reduction_begins_late.cu:20" in found.cause and not found.problem
+    else:
+        assert not found.findings and found.problem.startswith("the build with checks lacks a kernel")
 
 
 def a_race(between: str, line: int, other: int, **changes: Any) -> Finding:

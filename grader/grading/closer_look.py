@@ -51,6 +51,7 @@ _WALL_PER_CPU_S = 8
 SMALLEST_SHARE, SMALLEST_FLOPS = 1 / 200, 1e6
 """A sample is worth a closer look if it has at least this share of the largest sample's operations, or at least this
 many operations."""
+_NO_KERNEL = "cudaErrorInvalidDeviceFunction"
 _CRASHED = (Verdict.RUNTIME_ERROR, Verdict.MEMORY_LIMIT)
 
 
@@ -159,6 +160,8 @@ class CloserLook:
             limits=self.assignment.limits,
         ) as run:
             seen = run.trace.findings if run.trace is not None else ()
+            if run.trace is not None and any(error.name == _NO_KERNEL for error in run.trace.api_errors):
+                return (), "the build with checks lacks a kernel that the program launches"
             found = list(explained(_relevant(seen, verdict), self.submission.files))
             check = self._check(case, run) if verdict is Verdict.WRONG_ANSWER else None
             if check is not None:

@@ -56,7 +56,8 @@ def refuse_strangers(paths: Sequence[Path], assignment: Assignment, store: Store
     """Raise UsageError if a folder only looks like a class, and what the store holds came from other folders: it may be
     one student's hand-in with subfolders named after classmates, who would get attempts of hers."""
     known = {Path(path).parent.name for path in store.paths(assignment.name)}
-    for path in paths:
+    course = assignment.reference_folder.resolve()
+    for path in (each for each in paths if each.resolve() != course):
         if known and is_class(path, assignment) and path.resolve().name not in known:
             raise UsageError(
                 f"{shown(path)} looks like a class, but {shown(store.path)} holds the results of another folder. If it "
