@@ -1,5 +1,5 @@
 # a function reads and writes behind its parameters, which are rows of the emulator's own memory
-# expect: compile_error
+# expect: compile_error | wrong_answer
 from grader.plans import recorder
 
 PTX = """.version 7.8

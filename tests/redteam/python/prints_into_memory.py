@@ -1,5 +1,5 @@
 # a kernel prints with %n and with lengths below zero
-# expect: wrong_answer
+# expect: wrong_answer | runtime_error
 from grader.plans import recorder
 
 TEXT = b"%lln%n%lc%ls%hhn%-1$n\n\0"
