@@ -17,6 +17,8 @@ class Program:
     author: str = ""
     solves: bool = False
     """Whether it defines `solve`, so that timer.cu can run it."""
+    edits: tuple[tuple[str, str], ...] = ()
+    """What replaces what in the source."""
 
 
 def _styles() -> list[Program]:
@@ -201,3 +203,45 @@ PROGRAMS: tuple[Program, ...] = (
     *_files("hw4", "reference/hw4", "hopper"),
     *_triton(),
 )
+
+_PADDED = (
+    ("3 * kTile * D + 2", "3 * kTile * D + kTile + 2"),
+    ("k_tile[y * D + column]", "k_tile[y * (D + 1) + column]"),
+    ("k[threadIdx.x * D + i]", "k[threadIdx.x * (D + 1) + i]"),
+    ("k_tile + kTile * D", "k_tile + kTile * (D + 1)"),
+)
+_UNPADDED = {
+    "attention_naive/tiled": (("b_tile[kTile][kTile + 1]", "b_tile[kTile][kTile]"),),
+    "multihead/tiled": (("kPad = 4;", "kPad = 0;"),),
+    "backward/tiled": (("kPad = 4;", "kPad = 0;"),),
+}
+EDITED = (
+    Program("hw4/tiled+pad", "hw4", "reference/hw4/tiled.cu", (), "tiled", edits=_PADDED),
+    *(
+        Program(f"{name}-pad", name.split("/")[0], f"reference/{name}.cu", (), "tiled", edits=edits)
+        for name, edits in _UNPADDED.items()
+    ),
+)
+"""Model solutions with a line changed: they stand in pairs, not in the tables."""
+
+_CONFLICTS, _COALESCED = "bank conflicts", "not coalesced"
+PAIRS = (
+    ("hw4/tiled", "hw4/tiled+pad", "t23 t05", _CONFLICTS),
+    ("attention_naive/tiled-pad", "attention_naive/tiled", "t08 t10", _CONFLICTS),
+    ("multihead/tiled-pad", "multihead/tiled", "t10 t15", _CONFLICTS),
+    ("backward/tiled-pad", "backward/tiled", "t10 t14", _CONFLICTS),
+    *((f"style{style}-pad0", f"style{style}-pad1", "t23 t05", _CONFLICTS) for style in (4, 5, 6, 10, 11, 12, 13, 17)),
+    ("style28-tile64", "style28-tile64-pad1", "t23 t05", _CONFLICTS),
+    ("matmul_conflicts", "matmul_padded", "t08 t05", _CONFLICTS),
+    ("scan_tree", "scan_tree_padded", "t06 t05", _CONFLICTS),
+    ("matmul_columns", "matmul_rows", "t08 t05", _COALESCED),
+    ("transpose_read_columns", "transpose/tiles", "t06 t05", _COALESCED),
+    ("transpose/naive", "transpose/tiles", "t06 t05", _COALESCED),
+    ("convolution_columns", "convolution/naive", "t06 t05", _COALESCED),
+    ("stencil_columns", "stencil3d/naive", "t05 t04", _COALESCED),
+    ("grayscale_columns", "grayscale/naive", "t05 t04", _COALESCED),
+    ("style14-tile32", "style14-tile32-fixed1", "t23 t05", "local memory"),
+    ("style15-rows1-extra100000", "style15-rows1", "t23 t05", "occupancy"),
+    ("style16-pad1", "style13-pad1", "t23 t05", "launches"),
+)
+"""(before, after, tests, fix): the second program has one fix that the advice on the first one names."""

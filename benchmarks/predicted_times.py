@@ -3,9 +3,11 @@
     python benchmarks/predicted_times.py count FOLDER TESTS [NAME...]     what programs execute, on the emulator
     python benchmarks/predicted_times.py measure GPU.json TESTS [NAME...] their times on this machine's GPU
     python benchmarks/predicted_times.py table FOLDER h100|h200           the tables of docs/estimates.md
+    python benchmarks/predicted_times.py pairs FOLDER GPU.json            predicted and measured gains of one fix
 
-TESTS are names with commas; programs are those whose name begins with a NAME. `count` and `measure` leave out what is
-there already. A changed model needs no new counts. `table FOLDER h100` also writes grader/estimates/calibration.json.
+TESTS are names with commas, or `pairs`; programs are those whose name begins with a NAME. `count` and `measure` leave
+out what is there already. A changed model needs no new counts. `table FOLDER h100` also writes calibration.json in
+grader/estimates.
 Measured times are in estimates/*.json: GPU time in ms, the least of up to four runs.
 
 Figures leave one author out: the intervals and the middle of each kind of limit come from all other authors' programs.
@@ -14,7 +16,9 @@ Versions of one program have one author.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import hashlib
 import io
 import json
 import math
@@ -30,14 +34,14 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from predicted_programs import PROGRAMS, Program
+from predicted_programs import EDITED, PAIRS, PROGRAMS, Program
 
 from grader.base.errors import UsageError
-from grader.course.assignment import load_assignment
+from grader.course.assignment import Limits, load_assignment
 from grader.course.coherence import suite_of
 from grader.course.testcase import Case
 from grader.estimates.counts import counted, plans, sampled
-from grader.estimates.estimate import estimate_of, unpredictable
+from grader.estimates.estimate import estimate_of, fixes_of, unpredictable
 from grader.estimates.gpus import GPUS, Gpu
 from grader.estimates.machine_code import NotPredictable, machine_code, read_code
 from grader.programs.build import build
@@ -77,6 +81,11 @@ def built(program: Program, engine: Engine, cases: Sequence[Case]) -> Path:
     submission = read_submission(ROOT / program.source, rules, any_name=True)
     if not submission.is_python:
         submission = replace(submission, flags=(*rules.build.default_flags, *program.flags))
+    for old, new in program.edits:
+        ((name, source),) = submission.files
+        assert old.encode() in source, f"{program.name}: no {old}"
+        source = source.replace(old.encode(), new.encode())
+        submission = replace(submission, files=((name, source),), sha256=hashlib.sha256(source).hexdigest())
     made = build(submission, rules, engine, cases)
     if made.program is None:
         raise UsageError(f"{program.name}: {made.reason}\n{made.log}")
@@ -110,7 +119,7 @@ def file_name(program: Program) -> str:
     return program.name.replace("/", "@")
 
 
-def predict(counts: Path, gpu: Gpu) -> dict[str, Any]:
+def predict(counts: Path, gpu: Gpu, *, fixes: bool = False) -> dict[str, Any]:
     """The prediction from a file of `count`."""
     found = pickle.loads(gzip.decompress(counts.read_bytes()))
     folder = counts.parents[1] / "codes" / counts.name.rpartition(".")[0]
@@ -122,7 +131,11 @@ def predict(counts: Path, gpu: Gpu) -> dict[str, Any]:
         if isinstance(found, str):
             raise NotPredictable(found)
         codes = read_code(units)  # type: ignore[arg-type]
-        kernels = [estimate_of(group, codes, gpu)[0] for group in counted(found)]
+        kernels = []
+        for group in counted(found):
+            kernel, code = estimate_of(group, codes, gpu)
+            found_fixes = fixes_of(group, code, gpu, kernel.ms, 0.0) if fixes and code else ()
+            kernels.append(replace(kernel, fixes=tuple(found_fixes)))
         if why := unpredictable(kernels):
             raise NotPredictable(why)
     except (NotPredictable, Unreadable) as why:
@@ -131,6 +144,7 @@ def predict(counts: Path, gpu: Gpu) -> dict[str, Any]:
     fills_ms = found.units / run.units * sum(_LAUNCH_MS + m.bytes / gpu.dram_gb_per_s / 1e6 for m in run.trace.memsets)
     return {
         "ms": sum(kernel.ms for kernel in kernels) + fills_ms,
+        "kernels": kernels,
         "limit": max(kernels, key=lambda kernel: kernel.ms).limit,
     }
 
@@ -139,31 +153,55 @@ _KINDS = "ptx", "log", "sass"
 _LAUNCH_MS = 0.0018
 
 
+def build_for_gpu(program: Program) -> None:
+    """Leave the program in the cache of builds."""
+    cases = list(suite_of(load_assignment(program.assignment)).cases.values())[:1]
+    with contextlib.suppress(UsageError):
+        built(program, select_engine("cuda", "sm_90a"), cases)
+
+
 def measure(wanted: Sequence[tuple[Program, str]], out: Path) -> None:
-    """Add the GPU times of programs to a file; one program runs at a time."""
+    """Add the GPU times of programs to a file: the least of four runs, or of those within 2 s; one program runs at a
+    time."""
     measured: dict[str, Any] = json.loads(out.read_text()) if out.exists() else {"gpu": "", "times": {}}
+    with ProcessPoolExecutor() as pool:
+        list(pool.map(build_for_gpu, dict.fromkeys(program for program, _ in wanted)))
     engine = select_engine("cuda", "sm_90a")
     measured["gpu"] = measured["gpu"] or f"{engine.device}, {engine.facts.get('driver')}"
+    by_case: dict[tuple[str, str], list[Program]] = defaultdict(list)
     for program, test in wanted:
-        rules = load_assignment(program.assignment)
+        by_case[program.assignment, test].append(program)
+    for (assignment, test), programs in by_case.items():
+        rules = load_assignment(assignment)
         (case,) = suite_of(rules).select(test)
-        best: dict[str, Any] = {}
         with TemporaryDirectory() as folder:
             path = Path(folder) / "input"
             write_sample(case.operator, case.shape, case.operator.units(case.shape), case.distribution, path)
-            made = built(program, engine, [case])
-            for _ in range(4):
-                with run_program(
-                    engine, made, path, output_bytes=case.output_bytes, wall_s=60, limits=rules.limits
-                ) as run:
-                    if run.outcome.exit_code != 0 or run.trace is None or not run.trace.complete:
-                        raise UsageError(f"{program.name} {test}: {run.outcome.ending}, {run.outcome.stderr[-300:]}")
-                    if not best or run.trace.gpu_ns / 1e6 < best["ms"]:
-                        sums = {k.name: [k.launches, k.total_ns / 1e6] for k in run.trace.kernel_summaries()}
-                        best = {"ms": run.trace.gpu_ns / 1e6, "kernels": sums}
-        measured["times"].setdefault(program.name, {})[test] = best
-        out.write_text(json.dumps(measured, indent=None).replace('}, "', '},\n"'))
-        print(f"{program.name} {test}: {best['ms']:.4g} ms", flush=True)
+            for program in programs:
+                try:
+                    best = least(engine, built(program, engine, [case]), path, case, rules.limits)
+                except UsageError as why:
+                    print(f"{program.name} {test}: {why}", flush=True)
+                    continue
+                measured["times"].setdefault(program.name, {})[test] = best
+                out.write_text(json.dumps(measured, indent=None).replace('}, "', '},\n"'))
+                print(f"{program.name} {test}: {best['ms']:.4g} ms", flush=True)
+
+
+def least(engine: Engine, made: Path, path: Path, case: Case, limits: Limits) -> dict[str, Any]:
+    """The GPU time of the fastest run, in ms, and [launches, ms] of each kernel."""
+    best: dict[str, Any] = {}
+    began = time.monotonic()
+    for _ in range(4):
+        with run_program(engine, made, path, output_bytes=case.output_bytes, wall_s=60, limits=limits) as run:
+            if run.outcome.exit_code != 0 or run.trace is None or not run.trace.complete:
+                raise UsageError(f"{run.outcome.ending}, {run.outcome.stderr[-300:]}")
+            if not best or run.trace.gpu_ns / 1e6 < best["ms"]:
+                sums = {k.name: [k.launches, k.total_ns / 1e6] for k in run.trace.kernel_summaries()}
+                best = {"ms": run.trace.gpu_ns / 1e6, "kernels": sums}
+        if time.monotonic() - began > 2:
+            break
+    return best
 
 
 def quantiles(logs: Iterable[float]) -> list[float]:
@@ -256,7 +294,30 @@ def table(pairs: Sequence[Pair], unknown: Sequence[str]) -> str:
     return "\n".join([*lines, *(f"Not predictable: {line}" for line in unknown)])
 
 
+def pairs_of(folder: Path, measured: dict[str, Any], gpu: Gpu) -> Iterator[str]:
+    """For each pair: the share of the program's time that the advice on the first program promises, and the share that
+    the second one saves, measured."""
+    files = {program.name: file_name(program) for program in (*PROGRAMS, *EDITED)}
+    yield "| before | after | test | fix | predicted | measured |\n|---|---|---|---|---|---|"
+    for before, after, tests, what in PAIRS:
+        for test in tests.split():
+            counts, times = (
+                folder / "counts" / f"{files[before]}.{test}",
+                [measured.get(n, {}) for n in (before, after)],
+            )
+            made: dict[str, Any] = predict(counts, gpu, fixes=True) if counts.exists() else {"why": "not counted"}
+            fixes = [[k.ms - f.without_ms for f in k.fixes if what in f.what] for k in made.get("kernels", ())]
+            gain = f"{sum(max(saved, default=0.0) for saved in fixes) / made['ms']:.0%}" if fixes else made["why"]
+            real = f"{1 - times[1][test]['ms'] / times[0][test]['ms']:.0%}" if all(test in t for t in times) else "-"
+            yield f"| {before} | {after} | {test} | {what} | {gain} | {real} |"
+
+
 def chosen(tests: str, names: Sequence[str]) -> Iterator[tuple[Program, str]]:
+    if tests == "pairs":
+        named = {program.name: program for program in (*PROGRAMS, *EDITED)}
+        both = ((named[name], test) for pair in PAIRS for test in pair[2].split() for name in pair[:2])
+        yield from dict.fromkeys((p, t) for p, t in both if not names or p.name.startswith(tuple(names)))
+        return
     for program in PROGRAMS:
         known = suite_of(load_assignment(program.assignment)).cases
         if not names or program.name.startswith(tuple(names)):
@@ -272,7 +333,7 @@ def main() -> None:
         for program, test in chosen(option, names):
             if not (folder / "counts" / f"{file_name(program)}.{test}").exists():
                 wanted[program.name].append(test)
-        by_name = {program.name: program for program in PROGRAMS}
+        by_name = {program.name: program for program in (*PROGRAMS, *EDITED)}
         with ProcessPoolExecutor() as pool:
             jobs = {name: pool.submit(count, by_name[name], tests, folder) for name, tests in wanted.items()}
             for name, job in jobs.items():
@@ -281,6 +342,9 @@ def main() -> None:
     if command == "measure":
         known = json.loads(folder.read_text())["times"] if folder.exists() else {}
         measure([(p, test) for p, test in chosen(option, names) if test not in known.get(p.name, {})], folder)
+        return
+    if command == "pairs":
+        print("\n".join(pairs_of(folder, json.loads(Path(option).read_text())["times"], GPUS["h100"])))
         return
     measured: dict[str, Any] = json.loads((HERE / f"{option}.json").read_text())["times"]
     pairs, unknown = [], []

@@ -38,7 +38,7 @@ def kernel_estimates(
     plain = [estimate_of(group, codes, gpu) for group in groups[:MAX_KERNELS]]
     least_ms = LEAST_GAIN * sum(estimate.ms for estimate, _ in plain)
     return [
-        replace(estimate, fixes=tuple(_fixes(group, code, gpu, estimate.ms, least_ms)))
+        replace(estimate, fixes=tuple(fixes_of(group, code, gpu, estimate.ms, least_ms)))
         if fixes and code is not None and not estimate.why and estimate.ms > least_ms
         else estimate
         for group, (estimate, code) in zip(groups, plain, strict=False)
@@ -75,7 +75,7 @@ def unpredictable(kernels: Sequence[KernelEstimate]) -> str:
     return f"{lacking[0].name}: {lacking[0].why}" if lacking else ""
 
 
-def _fixes(group: Group, code: Code, gpu: Gpu, ms: float, least_ms: float) -> Iterator[Fix]:
+def fixes_of(group: Group, code: Code, gpu: Gpu, ms: float, least_ms: float) -> Iterator[Fix]:
     """What would save at least `least_ms`, the most first."""
     found = []
     for space, what in _COSTS.items():
