@@ -29,10 +29,16 @@ class Stencil3d(WholeOperator):
     def oracle(self, shape, tensors, rows=slice(None)):
         nx, ny, nz, steps = shape
         u = tensors[0].astype(np.float64).reshape(nz, ny, nx)
-        inside = (slice(1, -1),) * 3
+        v = u.copy()
         for _ in range(steps if min(nx, ny, nz) > 2 else 0):
-            near = sum(np.roll(u, way, axis)[inside] for axis in range(3) for way in (1, -1))
-            u[inside] += (near - 6 * u[inside]) / 8
+            for z in range(1, nz - 1):  # a plane stays in the cache: the whole array takes eight times as long
+                near = u[z - 1, 1:-1, 1:-1] + u[z + 1, 1:-1, 1:-1]
+                near += u[z, :-2, 1:-1]
+                near += u[z, 2:, 1:-1]
+                near += u[z, 1:-1, :-2]
+                near += u[z, 1:-1, 2:]
+                v[z, 1:-1, 1:-1] = near / 8 + u[z, 1:-1, 1:-1] / 4
+            u, v = v, u
         return (u.reshape(nz * ny, nx)[rows],)
 
 
