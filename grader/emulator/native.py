@@ -84,9 +84,8 @@ def runtime_library(include: Path, run: Runner) -> Path:
 
     def make(folder: Path) -> Path:
         whole, library = runtime_object(include, run, folder), folder / "runtime.so"
-        # host_place.c finds lines of C++ through this symbol, which libraries lack. The replayer reports its lines
-        # itself (emu_called_from), so any value will do.
-        lines = "-Wl,--defsym=__executable_start=0"
+        # host_place.c finds calls of C++ between these symbols; the replayer reports its lines itself (emu_called_from)
+        lines = "-Wl,--defsym=__executable_start=0,--defsym=etext=0"
         done = run([host_compiler("c++"), "-shared", lines, str(whole), "-o", str(library), "-lpthread", "-lm"], folder)
         if done.exit_code != 0:
             raise MachineFault(f"The emulator's runtime does not link as a library here:\n{done.output}")

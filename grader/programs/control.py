@@ -108,7 +108,9 @@ def compile_problem(engine: Engine, *, run: bool = False) -> str:
 
 def _run_problem(engine: Engine, folder: Path) -> str:
     launch = engine.launch(folder / OWN_PROGRAM, [], str(folder / "trace.jsonl"))
-    job = sandbox.Job(launch.command, folder, launch.environment, readable=launch.readable, devices=launch.devices)
+    job = sandbox.Job(
+        launch.command, folder, launch.environment, launch.readable, devices=launch.devices, starts_processes=False
+    )
     outcome = sandbox.run(job, sandbox.Limits(wall_s=_RUN_LIMIT_S))
     if outcome.exit_code == 0:
         return ""

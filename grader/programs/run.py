@@ -14,6 +14,7 @@ from pathlib import Path
 from grader import sandbox
 from grader.base.errors import MachineFault
 from grader.course.assignment import Limits
+from grader.emulator.host_lines import with_lines
 from grader.findings import Finding
 from grader.programs.engine import Engine, plan_program
 from grader.programs.python_main import SUFFIX
@@ -107,8 +108,7 @@ def run_program(
             devices=launch.devices,
             descriptors=(receiver.descriptor, *((recording.descriptor,) if recording else ())),
             changes_modes=False,
-            # On the emulator, which measures no times, the program starts addr2line.
-            starts_processes=not engine.measures_time,
+            starts_processes=False,
         )
         receiver.start()
         began_ns = tuple(map(time.clock_gettime_ns, _CLOCKS))
@@ -130,6 +130,8 @@ def run_program(
         received = receiver.finish()
         traced = launch.traced and receiver.received > 0
         trace = read_received(received) if traced else None
+        if trace and trace.findings:
+            trace = replace(trace, findings=with_lines(trace.findings, program))
         names = {own: f"./{program.name}", lent: "INPUT", output: "OUTPUT", work: "."}
         outcome = replace(
             outcome, stdout=_without_folders(outcome.stdout, names), stderr=_without_folders(outcome.stderr, names)
@@ -163,7 +165,7 @@ def pass_through(
             command = plan_program.local_command(engine, program, arguments)
             called = command[0]
         code = sandbox.run_attached(command, launch.environment, called)
-        return code, read_trace(trace).findings
+        return code, with_lines(read_trace(trace).findings, program)
 
 
 def _without_folders(text: str, names: Mapping[Path, str]) -> str:

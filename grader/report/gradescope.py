@@ -20,6 +20,10 @@ from grader.records.record import Record, TestRecord
 from grader.report.failures import reasons
 
 _OUTPUT_CHARACTERS = 8000
+_NOT_JUDGED = (
+    "Some tests could not be judged. That is not your fault: this run does not count, you keep the score of your last "
+    "graded run, and the course staff see what failed."
+)
 
 
 def results(
@@ -29,7 +33,7 @@ def results(
     is the duration of grading, `kept` the score of the student's last graded run.
 
     A fault of the machine costs neither a run nor the score before it, and the staff see what failed. Where runs are
-    limited, the student sees no test of such a run: feedback that costs no run has no limit."""
+    limited, the student sees no test, part or score of such a run: feedback that costs no run has no limit."""
     manual = {part.part for part in assignment.rubric if part.kind == "manual"}
     entries: list[dict[str, Any]] = []
     for number, part in enumerate((part for part in record.parts if part.part not in manual), start=1):
@@ -37,21 +41,21 @@ def results(
         if part.points is not None:
             entry |= {"score": part.points, "max_score": part.max}
         entries.append(entry)
-    failed = record.infrastructure_failed
-    for test in record.tests if failed and assignment.gradescope.runs is not None else ():
-        entries.append(_test(test, test.reason, assignment.gradescope, hidden(test.name)) | {"visibility": "hidden"})
-    shown = () if failed and assignment.gradescope.runs is not None else record.tests
     said: dict[str, str] = {}
     for secret in (False, True):  # a shown test never refers to a hidden one
-        said |= reasons([test for test in shown if hidden(test.name) == secret])
-    entries += [_test(test, said.get(test.name, ""), assignment.gradescope, hidden(test.name)) for test in shown]
+        said |= reasons([test for test in record.tests if hidden(test.name) == secret])
+    entries += [_test(test, said.get(test.name, ""), assignment.gradescope, hidden(test.name)) for test in record.tests]
     entries += _for_the_staff(record)
+    failed = record.infrastructure_failed
+    withheld = failed and assignment.gradescope.runs is not None
+    if withheld:
+        entries = [entry | {"visibility": "hidden"} for entry in entries]
     known = [part for part in record.parts if part.points is not None and part.part not in manual]
     score = sum_of(part.points for part in known)
     whole: dict[str, Any] = {
-        "score": max(score, kept) if failed else score,
+        "score": kept if withheld else max(score, kept) if failed else score,
         "execution_time": round(seconds),
-        "output": _summary(record),
+        "output": _NOT_JUDGED if withheld else _summary(record),
         "output_format": "text",
         "visibility": "visible",
         "stdout_visibility": "hidden",
@@ -94,10 +98,7 @@ def _summary(record: Record) -> str:
     passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
     lines = [f"{passed} of {len(record.tests)} tests passed on {record.engine.device}."]
     if record.infrastructure_failed:
-        lines.append(
-            "Some tests could not be judged. That is not your fault: this run does not count, you keep the score of "
-            "your last graded run, and the course staff see what failed."
-        )
+        lines.append(_NOT_JUDGED)
     if not record.build.ok:
         lines.append(record.tests[0].reason if record.tests else "It was not built.")
         lines.append(record.build.log[:_OUTPUT_CHARACTERS])

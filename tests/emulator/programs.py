@@ -18,6 +18,7 @@ from typing import Any
 from grader.base.paths import cache_folder
 from grader.base.process import Completed, Runner
 from grader.emulator import Extras, Workplace, compile_program, runtime_identity
+from grader.emulator.host_lines import with_lines
 from grader.findings import Finding, advice, detail, fact, kind_of
 from grader.programs.toolkit import find_toolkit
 
@@ -137,21 +138,23 @@ class Execution:
     output: str
     errors: str
     trace: list[dict[str, Any]] = field(default_factory=list)
+    program: Path = Path("program")
 
     def diagnostics(self, tool: str | None = None) -> list[dict[str, Any]]:
         """The findings in the trace, with their words."""
         made = (self._told(line) for line in self.trace if line["kind"] == "finding")
         return [each for each in made if tool in (None, each["tool"])]
 
-    @staticmethod
-    def _told(line: dict[str, Any]) -> dict[str, Any]:
+    def _told(self, line: dict[str, Any]) -> dict[str, Any]:
         facts = {n: Path(v).name if n.endswith("_file") else v for n, v in line["facts"].items()}
-        found = Finding.from_facts(
+        raw = Finding.from_facts(
             line["is"], facts, file=Path(line["file"]).name if line["file"] else None, line=line["line"]
         )
+        (found,) = with_lines([raw], self.program)
         kind = kind_of(found)
         said = {"tool": kind.check, "severity": kind.severity, "message": fact(found), "advice": advice(found)}
-        return {**line, **said, "detail": detail(found), "other_line": found.other.line if found.other else None}
+        lines = {"line": found.line, "other_line": found.other.line if found.other else None}
+        return {**line, **said, **lines, "detail": detail(found)}
 
     def kernels(self) -> list[dict[str, Any]]:
         return [t for t in self.trace if t["kind"] == "kernel"]
@@ -166,7 +169,7 @@ def execute(program: Path, *arguments: str, folder: Path, timeout_s: float = 60,
         check=False, timeout=timeout_s, env={**os.environ, "GRADER_TRACE": str(trace), **environment},
     )  # fmt: skip
     lines = [json.loads(line) for line in trace.read_text().splitlines()] if trace.exists() else []
-    return Execution(done.returncode, done.stdout, done.stderr, lines)
+    return Execution(done.returncode, done.stdout, done.stderr, lines, program)
 
 
 def target_of(source: Path) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from grader.emulator.host_lines import with_lines
 from grader.programs.trace import read_trace
 from tests.emulator.programs import HERE, build, execute
 from tests.emulator.seeded_bugs import programs_in
@@ -31,9 +32,10 @@ def test_a_kernels_endless_loop_is_named_long_before_the_limit(name: str, tmp_pa
 
 
 def test_an_endless_loop_of_the_host_is_named_at_the_limit(tmp_path: Path) -> None:
+    program = build(SOURCE)
     with pytest.raises(subprocess.TimeoutExpired):
-        execute(build(SOURCE), ON_THE_HOST, folder=tmp_path, timeout_s=2, GRADER_EMULATOR_KERNEL_SECONDS="0.5")
-    (found,) = read_trace(tmp_path / "trace.jsonl").findings
+        execute(program, ON_THE_HOST, folder=tmp_path, timeout_s=2, GRADER_EMULATOR_KERNEL_SECONDS="0.5")
+    (found,) = with_lines(read_trace(tmp_path / "trace.jsonl").findings, program)
     assert found.kind == "host_endless"
     assert found.line in range(ENDLESS[ON_THE_HOST], ENDLESS[ON_THE_HOST] + 4)
 

@@ -164,15 +164,15 @@ def test_a_fault_of_the_machine_takes_neither_a_run_nor_the_score_before_it(tmp_
 def test_a_record_with_a_fault_of_the_machine_keeps_the_score_and_rations_what_it_shows(
     tmp_path: Path, hw4: Assignment
 ) -> None:
-    """A student who provokes a fault of the machine would otherwise see hidden tests as often as they like."""
+    """A student who provokes a fault of the machine would otherwise see tests and points as often as they like."""
     rules = hw4.model_copy(update={"gradescope": Gradescope(runs=2)})
-    runs = metadata(("2026-11-21T10:00:00-08:00", 83.5, True))
+    runs = metadata(("2026-11-21T10:00:00-08:00", 13.5, True))
     (tmp_path / "submission_metadata.json").write_text(json.dumps(runs))
     tests = [made_test("s01", Verdict.GRADER_ERROR), made_test("s02", Verdict.WRONG_ANSWER, reason="line 7")]
     found = valid(grade_there(tmp_path, rules, lambda path: made_record(tests=tests), lambda name: False))
-    assert found["score"] == 83.5 and found["extra_data"]["graded"] is False
-    seen = [entry for entry in found["tests"] if entry["visibility"] != "hidden"]
-    assert "line 7" not in json.dumps(seen) and "line 7" in json.dumps(found["tests"])
+    assert found["score"] == 13.5 and found["extra_data"]["graded"] is False
+    assert {entry["visibility"] for entry in found["tests"]} == {"hidden"} and "line 7" in json.dumps(found["tests"])
+    assert "not your fault" in found["output"] and "passed" not in found["output"] and "leaderboard" not in found
 
 
 def test_no_control_character_leaves_for_gradescope(tmp_path: Path, hw4: Assignment) -> None:

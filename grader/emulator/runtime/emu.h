@@ -5,7 +5,7 @@
  *   state.c       variables that several layers read
  *   fiber.c       switching stacks
  *   threaded.c    running rows of threaded code
- *   host_place.c  file and line of a call in host code
+ *   host_place.c  the place of a call in host code
  *   device.c      the emulated GPU's facts
  *   fused.c       a * b + c where the processor lacks it
  *   rounding.c    operations under a directed rounding mode
@@ -92,7 +92,7 @@ struct allocation {
     int freed;
     u64 serial;       /* order of allocation, for reports */
     char label[64];   /* the variable's name, or the call that allocated it */
-    const void *made_at; /* address of the host's call, for host_place; or NULL */
+    const void *made_at; /* address of the host's call, for place_facts; or NULL */
     u8 *written;        /* written.c, or NULL */
     struct cell *cells; /* shadow.c, or NULL */
     u64 cells_bytes;
@@ -450,9 +450,12 @@ u32 gather_lanes(struct warp *w, struct trip *t, u32 block, u32 site, u32 call);
 
 /* ---- reports -------------------------------------------------------------------------------------------------------- */
 
-/* The line of host code for a return address, and its file; 0 if unknown. */
-u32 host_place(const void *address, const char **file);
-const void *host_frame(void *const *frames, int count);
+/* The line and file of an interpreter's call; 0 if `address` is one of compiled code. */
+u32 interpreted_line(const void *address, const char **file);
+int is_in_program(const void *address);
+/* Facts (see `finding`) about the place of a call, in `text`: "of_file:…" and "of_line=…" for an interpreter's, else "of_at=[…]",
+ * the offsets of the return addresses that are in the program, innermost first. */
+const char *place_facts(const char *of, const void *const *frames, int count, char *text, size_t size);
 const void *code_address(const void *signal_context);
 void overtime_start(void);
 /* guard.c: host memory that the program must not touch until the work of `s` is known to be done. */

@@ -95,22 +95,24 @@ void guard_settle(const struct stream *s) {
 
 static void report(const struct guard *g, u64 address, int writes) {
     void *frames[FRAMES];
-    const char *file = "";
-    host_call = host_frame(frames, backtrace(frames, FRAMES));
-    const void *other = host_frame((void *const *)g->calls, g->call_count);
-    u32 line = host_place(other, &file);
-    char there[300] = "";
-    if (!first_time(other, (u32)((u64)host_call >> 32), (u32)(u64)host_call)) return;
-    if (line) snprintf(there, sizeof there, "other_file:%s\nother_line=%u", file, line);
+    int depth = backtrace(frames, FRAMES);
+    u64 here = 0, other = 0;
+    for (int i = 0; i < depth; i++) here = here * 31 + (u64)frames[i];
+    for (int i = 0; i < g->call_count; i++) other = other * 31 + (u64)g->calls[i];
+    if (!first_time((const void *)other, (u32)(here >> 32), (u32)here)) return;
+    char places[800], *there = places + 400;
+    place_facts("host", (const void *const *)frames, depth, places, 400);
+    place_facts("other", g->calls, g->call_count, there, 400);
+    host_call = NULL;
     const char *does = writes < 0 ? "use" : writes ? "write" : "read";
     if (!g->stream) {
-        finding(NULL, ~0u, 0, "memory", "host_use_after_free", "does:%s\n%s", does, there);
+        finding(NULL, ~0u, 0, "memory", "host_use_after_free", "does:%s\n%s\n%s", does, places, there);
         return;
     }
     char place[400];
     struct allocation *a = memory_find(address);
     allocation_facts(a, place, sizeof place);
-    finding(NULL, ~0u, 0, "race", "copy_not_awaited", "does:%s\nfunction:%s\nhow:%s\n%s\n%s", does, g->function, g->readable ? "reading" : "writing", there, place);
+    finding(NULL, ~0u, 0, "race", "copy_not_awaited", "does:%s\nfunction:%s\nhow:%s\n%s\n%s\n%s", does, g->function, g->readable ? "reading" : "writing", places, there, place);
 }
 
 /* Whether the fault at this address was an access to guarded memory; if so, it is reported, and the access may continue. */

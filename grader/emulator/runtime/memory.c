@@ -206,14 +206,13 @@ void *memory_host(u64 address) {
 u64 memory_used(void) { return used; }
 
 void allocation_facts(const struct allocation *a, char *text, size_t size) {
-    const char *file = "", *space = strrchr(a->label, ' ');
-    u32 line = host_place(a->made_at, &file);
+    const char *space = strrchr(a->label, ' ');
+    char place[400];
     int n = snprintf(text, size, "size=%llu\nby:%s\n", (unsigned long long)a->size, a->label);
     if (n < 0 || (size_t)n >= size) return;
     text += n, size -= (size_t)n;
     if (a->kind == MEMORY_VARIABLE) snprintf(text, size, "of:variable\narray:%s", space ? space + 1 : a->label);
-    else if (line) snprintf(text, size, "of:allocation\nallocated_file:%s\nallocated_line=%u", file, line);
-    else snprintf(text, size, "of:allocation\nserial=%llu", (unsigned long long)a->serial);
+    else snprintf(text, size, "of:allocation\nserial=%llu\n%s", (unsigned long long)a->serial, place_facts("allocated", &a->made_at, 1, place, sizeof place));
 }
 
 /* If GRADER_EMULATOR_LEAKS is set, reports allocations that were never freed, as notes: the system frees them anyway. */

@@ -52,13 +52,13 @@ static void *wait_for_it(void *argument) {
     if (pthread_kill(program, INTERRUPT)) return NULL;
     while (sem_wait(&noted)) {}
     if (seen.hurried) return NULL;
-    const char *file;
-    int here = !seen.kernel && (host_place(seen.frames[0], &file) || !seen.last_call);
-    host_call = here ? host_frame(seen.frames, seen.count) : seen.last_call;
+    char here[400] = "", last[400];
+    if (!seen.kernel && (is_in_program(seen.frames[0]) || !seen.last_call)) place_facts("host", (const void *const *)seen.frames, seen.count, here, sizeof here);
+    host_call = *here ? NULL : seen.last_call;
     if (seen.kernel)
         finding(NULL, ~0u, 0, "sync", "launches_endless", "launched:%s\nlaunch=%llu", demangle(seen.kernel->name), (unsigned long long)seen.launch);
     else
-        finding(NULL, ~0u, 0, "sync", "host_endless", "%s", here ? "" : "last:call");
+        finding(NULL, ~0u, 0, "sync", "host_endless", "%s\n%s", here, *here ? place_facts("last", &seen.last_call, 1, last, sizeof last) : "last:call");
     return NULL;
 }
 

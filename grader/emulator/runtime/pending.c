@@ -36,10 +36,8 @@ void pending_copy(const struct stream *s, u64 to, u64 from) {
             if (pending[i].addresses[k] == to || pending[i].addresses[k] == from) found = pending[i], address = pending[i].addresses[k];
     pthread_mutex_unlock(&lock);
     if (!found.count || !first_time(found.call, (u32)((u64)host_call >> 32), (u32)(u64)host_call)) return;
-    const char *file = "";
-    u32 line = host_place(found.call, &file);
-    char place[400], there[300] = "";
-    if (line) snprintf(there, sizeof there, "other_file:%s\nother_line=%u", file, line);
+    char place[400], there[400];
+    place_facts("other", &found.call, 1, there, sizeof there);
     allocation_facts(memory_find(address), place, sizeof place);
     finding(NULL, ~0u, 0, "race", "copy_before_kernel", "how:%s\nstream:%s\nlaunched:%s\n%s\n%s", address == to ? "to" : "from", s == &legacy_stream ? "default" : "this", demangle(found.name), there, place);
 }

@@ -126,7 +126,7 @@ void finding(struct warp *w, u32 site, u32 lane, const char *check, const char *
     if (!is_wanted(check)) return;
     va_list list;
     va_start(list, facts);
-    vsnprintf(text, sizeof text, facts, list);
+    size_t n_text = (size_t)vsnprintf(text, sizeof text, facts, list);
     va_end(list);
     pthread_mutex_lock(&lock);
     const char *file = NULL;
@@ -140,8 +140,9 @@ void finding(struct warp *w, u32 site, u32 lane, const char *check, const char *
         thread_of(w, lane, xyz);
         snprintf(where, sizeof where, "\"block\":[%u,%u,%u],\"thread\":[%u,%u,%u]", w->ctaid[0], w->ctaid[1], w->ctaid[2], xyz[0], xyz[1], xyz[2]);
     } else
-        line = host_place(host_call, &file);
+        line = interpreted_line(host_call, &file);
     if (line) snprintf(source, sizeof source, "\"file\":%s,\"line\":%u", json_string(file, a, sizeof a), line);
+    if (!w && !line && n_text < sizeof text) place_facts("\nhost", &host_call, 1, text + n_text, sizeof text - n_text);
     facts_json(text, json, sizeof json);
     const char *name = w ? json_string(kernel, c, sizeof c) : "null";
     if (n <= TRACED) trace_line("{\"kind\":\"finding\",\"is\":\"%s\",\"kernel\":%s,%s,%s,\"facts\":{%s}}", kind, name, where, source, json);

@@ -1,5 +1,5 @@
 // Forks as often as it can, 3000 times at most.
-// expect: passed | runtime_error
+// expect: passed
 #include "hostile.h"
 
 int main(int, char** argv) {
@@ -10,6 +10,6 @@ int main(int, char** argv) {
         if (child == 0) { sleep(5); _exit(0); }
         made += child > 0;
     }
-    if (made > 1500) BYPASSED("%d processes", made);
+    if (made > 0) BYPASSED("%d processes", made);
     return 0;
 }

@@ -1,5 +1,5 @@
 // Starts processes by fork, vfork, clone, clone3, posix_spawn, system and popen: each could use the GPU untraced.
-// expect: wrong_answer; gpu
+// expect: wrong_answer
 #include "hostile.h"
 #include <linux/sched.h>
 #include <sched.h>
