@@ -144,6 +144,9 @@ def test_a_hand_in_that_looks_like_a_class_adds_nothing_under_classmates_ids(
     assert "mallory looks like a class, but s.sqlite holds the results of another folder" in capsys.readouterr().err
     run("grade", folder / "mallory", "--class", *grade)
     run("grade", folder, *grade)
+    run("grade", folder / "mallory", "--tests", "s01", "--store", "new.sqlite")  # with nothing to compare with: a class
+    run("grade", folder, "--tests", "s01", "--store", "new.sqlite", code=2)
+    assert "new.sqlite holds the results of another folder" in capsys.readouterr().err
 
 
 def test_a_store_must_be_named_where_there_is_none_or_several_assignments(

@@ -126,6 +126,8 @@ def test_a_folder_that_is_no_suite_is_refused_with_what_is_expected(tmp_path: Pa
         ),
         (2, "", "grader: error: . was not built.\nx.cu(3): error: y", "does not build"),
         (2, "", "grader: error: --engine cuda needs an NVIDIA GPU", "refused"),
+        (0, "Test PASSED", "grader: old.cu is left out.\n", "passes"),
+        (3, "", "grader: old.cu is left out.\n", "wrong result"),
         (None, "", "", "hang"),
     ],
 )

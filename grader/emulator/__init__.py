@@ -20,7 +20,7 @@ At build time, GRADER_EMULATOR_ISA=avx512|avx2|sse|neon limits which of the proc
 `compile_kernel` makes a shared library from one kernel's PTX, for a process that has loaded `runtime_library`
 (grader/plans/replay).
 
-runtime/warp.h explains the theory of operation. May import `sandbox` and `base`.
+runtime/warp.h explains the theory of operation. May import `sandbox`, `findings` and `base`.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ def cause_of(code: int | None, out: str, err: str, limit_s: float) -> Cause:
         return Cause("crash", known.get(code - 128, f"exit code {code}"))
     if (fault := _FAULT.search(err)) is not None:
         return Cause("wrong result", _NUMBERS.sub("N", fault[1])[:160])
-    if err.startswith("grader: "):
-        return Cause("refused", _first(err, "grader: ").removeprefix("grader: "))
+    if code != 0 and "grader: error: " in err:  # a note of the grader's refuses nothing
+        return Cause("refused", _first(err, "grader: error: ").removeprefix("grader: error: "))
     if code == WAIVED and not _WRONG.search(out):
         return Cause("waived", "the program says that it cannot run here")
     beyond = sum(int(count) for count in _POLYBENCH.findall(out))
