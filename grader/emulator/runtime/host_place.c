@@ -49,7 +49,7 @@ const char *place_facts(const char *of, const void *const *frames, int count, ch
     if (line) snprintf(text, size, "%s_file:%s\n%s_line=%u", of, file, of, line);
     for (int i = 0, kept = 0; i < count && kept < MOST_FRAMES; i++)
         if (is_in_program(frames[i]) && (size_t)n + 64 < size)
-            n += snprintf(text + n, size - (size_t)n, "%s%s%llu", kept ? "" : of, kept ? "," : "_at=[", (u64)frames[i] - (u64)__executable_start - 1), kept++;
+            n += snprintf(text + n, size - (size_t)n, "%s%s%llu", kept ? "" : of, kept ? "," : "_at=[", (unsigned long long)((u64)frames[i] - (u64)__executable_start - 1)), kept++;
     if (n) snprintf(text + n, size - (size_t)n, "]");
     return text;
 }
