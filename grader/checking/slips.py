@@ -21,8 +21,9 @@ from grader.cpp.source import Call, Item, Source
 from grader.findings import Finding
 from grader.sandbox.room import confined
 
-Which = Literal["host", "all"]
-"""`host`: slips of the host, which can cause bad accesses and unwritten memory."""
+Which = Literal["host", "all", "narrow"]
+"""`host`: slips of the host, which can cause bad accesses and unwritten memory. `narrow`: also the one number of 16 or
+8 bits, which is a slip where the output shows that it overflows."""
 
 _MOST = 50
 _SURE = 0.95
@@ -33,6 +34,7 @@ _SIZE_ARGUMENT |= dict.fromkeys(("cudaMemcpy", "cudaMemcpyAsync", "cudaMemset", 
 _SIZES_SAID = re.compile(r"sizeof|byte|size|stride|pitch", re.IGNORECASE)
 _WHOLE = frozenset({"int", "long", "short", "unsigned", "size_t", "unsigned int", "int64_t", "int32_t", "uint32_t"})
 _REAL = frozenset({"float", "double", "half", "__half", "float2", "float4", "__nv_bfloat16"})
+_NARROW = re.compile(r"short|char|int(?:8|16)_t")
 _LARGE = re.compile(
     r"\+?(?:std::)?(?:INFINITY|FLT_MAX|HUGE_VALF?|CUDART_INF_F|numeric_limits<float>::(?:max|infinity)\(\))"
 )
@@ -62,9 +64,12 @@ def found_in(files: Files, which: Which) -> Annotated[list[Finding], Field(max_l
 
 
 def _slips(source: Source, which: Which) -> Iterator[Finding]:
+    narrow = [v for v in source.variables if _NARROW.search(v.type) and not (v.pointers and v.value)]
+    if which == "narrow" and len(narrow) == 1:
+        yield _slip("narrow_sum", narrow[0], name=narrow[0].name, type=narrow[0].type)
     yield from _early_copies(source)
     yield from _sizes_in_values(source)
-    if which == "all":
+    if which != "host":
         yield from _high_maxima(source)
         yield from _whole_sums(source)
         yield from _whole_quotients(source)

@@ -68,6 +68,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "integer_sum": ("`{name}` 是整數，小數部分都會遺失：請宣告為 float", ""),
+    "narrow_sum": ("`{name}` 溢位：錯誤的值都相差 {type} 所能表示範圍的倍數；請宣告為 int", ""),
     "integer_division": ("{left} / {right} 是整數除法，結果為 {result}：請寫 {left}.0f / {right}", ""),
     "guard_makes_zero": (
         "`{index}` ≥ `{limit}` 的 thread 在這裡就返回，所以 `{index} / {limit}` 永遠是 0："

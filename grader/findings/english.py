@@ -81,6 +81,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "integer_sum": ("`{name}` is an integer, so it loses every fraction: declare it as float", ""),
+    "narrow_sum": ("`{name}` overflows: wrong values differ by multiples of what {type} holds; declare it as int", ""),
     "integer_division": ("{left} / {right} divides integers and is {result}: write {left}.0f / {right}", ""),
     "guard_makes_zero": (
         "Threads with `{index}` ≥ `{limit}` return here, so `{index} / {limit}` is always 0: compare `{index}` with "

@@ -341,8 +341,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "deadlock_object": (
         "deadlock: this thread waits at a barrier object (cuda::barrier, cuda::pipeline, mbarrier) for {pending} more "
         "of {expected} arrivals[ and {lacking} more bytes than its copies bring (expect_tx at line {expect})][ and its "
-        "copies bring {excess} bytes more than expect_tx at line {expect} counted][, {none}], and "
-        "{others}",
+        "copies bring {excess} bytes more than expect_tx at line {expect} counted][, {none}], and {others}",
         _TIMEOUT,
     ),
     "deadlock_registers": (

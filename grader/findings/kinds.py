@@ -100,7 +100,7 @@ KINDS: dict[str, Kind] = {
         *_kinds(
             "source", "error", "slip", "copied_before_launch bytes_without_sizeof maximum_starts_high", leads=False
         ),
-        *_kinds("source", "error", "slip", "integer_sum integer_division guard_makes_zero", leads=False),
+        *_kinds("source", "error", "slip", "integer_sum narrow_sum integer_division guard_makes_zero", leads=False),
         *_kinds("probe", "error", "repair", "repaired"),
         # What the computation does. Their `words` name a quantity of the operator ("scores", "O") or a tensor.
         *_kinds("watch", "error", "step", "not_finite"),

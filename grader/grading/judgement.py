@@ -140,7 +140,7 @@ def _likely(wrong: Sequence[Finding], diagnosis: Diagnosis | None, submission: S
     it."""
     if wrong:
         return sentence(wrong[0], submission.line)
-    if slip := find_slip(submission.files, "all"):
+    if slip := find_slip(submission.files, "narrow" if "overflows" in str(diagnosis) else "all"):
         return sentence(slip, submission.line)
     return diagnosis.cause if diagnosis is not None else ""
 
@@ -229,7 +229,7 @@ def _last_seen(trace: Trace | None) -> str:
     if (last := trace.last_kernel) is None:
         return "; no kernel had finished"
     count = trace.launch_count
-    return f"; {count:,} kernel{'s' * (count > 1)} had finished, the last was {short_kernel(last.name)}"
+    return f"; at least {count:,} kernel{'s' * (count > 1)} had finished, the last was {short_kernel(last.name)}"
 
 
 def _warnings(run: Run, files: Files) -> tuple[str, ...]:

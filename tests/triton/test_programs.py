@@ -116,10 +116,12 @@ def test_a_wrong_solution_is_refused_with_its_cause(path: Path, tmp_path: Path) 
     verdict, _, says = path.read_text().splitlines()[1].removeprefix("# expect: ").partition(" on most: ")
     failed = [test for test in graded(path, path.parts[-3], tmp_path) if test["verdict"] != "passed"]
     assert {test["verdict"] for test in failed} == {verdict}
-    if says == NO_CAUSE:
+    words = says.split(" | ")  # `check` tries probes, and so says more than `grade`
+    if NO_CAUSE in words:
         assert not any(test["cause"] for test in failed)
         return
-    assert 2 * sum(says in test["reason"] for test in failed) > len(failed), [test["reason"] for test in failed]
+    said = [test["reason"] for test in failed]
+    assert 2 * sum(any(word in reason for word in words) for reason in said) > len(said), said
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("student_template/*/*.py")), ids=lambda path: path.stem)

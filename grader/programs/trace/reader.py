@@ -48,8 +48,8 @@ MAX_EVENTS = 2_000_000
 """More than an honest program needs. A program that launches a kernel for each pair of 32 x 32 tiles, in 100 attentions
 over 4096 keys, makes 1.6 million launches and a trace of about 550 MB."""
 MAX_LINES = 1_000_000
-"""The CUPTI tracer writes equal launches in one line, the emulator each in its own; a counted run of 54,000 launches
-has 110 counters in each, which is MAX_COUNTERS."""
+"""The CUPTI tracer writes equal launches in one line, the emulator each in its own, at most 500,000; a counted run of
+54,000 launches has 110 counters in each, which is MAX_COUNTERS."""
 MAX_FINDINGS = 300
 """Findings that are kept. The emulator writes at most 100; lines beyond this limit count as unknown."""
 MAX_CPU_S = 20.0

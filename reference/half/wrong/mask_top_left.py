@@ -1,5 +1,5 @@
 # Both masks count from the first query and the first key, as if Nq were Nk.
-# expect: wrong_answer on most: no cause is named
+# expect: wrong_answer on most: no cause is named | should use keys
 import torch
 import triton
 import triton.language as tl

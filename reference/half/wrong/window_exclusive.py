@@ -1,5 +1,5 @@
 # The last key of the window is left out.
-# expect: wrong_answer on most: no cause is named
+# expect: wrong_answer on most: no cause is named | should use keys
 import torch
 import triton
 import triton.language as tl
