@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -97,6 +98,12 @@ extern "C" void solve(const float* X, float* Y, int n) {
 def line_of(text: bytes, parameter: int, *, writes: bool) -> int | None:
     found = main_line([("a.cu", text)], parameter, "writes" if writes else "reads")
     return found.line if found is not None else None
+
+
+def test_an_output_that_differs_from_run_to_run_shows_nothing() -> None:
+    runs = itertools.count()
+    run = lambda _: [np.full((256, 1), next(runs), np.int32)]  # noqa: E731
+    assert smallest_input(load_operator("histogram"), (1000,), 1e-4, [BYTES], run) is None
 
 
 def test_lines_that_read_and_write_an_array_of_solve() -> None:
