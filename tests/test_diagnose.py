@@ -78,10 +78,6 @@ KERNELS = {
         lambda q, k, v, o: attention(q, k.reshape(B, D, N).transpose(0, 2, 1), v),
         "K is read with rows and columns exchanged",
     ),
-    "columns permuted": (
-        lambda q, k, v, o: o[..., np.arange(D).reshape(2, -1).T.ravel()],
-        "hold the right values of other columns",
-    ),
     "l once for each column": (lambda q, k, v, o: o / D, "1 over the number of columns"),
     "all infinite": (lambda q, k, v, o: o * np.inf, "Every value is infinite or NaN"),
     "all batches at the first one's place": (
@@ -90,11 +86,6 @@ KERNELS = {
     ),
     "all zero": (lambda q, k, v, o: 0 * o, "exactly 0: either this part of the output is never written"),
     "values for bytes": (lambda q, k, v, o: patched(o, np.s_[:, N // 4 :], 0), "1/4 of the output of each batch"),
-    "sum of one lane": (lambda q, k, v, o: patched(o, np.s_[..., 1:], np.inf), "a sum that only the first thread"),
-    "right sum in one lane": (
-        lambda q, k, v, o: patched(o, np.s_[..., 1:], o[..., 1:] * np.linspace(1.5, 2, N * (D - 1)).reshape(N, -1)),
-        "only lane 0 of a warp",
-    ),
     "constant": (lambda q, k, v, o: 0 * o + 7, "is 7: the output was filled"),
     "all NaN": (lambda q, k, v, o: o * np.nan, "Every value is NaN"),
     "one NaN": (lambda q, k, v, o: patched(o, (2, 5, 6), np.nan), "only batch 2 of 4 is wrong"),

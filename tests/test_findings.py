@@ -83,11 +83,11 @@ def test_a_finding_out_of_bounds_is_refused(fields: dict[str, object]) -> None:
 
 
 def test_a_contradiction_comes_before_a_race_and_its_consequences() -> None:
-    zero = Finding(kind="output_zero", certainty=1.0)
+    zero = Finding(kind="rows_not_normalised", certainty=1.0)
     not_copied = Finding(kind="not_copied_back", array="d_out", certainty=0.9)
     assert [f.kind for f in rank([[zero, RACE_OF_LANES], [not_copied]])] == [
         "not_copied_back",
-        "output_zero",
+        "rows_not_normalised",
         "race_in_warp",
     ]
 
@@ -98,6 +98,20 @@ def test_the_best_evidence_over_all_tests_comes_first() -> None:
     assert claimed([[weak], [strong]]) == strong
     often = Finding(kind="keys_unused", certainty=0.6, values={"keys": (31,)})
     assert claimed([[weak, often], [often]]) == often
+
+
+def test_a_repair_comes_before_its_consequences_and_a_line_before_none() -> None:
+    unreached = Finding(kind="launch_not_reached", file="a.cu", line=9)
+    repaired = Finding(kind="repaired", certainty=0.8, file="a.cu", line=3)
+    assert claimed([[unreached], [repaired]]) == repaired
+    without = Finding(kind="inputs_exchanged", certainty=0.95)
+    assert claimed([[without, without.model_copy(update={"file": "a.cu", "line": 5})]]) != without
+
+
+def test_the_slope_is_that_of_the_operators_scores() -> None:
+    slope = {"slope": -1.0, "expected": 1.0}
+    said = sentence(Finding(kind="scale_wrong", values=slope, words={"of": "X", "meaning": "negative"}))
+    assert said == "The exponent grows -1 times as fast as X: it should be 1 times (its sign is reversed)."
 
 
 def test_nothing_is_claimed_that_is_not_certain_enough() -> None:

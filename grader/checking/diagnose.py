@@ -34,7 +34,6 @@ from grader.sandbox.quarantine import open_output
 
 SAMPLED_ROWS = 6
 PRECISION_ROWS = 32
-WARP = 32
 COMPARED_VALUES = 32
 """If this many of the output's first values equal the input's, that is no coincidence."""
 
@@ -113,13 +112,6 @@ def _examine(check: Check, operator: Operator, shape: Shape, input: Path, expect
         cause = "Every value is infinite or NaN: look for a sum l that is 0, or for exp of a large number."
         return Diagnosis(tensors, cause)
     where = " ".join(filter(None, (tensors, where_wrong(operator, errors))))
-    if check.nan + check.infinite == check.wrong and _only_first_lane_right(errors):
-        cause = (
-            f"Column 0 of every {WARP} is right and the others are infinite or NaN, as if they were divided by a sum "
-            "that only the first thread of a warp has. Broadcast it to all lanes (__shfl_sync), or have every lane "
-            "compute the sum."
-        )
-        return Diagnosis(where, cause)
     return replace(_cause(check, operator, shape, number, errors, input, expected, got), where=where)
 
 
@@ -170,11 +162,6 @@ def _cause(
             return Diagnosis(cause=cause)
     if finite is not None and finite < CLOSE * errors.limit.largest:
         return Diagnosis(cause=f"The largest error is {finite:.2g}. {LOST_PRECISION}")
-    if _only_first_lane_right(errors):
-        cause = (
-            f"Column 0 of every {WARP} is right, the others wrong: only lane 0 of a warp seems to have the right sum."
-        )
-        return Diagnosis(cause=cause)
     wrong = errors.by_unit > 0
     if not wrong[0] and wrong[1:].all() and len(wrong) > 1:
         one = operator.unit
@@ -208,11 +195,6 @@ def _begins_right(check: Check, operator: Operator, shape: Shape, number: int) -
         f"The first 1/{size} of the output{whose} is right and the rest is exactly 0, as if a copy moved as many bytes "
         f"as there are values: a value has {size} bytes (sizeof)."
     )
-
-
-def _only_first_lane_right(errors: TensorErrors) -> bool:
-    wrong = errors.by_column > 0
-    return len(wrong) % WARP == 0 and bool((wrong.reshape(-1, WARP) == (np.arange(WARP) > 0)).all())
 
 
 def _begins_with_the_input(operator: Operator, shape: Shape, input: Path, got: Path, expected: Path) -> bool:

@@ -57,10 +57,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "複製回主機的是 `{copied}`，但沒有 kernel 寫入它；kernel 寫入的 `{written}` 卻沒有複製回來",
         "",
     ),
-    "wrong_size": (
-        "輸出檔有 {found} 位元組，應為 {expected} 位元組",
-        "每個值佔 sizeof(float) 位元組，輸出檔沒有檔頭。",
-    ),
     "copied_before_launch": ("結果在 kernel 啟動（第 {launch} 行）之前就複製回主機：請在啟動之後再複製", ""),
     "bytes_without_sizeof": ("{call} 的大小以位元組計，這裡卻是值的個數：請乘上 sizeof({element})", ""),
     "maximum_starts_high": (
@@ -76,7 +72,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "step_wrong": ("到這一行為止的值都正確；這一行計算 `{array}`，應為 {expected}[，實際為 {found}]", ""),
-    "scale_wrong": ("指數隨 Q Kᵀ 增長的倍率是 {slope}，應為 {expected}[（{meaning}）]", ""),
+    "scale_wrong": ("指數隨 {of} 增長的倍率是 {slope}，應為 {expected}[（{meaning}）]", ""),
     "not_rescaled": (
         "執行中的最大值變大時，累加至今的 {array} 沒有乘上 exp(m_old − m_new)：舊的項與新加入的項相對於不同的最大值",
         "",
@@ -127,15 +123,9 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "第 {key} 個 key 的權重乘上了 V 的第 {other} 列[：每 {tile} 個 key 的 tile 都用最前面的 {tile} 列]",
         "請檢查載入 V 時的位移。",
     ),
-    "columns_unused": ("Q 和 K 的第 {columns} 行對分數沒有影響：請對全部 {of} 行加總", ""),
-    "elements_misplaced": ("分數不是輸入的 Q 與 K 的乘積：從第 {key} 個 key 起，{array} 的元素從錯誤的位置讀取", ""),
-    "other_unit_read": ("{label} 的結果用了 {other_unit} 的 {array}[：第 {set_line} 行設定 `{set_name}`]", ""),
     "row_sum_not_subtracted": ("一列的 dP 全部相等時 {array} 不為 0：沒有從 dP 減去 D（該列 dO ∘ O 的總和）", ""),
-    "keys_repeated": ("第 {keys} 個 key 被使用了不只一次[，每 {tile} 個 key 的 tile 皆如此]", ""),
-    "tile_not_rescaled": (
-        "每 {tile} 個 key 的 tile 之間權重不一致：執行中的最大值變大時，累加的結果沒有乘上 exp(m_old − m_new)",
-        "",
-    ),
+    "columns_unused": ("Q 和 K 的第 {columns} 行對分數沒有影響：請對全部 {of} 行加總", ""),
+    "other_unit_read": ("{label} 的結果用了 {other_unit} 的 {array}[：第 {set_line} 行設定 `{set_name}`]", ""),
     "rows_not_normalised": ("第 {row} 列的權重總和是 {sum}，應為 1", ""),
     "rows_not_normalised.undivided": ("第 {row} 列的權重總和是 {sum}：指數沒有除以它們的總和", ""),
     "rows_not_normalised.maximum": (
@@ -144,11 +134,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "mask_wrong.causal": ("第 {query} 個 query 只使用 key {found}，如同 causal mask：應使用 key {expected}", ""),
     "mask_wrong": ("第 {query} 個 query 使用了 key {found}，應使用 key {expected}", ""),
-    "rows_moved": ("每一列都是往後第 {by} 列的值", ""),
-    "columns_moved": ("每一行都是往後第 {by} 行的值", ""),
     "transposed": ("{array} 讀取時列與行互換[，每 {tile} 列的 tile 皆如此]", "請檢查它如何存放、如何讀取。"),
     "inputs_exchanged": ("結果符合 {first} 和 {second} 互換：輸入的順序是 {order}", ""),
-    "input_unused": ("`{array}` 對輸出沒有影響", ""),
     **{
         f"smallest_input{how}": (
             f"{said}只有 {{given}}，{{zeros}} 其餘全為 0 時，{{first}} 是 {{got}}，應為 {{expected}}",
@@ -196,10 +183,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     },
     "repaired.deleted": ("`{old}` 造成錯誤：刪除後，試過的 {samples} 個範例全部正確", ""),
     "repaired.reset": ("和沒有重設：在此加上 `{new}` 後，試過的 {samples} 個範例全部正確", ""),
-    "output_zero": ("錯誤的值全部是 0", ""),
-    "output_nan": ("錯誤的值是 NaN", "請找 0/0 或 inf − inf。"),
-    "output_constant": ("錯誤的值全部是 {value}：是被填入的，不是計算出來的", ""),
-    "output_scaled": ("每個錯誤的列都是正確值的 {factor} 倍", ""),
 }
 
 CHINESE = Catalogue(

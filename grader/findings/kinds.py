@@ -8,16 +8,15 @@ from typing import Literal, get_args
 from grader.findings.finding import Finding
 
 Severity = Literal["error", "warning", "note"]
-Check = Literal["memory", "race", "init", "sync", "api", "emulator", "source", "probe", "watch", "output"]
+Check = Literal["memory", "race", "init", "sync", "api", "emulator", "source", "probe", "watch"]
 """What finds it: one of the four checks of sanitizers, a call of the CUDA API, the emulator about itself, the reader of
-the source, an experiment, watched values, or the pattern of the output."""
+the source, an experiment or a pattern of the output, watched values."""
 
-Standing = Literal["contradiction", "slip", "fault", "repair", "weak fault", "step", "pattern", "luck", "none"]
+Standing = Literal["contradiction", "slip", "fault", "repair", "weak fault", "step", "luck", "none"]
 """What comes before what. A contradiction leaves no result that could be right, so everything else follows from it. A
 slip is a mistake that the source shows by itself, such as a size that faults follow from. A fault breaks a rule of
-CUDA. A repair is a change with which all samples are right. A weak fault may do no harm. A step
-computes another value than it should. A pattern is seen in the output. Luck: GPUs mostly get away with it. None: this
-is no cause of a wrong result."""
+CUDA. A repair is a change with which all samples are right. A weak fault may do no harm, or is a consequence. A step
+computes another value than it should. Luck: GPUs mostly get away with it. None: this is no cause of a wrong result."""
 _ORDER = {standing: order for order, standing in enumerate(get_args(Standing))}
 
 
@@ -74,12 +73,11 @@ KINDS: dict[str, Kind] = {
             "api",
             "error",
             "contradiction",
-            "no_launch kernel_not_launched kernel_empty launch_not_reached",
+            "no_launch kernel_not_launched kernel_empty",
             leads=False,
         ),
         *_kinds("api", "error", "contradiction", "not_copied_back copied_the_wrong_way copied_in_part", leads=False),
         *_kinds("api", "error", "contradiction", "input_copied_back", leads=False),
-        *_kinds("output", "error", "contradiction", "wrong_size", leads=False),
         # Rules of CUDA.
         *_kinds("memory", "error", "fault", _ACCESSES),
         *_kinds("memory", "error", "fault", _ASYNCHRONOUS),
@@ -89,6 +87,7 @@ KINDS: dict[str, Kind] = {
         *_kinds("init", "warning", "weak fault", _UNWRITTEN),
         *_kinds("sync", "warning", "weak fault", "bulk_unfinished bulk_still_read"),
         *_kinds("api", "error", "weak fault", _CALLS),
+        *_kinds("api", "error", "weak fault", "launch_not_reached", leads=False),
         *_kinds("race", "warning", "luck", "race_in_warp"),
         *_kinds("race", "warning", "none", "too_many_barriers"),
         *_kinds("race", "note", "none", "outdated_read"),
@@ -112,13 +111,16 @@ KINDS: dict[str, Kind] = {
         *_kinds("watch", "error", "step", "padding_added maximum_wrong operands_wrong other_input", leads=False),
         *_kinds("watch", "error", "step", "other_result stored_elsewhere result_scaled difference_wrong", leads=False),
         *_kinds("watch", "error", "step", "factors_differ old_sum_left_out sums_mixed wrong_value_from", leads=False),
-        *_kinds("probe", "error", "step", "scale_wrong keys_unused keys_repeated tile_not_rescaled", leads=False),
-        *_kinds("probe", "error", "step", "rows_not_normalised mask_wrong rows_moved columns_moved", leads=False),
-        *_kinds("probe", "error", "step", "transposed inputs_exchanged input_unused", leads=False),
-        *_kinds("probe", "error", "step", "values_of_other_keys columns_unused elements_misplaced", leads=False),
-        *_kinds("probe", "error", "step", "other_unit_read row_sum_not_subtracted smallest_input", leads=False),
+        *_kinds("probe", "error", "step", "scale_wrong keys_unused rows_not_normalised mask_wrong", leads=False),
+        *_kinds("probe", "error", "step", "transposed inputs_exchanged values_of_other_keys", leads=False),
+        *_kinds(
+            "probe",
+            "error",
+            "step",
+            "columns_unused other_unit_read smallest_input row_sum_not_subtracted",
+            leads=False,
+        ),
         *_kinds("probe", "error", "step", "known_mistake", leads=False),
-        *_kinds("output", "error", "pattern", "output_zero output_nan output_constant output_scaled", leads=False),
     )
 }
 

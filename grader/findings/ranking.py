@@ -1,8 +1,8 @@
 """Which finding comes first: the one with the best evidence over all tests, and causes before their consequences.
 
 A finding's kind says where it stands: a contradiction (nothing was launched, O was never copied back) before a fault, a
-fault before a step that computes a wrong value, a step before a pattern of the output. Within these, the more certain
-finding comes first, then the one that more tests show, then the one that was seen first.
+fault before a step that computes a wrong value. Within these, the more certain
+finding comes first, then the one that more tests show, then one with a line, then the one that was seen first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,11 @@ def rank(tests: Iterable[Sequence[Finding]]) -> tuple[Finding, ...]:
         for subject in {finding.subject for finding in findings}:
             support[subject] = support.get(subject, 0) + 1
     found = without_echoes(best.values())
-    return tuple(sorted(found, key=lambda f: (kind_of(f).order, -round(f.certainty, 2), -support[f.subject])))
+
+    def standing(each: Finding) -> tuple[float, ...]:
+        return kind_of(each).order, -round(each.certainty, 2), -support[each.subject], each.place is None
+
+    return tuple(sorted(found, key=standing))
 
 
 def claimed(tests: Iterable[Sequence[Finding]]) -> Finding | None:

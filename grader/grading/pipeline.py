@@ -23,11 +23,10 @@ from grader.course.catalogue import TestcaseFiles
 from grader.course.testcase import Case
 from grader.gpu.idle import Waited
 from grader.grading.closer_look import CloserLook, case_to_look_at
+from grader.grading.experiments import with_experiments
 from grader.grading.hidden_testcases import drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
 from grader.grading.judgement import Judgement
 from grader.grading.one_test import Later, grade_case, input_of
-from grader.grading.probing import by_probes
-from grader.grading.repairing import by_repairs
 from grader.grading.session import Grading
 from grader.grading.shape_split import wrong_launch
 from grader.grading.tested import Tested, both, record_of
@@ -162,8 +161,7 @@ def _grade_built(
         profiles = tuple(profile for profile in profiled if profile.test in names)
     tested = [by_case[case].settled() for case in grading.cases]
     look, tested = (None, tested) if not looks else _looked_at(grading, closer, tested, watch, progress)
-    tested = hint(tested, by_probes, grading, submission, built, tested, watch, progress)
-    tested = hint(tested, by_repairs, grading, submission, tested, watch)
+    tested = hint(tested, with_experiments, grading, submission, built, tested, watch, progress)
     tested = hint(tested, _for_one_shape, grading, submission, tested)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
     if waited.warning:

@@ -1,6 +1,6 @@
 """Runs a program with a wrong answer on the probes of its operator, and reads the mistake off the outputs.
 
-It needs no build with checks, and works on every engine. It takes place after the verdicts, and changes none.
+It needs no build with checks, and works on every engine.
 """
 
 from __future__ import annotations
@@ -10,20 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from grader.base.hints import hint
-from grader.base.progress import Progress
-from grader.base.stopwatch import Stopwatch
-from grader.base.verdict import Verdict
 from grader.checking.probes.reading import examine, outputs_of, read_probe, write_probe
 from grader.checking.probes.smallest import FEWEST_VALUES, MOST_VALUES, smallest_input
 from grader.course.catalogue import limits
 from grader.course.testcase import Case
 from grader.cpp.reading import asked
 from grader.cpp.solve import Way, left_out, main_line
-from grader.findings import CLAIMED, KINDS, Finding, claimed, kind_of, rank, sentence
-from grader.grading.hidden_testcases import shows_diagnosis
+from grader.findings import Finding, claimed, kind_of
 from grader.grading.session import Grading
-from grader.grading.tested import Tested
 from grader.operators import Operator
 from grader.operators.base import Tensors
 from grader.operators.probes import Probe
@@ -32,43 +26,28 @@ from grader.programs.run import Run, run_program
 from grader.programs.submission import Submission
 from grader.sandbox.scratch import scratch_folder
 
+_RESCALED = {"not_rescaled", "rescaled_wrongly"}
+"""One mistake: a factor that is always 1 looks like none."""
 PROBE_LIMIT_S, EXPERIMENTS_S, WALL_PER_CPU_S = 5.0, 5.0, 8
 """The limits of one run, and of the search for the smallest input. On the emulator they are processor time, so that a
 loaded machine sees what an idle one sees; the wall limits are then nets."""
 
 
 def by_probes(
-    grading: Grading, submission: Submission, built: Build, tested: list[Tested], watch: Stopwatch, progress: Progress
-) -> list[Tested]:
-    """Run the probes of the operator if a wrong answer has no cause that is surer. All tests with wrong values get what
-    the probes or the watch show, since one mistake is likely to be behind them all."""
-    by_case = dict(zip(grading.cases, tested, strict=True))
-    wrong = [
-        case
-        for case, test in by_case.items()
-        if test.verdict is Verdict.WRONG_ANSWER and shows_diagnosis(grading.assignment.hidden_inputs, case)
-    ]
-    if not wrong or (submission.is_python and not grading.quick):  # a Python program is built for each shape
-        return tested
-    unreached = [c for c in wrong if any(f.kind == "launch_not_reached" for f in by_case[c].judgement.findings)]
-    wrong = [case for case in wrong if case not in unreached] or wrong  # others did launch something
-    known = rank([by_case[case].judgement.findings for case in wrong])
-    if any(kind_of(each).order < KINDS["scale_wrong"].order and each.certainty >= CLAIMED for each in known):
-        return tested
-    bench = grading.bench
-    with watch.stage("probes"), bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
-        found = hint((), _probed, grading, submission, built, wrong, claimed([known]) is not None)
-    first = claimed([rank([known, found])])
-    if first is None or kind_of(first).check not in ("probe", "watch"):
-        return tested
-    found = tuple(_placed(each, known, wrong[0]) for each in found)
-    first = _with_line(_placed(first, known, wrong[0]), wrong[0], submission)
-    if first.kind == "known_mistake" and first.place is None:
-        return tested  # all of that is said
-    cause = sentence(first, submission.line)
-    for case in wrong:
-        by_case[case] = by_case[case].with_cause(cause, found)
-    return [by_case[case] for case in grading.cases]
+    grading: Grading, submission: Submission, built: Build, wrong: Sequence[Case], known: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """What experiments show, the likeliest first, with a line that `known` findings or the source give: probes, or
+    else, unless a cause is known, the smallest input. A Python program is built for each shape, so only in a student's
+    own check."""
+    case = min(wrong, key=lambda each: each.flops)
+    if submission.is_python and not grading.quick:
+        return ()
+    if probes := case.operator.probes(case.shape):
+        found = examine(probes, lambda probe: _shown(grading, submission, built, case, probe))
+    else:
+        found = () if claimed([known]) is not None else _by_the_smallest_input(grading, built, wrong)
+    patterns = [each for each in known if kind_of(each).check == "probe"]
+    return tuple(_with_line(_placed(each, known, case), case, submission) for each in (*found, *patterns))
 
 
 def _placed(finding: Finding, known: Sequence[Finding], case: Case) -> Finding:
@@ -76,9 +55,12 @@ def _placed(finding: Finding, known: Sequence[Finding], case: Case) -> Finding:
     read."""
     if finding.kind == "smallest_input" and _wanted(finding, case) != finding.array:
         return finding
-    for each in known:
-        place = each.place if each.kind == finding.kind else each.other or each.place
-        if kind_of(each).check == "watch" and each.array and each.array == finding.array and place is not None:
+    of_all = finding.kind in ("inputs_exchanged", "transposed")
+    for each in known if finding.place is None else ():
+        same = of_all or each.kind == finding.kind or {each.kind, finding.kind} <= _RESCALED
+        place = each.place if same else each.other or each.place
+        about = of_all or each.array in (finding.array or "").split(" and ")
+        if about and kind_of(each).check == "watch" and place is not None:
             return finding.model_copy(update={"file": place.file, "line": place.line})
     return finding
 
@@ -106,17 +88,6 @@ def _with_line(finding: Finding, case: Case, submission: Submission) -> Finding:
     way: Way = "writes" if wanted not in inputs else "astray" if how in ("moved", "extra") else "reads"
     line = asked(None, main_line, submission.files, names.index(wanted), way)
     return finding.model_copy(update={"file": line.file, "line": line.line}) if line is not None else finding
-
-
-def _probed(
-    grading: Grading, submission: Submission, built: Build, wrong: Sequence[Case], is_known: bool
-) -> tuple[Finding, ...]:
-    """What experiments show, the likeliest first; without probes, and unless the cause is known, the
-    smallest input."""
-    case = min(wrong, key=lambda each: each.flops)
-    if probes := case.operator.probes(case.shape):
-        return examine(probes, lambda probe: _shown(grading, submission, built, case, probe))
-    return () if is_known else _by_the_smallest_input(grading, built, wrong)
 
 
 def _shown(grading: Grading, submission: Submission, built: Build, case: Case, probe: Probe) -> list[Finding]:

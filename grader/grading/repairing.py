@@ -1,7 +1,6 @@
 """Looks for the single change of a wrong program that makes every sample right (see checking/repairs).
 
-It takes place after the verdicts, and changes none. The tries run in the sandbox, several in one job, since a try takes
-less time than a sandbox.
+The tries run in the sandbox, several in one job, since a try takes less time than a sandbox.
 """
 
 from __future__ import annotations
@@ -16,26 +15,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from grader import sandbox
-from grader.base.hints import hint
-from grader.base.stopwatch import Stopwatch
-from grader.base.verdict import Verdict
 from grader.checking.check import check_output
 from grader.checking.repairs.schemata import MOST_TRIES, Schemata, Try, schemata
 from grader.course.catalogue import limits
 from grader.course.testcase import Case
 from grader.cpp.reading import asked
-from grader.findings import CLAIMED, KINDS, Finding, claimed, fact, kind_of, rank, sentence
-from grader.grading.closer_look import case_to_look_at
-from grader.grading.hidden_testcases import shows_diagnosis
+from grader.findings import Finding, kind_of
 from grader.grading.session import Grading
-from grader.grading.tested import Tested
 from grader.programs.build import Build, build
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import Submission
 from grader.sandbox.scratch import scratch_folder
 
-SURE = 0.9
-"""What was seen with this certainty is said although a repair is elsewhere: mistakes show where they have effects."""
 SEARCH_CPU_S, VERIFY_CPU_S, TRY_CPU_S = 9.0, 6.0, 2
 """Processor time for all tries, for the other samples with what helped, and for one try."""
 _TIMES_THE_CONTROL, _LEAST_KERNEL_S = 5, 0.5
@@ -51,58 +42,29 @@ for number; do GRADER_EMULATOR_CHANGE=$number "$program" "$input" "output.$numbe
 """
 
 
-def by_repairs(grading: Grading, submission: Submission, tested: list[Tested], watch: Stopwatch) -> list[Tested]:
-    """Look for repairs if an answer is wrong in a student's own check and no fault of it explains that. All tests
-    with wrong values get what is found, since one mistake is likely to be behind them all. With GRADER_REPAIRS=0
-    nothing is tried."""
-    if os.environ.get("GRADER_REPAIRS") == "0" or not grading.quick:
-        return tested
-    by_case = dict(zip(grading.cases, tested, strict=True))
-    shown = {c: t for c, t in by_case.items() if shows_diagnosis(grading.assignment.hidden_inputs, c)}
-    wrong = {case: test.verdict for case, test in shown.items() if test.verdict is Verdict.WRONG_ANSWER}
-    known = rank([shown[case].judgement.findings for case in wrong])
-    explained = any(kind_of(each).order < KINDS["repaired"].order and each.certainty >= CLAIMED for each in known)
-    if not wrong or explained:
-        return tested
-    case = case_to_look_at(wrong)
-    others = [other for other, test in shown.items() if other != case and (test.passed or other in wrong)]
-    with watch.stage("repairs"):
-        found = hint((), repairs, grading, submission, case, others, known)
-    # Where threads race, the emulator's order decides what is right.
-    raced = {each.place for each in known if kind_of(each).check == "race"}
-    if not found or found[0].place in raced:
-        return tested
-    cause = sentence(found[0], submission.line)
-    seen = claimed([known])
-    if (
-        seen is not None
-        and kind_of(seen).check in ("watch", "probe", "source")
-        and (seen.certainty >= SURE or found[0].place in (seen.place, seen.other))
-    ):
-        cause = f"{fact(seen)}. {cause}"
-    for each in wrong:
-        by_case[each] = by_case[each].with_cause(cause, found)
-    return [by_case[case] for case in grading.cases]
-
-
-def repairs(
+def by_repairs(
     grading: Grading, submission: Submission, case: Case, others: Sequence[Case], known: Sequence[Finding]
 ) -> tuple[Finding, ...]:
     """The changes that make `case`, on which the program errs, and the `others` right, the likeliest first. `known`
-    findings say where to look first. Only the emulator builds programs with changes."""
-    if not isinstance(grading.engine, EmulatorEngine) or submission.is_python:
+    findings say where to look first. Only the emulator builds programs with changes. With GRADER_REPAIRS=0 nothing is
+    tried."""
+    possible = isinstance(grading.engine, EmulatorEngine) and not submission.is_python
+    if not possible or os.environ.get("GRADER_REPAIRS") == "0":
         return ()
     made, built = _built(grading, submission, tuple(_lines(known)))
     if built is None or built.program is None:
         return ()
     search = _Search(grading, built.program)
-    found = search.repairing(made, case)
+    helped = search.repairing(made, case)
     ends = search.spent_s + VERIFY_CPU_S
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        right = list(pool.map(lambda each: (each, search.right_on(each, others, ends)), found))
+        right = list(pool.map(lambda each: (each, search.right_on(each, others, ends)), helped))
     kept = [(each, count) for each, count in right if count is not None]
     lines = {(each.file, each.line) for each, _ in kept}
-    return tuple(_finding(each, 1 + count, alone=len(lines) == 1) for each, count in kept)
+    found = tuple(_finding(each, 1 + count, alone=len(lines) == 1) for each, count in kept)
+    # Where threads race, the emulator's order decides what is right.
+    raced = {each.place for each in known if kind_of(each).check == "race"}
+    return () if found and found[0].place in raced else found
 
 
 def _lines(findings: Sequence[Finding]) -> Iterator[tuple[str, int]]:

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.base import Alternate, Dimension, Rows, Shape, Tensor, Tensors, WholeOperator, sizes
-from grader.operators.probes import Copies, Probe, small
 from grader.operators.steps import Steps, Sum
 
 F64 = NDArray[np.float64]
@@ -60,15 +59,6 @@ class MatrixProduct(WholeOperator):
             words={"over C": "terms"},
             columns={"A": k, "B": n},
         )
-
-    def probes(self, shape: Shape) -> tuple[Probe, ...]:
-        """With rows of the identity, one further on each, as A, C is B with its rows moved."""
-        _, n, k = sizes(shape)
-        n, k = small(n), small(k)
-        source = np.roll(np.arange(k), -1)
-        b = np.random.default_rng(1).uniform(0.5, 1, (k, n)).astype(np.float32)
-        a = np.eye(k, dtype=np.float32)[source]
-        return (Probe((k, n, k), [(a, b)], (Copies("C", "B", "A", b.astype(np.float64), source),)),)
 
     def alternates(self) -> tuple[Alternate, ...]:
         return _ALTERNATES

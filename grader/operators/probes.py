@@ -1,7 +1,7 @@
 """Probes: experiments whose output shows a mistake by itself, as an operator declares them.
 
-A probe is an input for the program, and what its right output is a picture of: the weights of a softmax, the numbers
-of the units that were read, zero, or the rows of an input. The readers are in `grader/checking/probes`.
+A probe is an input for the program for which an output is a picture of the weights of a softmax, or 0. The readers
+are in `grader/checking/probes`. Operators of one unit need none: they have the smallest input, which works for any.
 """
 
 from __future__ import annotations
@@ -22,30 +22,17 @@ Outputs = Sequence[Sequence[NDArray[Any]]]
 class Weights:
     """`of(outputs)` should be softmax(scale · scores) over the keys that each query sees; `scores` and `seen` are
     (queries, keys). `array`: the output in which it shows. `factors`: Q (queries, columns) and K (keys, columns), of
-    which the scores are the product. `over`: what a query's weights are summed over; `total`: that sum in words.
-    `terms`: what the queries are to the output, if it is a sum over them; they are those of so many `heads`."""
+    which the scores are the product. `terms`: what the queries are to the output, if it is a sum over them; they are
+    those of so many `heads`."""
 
     of: Callable[[Outputs], F64]
     scores: F64
     scale: float
     seen: NDArray[np.bool_]
     array: str
-    factors: tuple[F64, F64] | None = None
-    over: str = "keys"
-    total: str = "l"
+    factors: tuple[F64, F64]
     terms: str = ""
     heads: int = 1
-
-
-@dataclass(frozen=True)
-class Origins:
-    """Column `column` of output 0 should be 1 + the number of its own unit in the rows `rows`. What is there shows the
-    unit whose `array` was read. `label(unit)`: a unit in words."""
-
-    array: str
-    label: Callable[[int], str]
-    rows: NDArray[np.intp]
-    column: int
 
 
 @dataclass(frozen=True)
@@ -59,27 +46,12 @@ class Vanishes:
 
 
 @dataclass(frozen=True)
-class Copies:
-    """Row i of output 0, called `array`, should be row `source[i]` of the matrix `values`, the input `of`. Each row is
-    one term of a sum. `by`: the input that chooses the rows."""
-
-    array: str
-    of: str
-    by: str
-    values: F64
-    source: NDArray[np.intp]
-
-
-Reading = Weights | Origins | Vanishes | Copies
-
-
-@dataclass(frozen=True)
 class Probe:
     """An input of `shape`, the tensors of each unit in file order, and how the output is read."""
 
     shape: tuple[int | float, ...]
     units: Sequence[Sequence[NDArray[Any]]]
-    readings: tuple[Reading, ...]
+    readings: tuple[Weights | Vanishes, ...]
 
 
 MOST_ROWS = 256

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.base import Dimension, Generator, Rows, Shape, Tensor, Tensors, WholeOperator, sizes
-from grader.operators.probes import Outputs, Probe, Weights, small
 from grader.operators.steps import Steps, Sum
 from grader.operators.steps import Weights as WeightsStep
 
@@ -83,19 +82,6 @@ class RowSoftmax(WholeOperator):
             columns={"X": columns},
             scores=scores,
         )
-
-    def probes(self, shape: Shape) -> tuple[Probe, ...]:
-        """Y is a matrix of weights, and X has the scores."""
-        columns = small(sizes(shape)[1], 4096)
-        rows = columns if columns <= 1024 else 8
-        x = np.random.default_rng(1).uniform(-3, 3, (rows, columns)).astype(np.float32)
-        seen = np.ones(x.shape, bool)
-        reading = Weights(_output, x.astype(np.float64), 1.0, seen, "Y", over="columns", total=_TOTAL)
-        return (Probe((rows, columns), [(x,)], (reading,)),)
-
-
-def _output(outputs: Outputs) -> F64:
-    return np.asarray(outputs[0][0], np.float64)
 
 
 def _exponentials(tensors: Tensors, rows: Rows) -> F64:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from grader.findings import Finding
 from grader.operators.probes import F64, Weights
 
-SURE, UNCLAIMED, EXACT = 0.9, 0.45, 0.95
+SURE, EXACT = 0.9, 0.95
 TINY = 1e-28
 """Weights below this have too few bits in float32 to take a logarithm of."""
 UNUSED, USED = 1e-9, 1e-4
@@ -35,10 +35,9 @@ def read_weights(probe: Weights, found: F64, roundoff: float, rows: NDArray[np.i
         return [_terms_lost(probe, lost)]
     if not written.all():  # rows of zeros or NaN are seen without an experiment
         scores, seen = probe.scores[written], probe.seen[written]
-        factors = (probe.factors[0][written], probe.factors[1]) if probe.factors else None
-        return read_weights(
-            replace(probe, scores=scores, seen=seen, factors=factors), found[written], roundoff, rows[written]
-        )
+        factors = probe.factors[0][written], probe.factors[1]
+        part = replace(probe, scores=scores, seen=seen, factors=factors)
+        return read_weights(part, found[written], roundoff, rows[written])
     right, near, flat = right_weights(probe), max(2e-4, 8 * roundoff), max(FLAT, 16 * roundoff)
     if np.abs(found - right).max() <= near * max(1e-3, float(right.max())):
         return []
@@ -86,7 +85,7 @@ def _keys_left_out(probe: Weights, found: F64, right: F64) -> Finding | None:
     facts: dict[str, object] = {"count": len(numbers), "of": len(unused)}
     if tile := _period(unused):
         facts["tile"] = tile
-    return made("keys_unused", SURE, array=probe.array, keys=spans(numbers), over=probe.over, **facts)
+    return made("keys_unused", SURE, array=probe.array, keys=spans(numbers), over="keys", **facts)
 
 
 def _period(unused: NDArray[np.bool_]) -> int:
@@ -182,7 +181,8 @@ def _scale(probe: Weights, slope: float) -> Finding:
     close = [name for name, value in meanings.items() if abs(slope - value) < 0.01 * abs(value)]
     meaning = "unused" if abs(ratio) < 1e-3 else close[0] if close else ""
     facts: dict[str, object] = {"meaning": meaning} if meaning else {}
-    return made("scale_wrong", SURE, array=probe.array, slope=_round(slope), expected=_round(scale), **facts)
+    facts |= {"of": "Q Kᵀ", "slope": _round(slope), "expected": _round(scale)}
+    return made("scale_wrong", SURE, array=probe.array, **facts)
 
 
 def _not_a_line(probe: Weights, found: F64, right: F64, flat: float) -> Iterable[Finding]:
@@ -198,13 +198,12 @@ def _not_a_line(probe: Weights, found: F64, right: F64, flat: float) -> Iterable
             return
     if (moved := _values_moved(probe, found, right)) is not None:
         yield moved
-    elif probe.factors is not None:
+    else:
         yield from _by_columns(probe, found, counted, flat)
 
 
 def _by_columns(probe: Weights, found: F64, counted: NDArray[np.bool_], flat: float) -> Iterable[Finding]:
-    """Columns of Q and K that do not count; or scores that are linear in Q, but with other values of K."""
-    assert probe.factors is not None
+    """Columns of Q and K that do not count."""
     q, k = probe.factors
     logs = _centred(np.log(np.where(counted, found, 1)), counted)
     features = np.stack([_centred(np.outer(q[:, x], k[:, x]), counted)[counted] for x in range(q.shape[1])], axis=1)
@@ -214,22 +213,6 @@ def _by_columns(probe: Weights, found: F64, counted: NDArray[np.bool_], flat: fl
         if unused.any() and not unused.all():
             numbers = np.flatnonzero(unused)
             yield made("columns_unused", SURE, array="Q Kᵀ", columns=spans(numbers), of=len(unused))
-        return
-    if counted.all() and len(q) >= 2 * q.shape[1]:
-        # log p_ij − log p_i0 = scale · q_i · (K'_j − K'_0), whatever K' is.
-        raw = np.log(found)
-        differences = raw[:, 1:] - raw[:, :1]
-        read = np.linalg.lstsq(probe.scale * q, differences, rcond=None)[0]
-        if np.abs(probe.scale * q @ read - differences).max() < 4 * flat:
-            for tile in _tiles(2 * len(k)):
-                if len(k) % tile == 0 and tile > 1:
-                    turned = k.reshape(-1, k.shape[1], tile).transpose(0, 2, 1).reshape(k.shape)
-                    back = k.reshape(-1, tile, k.shape[1]).transpose(0, 2, 1).reshape(k.shape)
-                    if min(np.abs(read.T - (each[1:] - each[:1])).max() for each in (turned, back)) < 0.05:
-                        yield made("transposed", SURE, array="K", tile=tile)
-                        return
-            off = np.abs(read.T - (k[1:] - k[:1])).max(axis=1)
-            yield made("elements_misplaced", UNCLAIMED, array="K", key=int(np.argmax(off > 0.05)) + 1)
 
 
 # ---- the sums ---------------------------------------------------------------------------------------------------
@@ -262,39 +245,9 @@ def _sums(probe: Weights, found: F64, roundoff: float, rows: NDArray[np.intp]) -
         # A tile without a new maximum needs no correction, so these sums are right where the others are not.
         stale = np.exp(s - _running_maxima(s, tile)).sum(axis=1)
         if np.abs(divisor / stale - 1).max() < exact:
-            yield made("not_rescaled", EXACT, array=probe.total, tile=tile)
+            yield made("not_rescaled", EXACT, array="l", tile=tile)
             return
-    if (lost := _part_lost(e, weight - divisor, exact * weight)) is not None:
-        yield made("terms_missing", SURE, array=probe.total, count=len(lost), over=probe.over, numbers=spans(lost))
-        return
-    if len(found) >= found.shape[1]:
-        # Which exponentials l counts: l_i = Σ_j count_j exp(s_ij − m_i).
-        counts, whole = np.linalg.lstsq(e, divisor, rcond=None)[0], np.rint
-        off = np.abs(counts - whole(counts)).max()
-        if off < 0.1 and (whole(counts) != 1).any() and np.abs(whole(counts) - 1).max() <= 64:
-            missed, twice = np.flatnonzero(whole(counts) == 0), np.flatnonzero(whole(counts) > 1)
-            if len(missed):
-                facts = {"count": len(missed), "over": probe.over, "numbers": spans(missed)}
-                yield made("terms_missing", SURE, array=probe.total, **facts)
-            elif len(twice):
-                yield made("terms_repeated", SURE, array=probe.total, over=probe.over, numbers=spans(twice))
-            return
-    padding = (divisor - weight) / np.exp(-top[:, 0])
-    if np.isfinite(padding).all() and np.median(padding) > 0.5 and np.ptp(padding) < 0.1 * np.median(padding):
-        yield made("padding_added", SURE, array=probe.total, count=round(float(np.median(padding))), how="probe")
-        return
     yield made("rows_not_normalised", SURE, array=probe.array, **fact)
-
-
-def _part_lost(e: F64, lost: F64, near: F64) -> NDArray[np.intp] | None:
-    """The first or the last columns of `e` (rows, keys), if each row lost just the sum of its own; else None."""
-    keys = e.shape[1]
-    sums = np.cumsum(e, axis=1)
-    for part, where in ((sums, np.arange), (sums[:, -1:] - sums, lambda n: np.arange(n, keys))):
-        fits = np.flatnonzero((np.abs(part[:, :-1] - lost[:, None]) < near[:, None]).all(axis=0))
-        if len(fits) == 1:
-            return np.asarray(where(int(fits[0]) + 1))
-    return None
 
 
 def _tiles(keys: int) -> Iterable[int]:

@@ -308,7 +308,7 @@ class Reader:
             missing = self.missing(inverse)
             if missing and not (label.step in self.sums and self.missing(label)):
                 return Odd(node, "incomplete", inverse, label)
-        if number.how == "falling" and label.step not in self.sums and weights and label.step != weights.of:
+        if number.how == "falling" and weights and label.step not in {*self.sums, weights.of, weights.name}:
             return Odd(number.node, "slope", number.of, label, {"slope": -1.0})
         same = abs(abs(number.value) * _LOG2 - 1) < 1e-6 or abs(number.value) == 1
         corrects = label.source and number.how in ("ex2", "falling")

@@ -14,7 +14,7 @@ from grader.checking.watch.written import UNSURE, Wanted
 from grader.findings import Finding, Place
 from grader.findings.finding import MAX_NUMBERS
 
-SURE, LIKELY = 0.9, 0.7
+CERTAIN, SURE, LIKELY = 0.95, 0.9, 0.7
 
 
 class _Writer:
@@ -96,14 +96,15 @@ class _Writer:
         slope, size = slope if abs(slope + 1) < SAME else abs(slope), abs(slope)
         scale = weights.scale
         meaning = ""
-        known = {"base_two": math.log(2), "no_scale": 1 / scale, "scale_twice": scale, "inverse": scale**-2}
-        for word, value in (known | {"negative": -1.0}).items():
+        known = {"negative": -1.0, "base_two": math.log(2)}
+        for word, value in (known | {"no_scale": 1 / scale, "scale_twice": scale, "inverse": scale**-2}).items():
             if abs((slope if word == "negative" else size) - value) < 2 * SAME * abs(value):
                 meaning = word
                 break
         scaled = score.made and self.place(score.made)
         node = score.made if meaning in ("no_scale", "scale_twice", "inverse", "") and scaled else odd.node
-        facts: dict[str, Any] = {"meaning": meaning} if meaning else {}
+        facts: dict[str, Any] = {"of": "Q Kᵀ" if weights.of in self.reader.sums else weights.of}
+        facts |= {"meaning": meaning} if meaning else {}
         return self.finding("scale_wrong", node, slope=slope * scale, expected=scale, other=odd.node, **facts)
 
     def _factor(self, odd: Odd, left: Label, right: Label) -> Finding | None:
@@ -149,7 +150,8 @@ class _Writer:
             wrong = next((each.step for each in (right, left) if each.step in inputs), "")
             expected = self._expected_partner(left if right.step == wrong else right, wrong)
             if wrong and expected:
-                return self.finding("other_input", odd.node, other=other, **facts, found=wrong, wanted=expected)
+                sure = CERTAIN if expected in inputs else SURE  # else the other operand may be the wrong one
+                return self.finding("other_input", odd.node, sure, other, **facts, found=wrong, wanted=expected)
             return (
                 self.finding("operands_wrong", odd.node, LIKELY, other=other, **facts)
                 if {left.step, right.step} <= inputs
@@ -257,6 +259,11 @@ class _Writer:
                 "terms_unseen", label.made or root, array=tensor, over=self._over(label), numbers=_few(numbers(extra))
             )
         if abs(label.factor / factor - 1) > SAME:
+            if self.steps.weights is not None and label.step in self.reader.of_rows():
+                total = math.exp(-float(self.reader.weight_log(label.index[0])[label.index[1]].max()))
+                if abs(label.factor / factor / total - 1) < SAME:
+                    facts: dict[str, Any] = {"how": "undivided", "row": label.index[1], "sum": float(f"{total:.4g}")}
+                    return self.finding("rows_not_normalised", root, array=tensor, **facts)
             return self.finding("result_scaled", root, LIKELY, array=tensor, factor=label.factor / factor)
         return None
 

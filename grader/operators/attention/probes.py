@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from grader.operators.attention.grouped import Problem, seen
 from grader.operators.base import Operator, Shape
 from grader.operators.layout import Tensor
-from grader.operators.probes import F64, Origins, Outputs, Probe, Reading, Vanishes, Weights
+from grader.operators.probes import F64, Outputs, Probe, Vanishes, Weights
 
 F32 = NDArray[np.float32]
-MOST_LABELLED = 8
-"""Numbers of units up to this one are exact in 8 bits, too."""
 
 
 def attention_probes(
@@ -25,9 +23,9 @@ def attention_probes(
     least so many units."""
     p = problem_of(shaped(1))
     rows = p.group * p.queries
-    probe = _Maker(operator, problem_of, shaped(-(-max(p.keys, rows if gradient else 0) // p.d)), gradient)
-    two = _Maker(operator, problem_of, shaped(2), gradient)
-    return (probe.weights(), *((two.without_d(),) if gradient else two.origins()))
+    shape = shaped(-(-max(p.keys, rows if gradient else 0) // p.d))
+    weights = _Maker(operator, problem_of, shape, gradient).weights()
+    return (weights, _Maker(operator, problem_of, shaped(2), gradient).without_d()) if gradient else (weights,)
 
 
 def _joined(pieces: Sequence[F32]) -> F64:
@@ -60,10 +58,6 @@ class _Maker:
         keys = np.arange(self.p.keys)
         return np.asarray((keys >= first[:, None]) & (keys < end[:, None]))
 
-    def _probe(self, v: Callable[[int], F32], do: Callable[[int], F32], *readings: Reading) -> Probe:
-        units = [(self.q, self.k, v(unit), *((do(unit),) if self.gradient else ())) for unit in range(self.units)]
-        return Probe(self.shape, units, readings)
-
     def _piece(self, size: int, unit: int) -> F32:
         """Column x of unit u is column x · units + u of the identity, so a unit that is left out looks like no mistake
         in a loop over keys."""
@@ -80,43 +74,18 @@ class _Maker:
         def of_dv(outputs: Outputs) -> F64:
             return _joined(outputs[3])[:, :rows].T
 
-        readings: list[Reading] = [Weights(of_o, scores, self.p.scale, self._seen, "O", factors)]
+        readings = [Weights(of_o, scores, self.p.scale, self._seen, "O", factors)]
         if self.gradient:
             readings.append(
                 Weights(of_dv, scores, self.p.scale, self._seen, "dV", factors, terms="queries", heads=self.p.group)
             )
-        return self._probe(lambda unit: self._piece(keys, unit), lambda unit: self._piece(rows, unit), *readings)
+        sizes = (keys, rows) if self.gradient else (keys,)
+        units = [(self.q, self.k, *(self._piece(size, unit) for size in sizes)) for unit in range(self.units)]
+        return Probe(self.shape, units, tuple(readings))
 
     def without_d(self) -> Probe:
         """With V = 1 all dP of a row are equal, so dS = P ∘ (dP − D) is 0."""
         do = self._rounded(3, np.random.default_rng(2).uniform(0.5, 1, (self.rows, self.p.d)))
-        ones = np.ones((self.p.keys, self.p.d), np.float32)
-        size = float(self.p.scale * do.sum(axis=1).mean())
-        kind = "row_sum_not_subtracted"
-        return self._probe(
-            lambda unit: ones, lambda unit: do, Vanishes(1, "dQ", kind, size / 4), Vanishes(2, "dK", kind, size / 4)
-        )
-
-    def origins(self) -> tuple[Probe, ...]:
-        """V has 1 + the number of its unit in column 0. Only block u of the keys of unit u has scores; there V has
-        1 + u in column 1."""
-        if self.units > MOST_LABELLED or self.p.keys < self.units or self.p.window >= 0:
-            return ()
-        block = np.arange(self.p.keys) * self.units // self.p.keys
-        reach = np.sqrt(14 / (self.p.scale * self.p.d))
-        self.q = self._rounded(0, np.full(self.q.shape, reach))
-
-        def v(unit: int) -> F32:
-            values = np.zeros((self.p.keys, self.p.d), np.float32)
-            values[:, 0], values[:, 1] = 1 + unit, 1 + block
-            return values
-
-        def k(unit: int) -> F32:
-            return self._rounded(1, np.where(block[:, None] == unit, reach, np.zeros((self.p.keys, self.p.d))))
-
-        def label(unit: int) -> str:
-            return self.operator.unit_label(self.shape, unit)
-
-        last = np.arange(self.p.group) * self.p.queries + self.p.queries - 1
-        units = [(self.q, k(unit), v(unit)) for unit in range(self.units)]
-        return (Probe(self.shape, units, (Origins("V", label, last, 0), Origins("K", label, last, 1))),)
+        units = [(self.q, self.k, np.ones((self.p.keys, self.p.d), np.float32), do)] * self.units
+        kind, size = "row_sum_not_subtracted", float(self.p.scale * do.sum(axis=1).mean()) / 4
+        return Probe(self.shape, units, (Vanishes(1, "dQ", kind, size), Vanishes(2, "dK", kind, size)))
