@@ -71,6 +71,21 @@ def test_it_says_which_value_goes_where(
     assert found is not None and sentence(found).startswith(said)
 
 
+@pytest.mark.parametrize("ends", [1, 3])
+def test_a_race_has_no_smallest_input(ends: int) -> None:
+    """A histogram that loses other counts in each run, from the first run or from the third."""
+    runs = 0
+
+    def run(given: Sequence[Array]) -> list[Array]:
+        nonlocal runs
+        runs += 1
+        counts = np.bincount(given[0][:, 0], minlength=256).astype(np.int32).reshape(-1, 1)
+        counts[0] -= runs % 3 if runs >= ends else 1
+        return [counts]
+
+    assert smallest_input(load_operator("histogram"), (1000,), 0.0, [BYTES], run) is None
+
+
 def test_a_factor_is_claimed_only_where_half_of_the_value_counts_as_often() -> None:
     found = smallest_input(load_operator("saxpy"), (1000, 1.0), 1e-6, [FLOATS, FLOATS], lambda t: [t[0] ** 2 + t[1]])
     assert found is not None and sentence(found).startswith("With only X[0] = 0.755911, ")
