@@ -129,6 +129,11 @@ def test_even_for_root_the_kernels_settings_cannot_be_opened_for_writing(tmp_pat
     assert "core_pattern" in outcome.stderr
 
 
+def test_no_memory_can_be_filled_beside_the_device_files(tmp_path: Path) -> None:
+    """A file there would be in memory, without a limit of its own, and in no process's resident memory."""
+    assert shell("echo x > /dev/file && echo WRITTEN", tmp_path).stdout == ""
+
+
 def test_accounts_and_folders_of_the_machine_are_not_shown(tmp_path: Path) -> None:
     outcome = shell("cat /etc/passwd; ls /opt /home /root /srv /work", tmp_path)
     assert "root:" not in outcome.stdout

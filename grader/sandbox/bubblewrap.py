@@ -98,7 +98,7 @@ def command_line(
         words += ["--bind", str(path), str(path)]
     for name in _KERNEL_KNOBS:
         words += ["--ro-bind-try", name, name]
-    for path in (*covers, Path("/")):
+    for path in (*covers, Path("/dev"), Path("/")):
         words += ["--remount-ro", str(path)]
     words += ["--chdir", str(job.folder), "--clearenv"]
     for name, value in environment.items():

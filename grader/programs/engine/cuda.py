@@ -275,6 +275,11 @@ class CudaEngine:
         return kept("native", f"libgrader_tracer-{key}.so", lambda folder: make(folder / "tracer.so"))
 
 
+_FROM_KERNELS = re.compile(rb"cnpLaunchDevice|__cuda_syscall_")
+"""Functions that ptxas and the driver know without any library, with which a kernel launches others on an H100 (driver
+of CUDA 13): no trace shows those."""
+
+
 def machine_code(
     arch: str, nvcc: Path, ptx: bytes, ptxas: Sequence[str], _source: Path, work: Path, budget: Budget
 ) -> bytes:
@@ -290,9 +295,14 @@ def machine_code(
             budget.left_s()
             raise Refused(refusal(done.output, ptx.decode(errors="replace")))
         try:
-            return quarantine.read_bytes(folder, "kernel.cubin", MAX_KERNEL_BYTES)
+            made = quarantine.read_bytes(folder, "kernel.cubin", MAX_KERNEL_BYTES)
         except quarantine.Refused as refused:
             raise Refused(f"The machine code of a kernel {refused}.") from None
+        if _FROM_KERNELS.search(made):
+            raise Refused(
+                "A kernel calls functions of CUDA that launch kernels from kernels: launch them from the host."
+            )
+        return made
 
 
 def _run_probe(launch: Launch, folder: Path, *readable: Path) -> sandbox.Outcome:

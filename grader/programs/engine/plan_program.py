@@ -111,43 +111,46 @@ def record(
 def _record(
     main: str, folder: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], budget: Budget
 ) -> Compiled:
-    out = work / "recorded"
-    out.mkdir()
-    outcome = _run_recorder(folder / main, out, work, recording, shapes, budget)
-    if failed := message_of(out, "error"):
-        return Compiled(Fault.STUDENT, failed)
-    scripts, found = list[Script](), list[str | None]()
-    for number, shape in enumerate(shapes):
-        script, failure = read_script(out, number, shape.arguments, budget)
-        scripts.append(script)
-        found.append(_unfit(main, script.problem) if script.problem else failure)
-    stopped = _stopped(outcome, main)
-    failures = [stopped if failure is None else failure for failure in found]
-    told = [failure for shape, failure in zip(shapes, failures, strict=True) if failure and not shape.hidden]
-    if all(failures) and shapes:
-        return Compiled(Fault.STUDENT, told[0] if told else _unfit(main, _HIDDEN))
-    shown = [script for script, shape in zip(scripts, shapes, strict=True) if not shape.hidden]
+    """Hidden shapes are recorded in a process of their own, since what it leaves can tell all that it knows."""
     constants, kernels = dict[str, bytes](), dict[Code, bytes]()
+    chosen, told, notes, worked = dict[bytes, Script](), "", list[str](), not shapes
 
     def loadable(ptx: bytes, ptxas: Sequence[str]) -> bytes:
         return recording.loadable(ptx, ptxas, folder, work, budget)
 
-    for those, hidden in ((shown, False), (scripts, True)):
+    for hidden in (False, True):
+        if not (group := [shape for shape in shapes if shape.hidden == hidden]):
+            continue
         try:
-            read_constants(out, those, budget, constants)
-            compile_kernels(out, those, budget, loadable, kernels)
+            out, outcome = _run_recorder(folder / main, work / f"hidden-{hidden}", recording, group, budget)
+            if failed := message_of(out, "error"):
+                if hidden:
+                    out, _ = _run_recorder(folder / main, work / "file", recording, (), budget)
+                    failed = message_of(out, "error") or _unfit(main, _HIDDEN)
+                return Compiled(Fault.STUDENT, failed)
+            stopped, scripts, failures = _stopped(outcome, main), list[Script](), list[str]()
+            for number, shape in enumerate(group):
+                script, failure = read_script(out, number, shape.arguments, budget)
+                scripts.append(script)
+                problem = _unfit(main, script.problem) if script.problem else failure
+                failures.append(stopped if problem is None else problem)
+            read_constants(out, scripts, budget, constants)
+            compile_kernels(out, scripts, budget, loadable, kernels)
         except Refused as refused:
             problem = _unfit(main, _HIDDEN) if hidden else str(refused)
             return Compiled(Fault.STUDENT, problem, lacking=refused.lacking)
-        except Stopped as stopped:
-            return Compiled(Fault.STUDENT, _unfit(main, str(stopped)))
-    chosen = {
-        shape.header: script if not failure else failing(failure.partition("\n")[0])
-        for shape, script, failure in zip(shapes, scripts, failures, strict=True)
-    }
-    header_bytes = len(shapes[0].header) if shapes else 0
-    notes = dict.fromkeys(" ".join(note.split()) for script in shown for note in script.notes)
-    log = "\n".join((*told[:1], *notes))
+        except Stopped as late:
+            return Compiled(Fault.STUDENT, told or _unfit(main, str(late)))
+        for shape, script, failure in zip(group, scripts, failures, strict=True):
+            chosen[shape.header] = failing(failure.partition("\n")[0]) if failure else script
+        worked = worked or not all(failures)
+        if not hidden:
+            told = next(filter(None, failures), "")
+            notes = [" ".join(note.split()) for script in scripts for note in script.notes]
+    if not worked:
+        return Compiled(Fault.STUDENT, told or _unfit(main, _HIDDEN))
+    header_bytes = len(next(iter(chosen), b""))
+    log = "\n".join((told, *dict.fromkeys(notes))).strip()
     return Compiled(None, log, package=package(chosen, header_bytes, constants, kernels))
 
 
@@ -156,9 +159,11 @@ def _unfit(main: str, problem: str) -> str:
 
 
 def _run_recorder(
-    file: Path, out: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], budget: Budget
-) -> sandbox.Outcome:
-    samples, replayer = work / "samples", recording.replayer
+    file: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], budget: Budget
+) -> tuple[Path, sandbox.Outcome]:
+    """Record in the new folder `work`. Returns the folder that the process may write."""
+    out, samples, replayer = work / "recorded", work / "samples", recording.replayer
+    out.mkdir(parents=True)
     samples.mkdir()
     for number, shape in enumerate(shapes):
         for buffer, values in shape.samples.items():
@@ -183,7 +188,7 @@ def _run_recorder(
         memory_bytes = memory_share.of_a_program(_MEMORY_BYTES)
         outcome = sandbox.run(job, sandbox.Limits(wall_s, cpu_s, memory_bytes, folder_bytes=2 << 30))
         budget.spend(outcome.cpu_s)
-        return outcome
+        return out, outcome
 
 
 def _stopped(outcome: sandbox.Outcome, main: str) -> str:
