@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import grader
 from grader.base.errors import MachineFault
+from grader.programs.engine import plan_program
 from grader.sandbox import Job, Limits, Outcome, bubblewrap, confinement, landlock, require, run, tool_problem
 from tests.support.machine import running
 
@@ -54,6 +56,19 @@ def test_only_what_the_job_names_can_be_read_and_only_its_folder_written(tmp_pat
     assert outcome.stderr.count("Permission denied") == 4
     assert (tmp_path / "mine/here").exists()
     assert not (tmp_path / "given/x").exists()
+
+
+def test_a_recorder_finds_the_grader_in_a_folder_that_it_cannot_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, work = tmp_path / "checkout" / "grader", tmp_path / "work"
+    package.mkdir(parents=True)
+    work.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "own.py").write_text("def main(): print('found')")
+    monkeypatch.setattr(grader, "__file__", str(package / "__init__.py"))
+    job = Job(plan_program._python("own"), work, readable=plan_program.python_paths())
+    assert run(job, Limits(wall_s=60)).stdout == "found\n"
 
 
 @pytest.mark.parametrize(

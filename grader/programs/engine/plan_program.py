@@ -40,8 +40,11 @@ from grader.sandbox.scratch import scratch_folder
 PACKAGE = "program.plans"
 INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
 NEEDS_TRITON = f"Python submissions need Triton, which is not installed here: run `{INSTALL}`."
-_START = "import sys; sys.path[:0] = {{{!r}}}.difference(sys.path); from grader.{} import main; main()"
-"""Starts the recorder, or a local run. The sandbox passes no PYTHONPATH on, which may have led to the grader itself."""
+_START = """import sys; from importlib.util import *; spec = spec_from_file_location("grader", {!r})
+sys.modules["grader"] = made = module_from_spec(spec); spec.loader.exec_module(made)
+from grader.{} import main; main()"""
+"""Starts the recorder, or a local run. The sandbox passes no PYTHONPATH on, which may have led to the grader itself,
+and under Landlock the folder with the grader's package cannot be listed, so no search finds it."""
 _CONTROL = """\
 import numpy
 import torch
@@ -208,7 +211,7 @@ def _stopped(outcome: sandbox.Outcome, main: str) -> str:
 
 
 def _python(module: str) -> tuple[str, ...]:
-    return sys.executable, "-sPBc", _START.format(str(Path(grader.__file__).resolve().parent.parent), module)
+    return sys.executable, "-sPBc", _START.format(str(Path(grader.__file__).resolve()), module)
 
 
 def local_command(engine: Engine, file: Path, arguments: Sequence[str]) -> tuple[str, ...]:
