@@ -7,7 +7,7 @@ loop begins.
 Each program in fixtures/first_lines has one mistake, with its line and words of its cause in EXPECTED: those in the
 folder itself are for hw4, others for the assignment of their folder, whose wrong solutions are expected there, too.
 The rows with a folder are the 30 seeded mistakes of docs/wrong-kernels.md but one, of which the cause is not named.
-With GRADER_TEST_EVERYTHING=1 all of them are checked: ten minutes of CPU, one for bfs/queue_never_emptied alone.
+With GRADER_TEST_EVERYTHING=1 all of them are checked: minutes of CPU, and one of waiting for bfs/queue_never_emptied.
 """
 
 from __future__ import annotations
