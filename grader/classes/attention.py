@@ -20,6 +20,7 @@ class Why(StrEnum):
     NOT_BUILT = "does not build"
     FLAGGED = "flagged"
     DOUBTFUL_TIMES = "doubtful times, which earn nothing"
+    FAR_FROM_PREDICTED = "a time far from the predicted one, which is a hint and no proof"
     NOT_ON_ROSTER = "not on the roster"
 
 

@@ -38,7 +38,7 @@ def estimate_program(path: Path, choice: Choice, gpu: str = "h100", *, fixes: bo
         raise UsageError(f"--gpu {gpu}: predicted times are for {', '.join(GPUS)}; choose one of them.")
     rules = choice.rules(path)
     suite = suite_of(rules)
-    cases = suite.select(choice.tests) if choice.tests else [_usual_case(rules, suite)]
+    cases = suite.select(choice.tests) if choice.tests else [usual_case(rules, suite)]
     submission = read_submission(path, rules, any_name=True)
     with shown_progress() as progress:
         return estimates(submission, rules, cases, GPUS[gpu], progress, fixes=fixes)
@@ -120,7 +120,7 @@ def class_plan(paths: Sequence[Path], assignment: str | None, gpu: str = "h100")
     rules = Choice(assignment).rules(paths[0])
     found, _ = classroom.hand_ins(paths, rules, classroom.ClassOptions(as_class=True))
     suite = suite_of(rules)
-    usual = _usual_case(rules, suite)
+    usual = usual_case(rules, suite)
     times = sum(case.flops for case in suite.graded) / usual.flops
     lines, total_s, unknown, served = [], 0.0, 0, True
     for one in found:
@@ -156,7 +156,7 @@ def _sequential_s(rules: Assignment, case: Case) -> float | None:
     return None
 
 
-def _usual_case(rules: Assignment, suite: Suite) -> Case:
+def usual_case(rules: Assignment, suite: Suite) -> Case:
     """A timed test whose units are small enough to be counted in seconds: a quarter of the timed tests have smaller
     ones."""
     timed = list(suite.select(rules.timed_tests) if rules.timed_tests else suite.select("all"))

@@ -35,6 +35,7 @@ def serve(assignment: str | None, options: ServeOptions) -> None:
     from grader.base.progress import shown_progress
     from grader.classes.batch import Which
     from grader.classes.batch.roster import read_roster
+    from grader.commands.predicting import predictor
     from grader.course.assignment import chosen_assignment
     from grader.judge.lanes import lanes_for, prepare
     from grader.judge.office import Judge
@@ -48,6 +49,9 @@ def serve(assignment: str | None, options: ServeOptions) -> None:
         raise UsageError(f"There is no cluster {options.cluster!r}: --cluster takes slurm.")
     reserved = server.reserve(options.host, options.port)
     lanes = lanes_for(rules, options.engine, options.jobs, cluster=options.cluster is not None)
+    predict = predictor([lane.setup.engine.device for lane in lanes])
+    for lane in lanes:
+        lane.predict = predict
     path = options.store or default_store(rules.name)
     with open_store(path, create=True) as store, store.one_grader():
         address = f"http://{options.host}:{options.port}"

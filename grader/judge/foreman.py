@@ -25,6 +25,7 @@ from statistics import fmean
 
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.names import printable_name
+from grader.base.verdict import Verdict
 from grader.base.workers import cores
 from grader.classes.batch.late import lateness
 from grader.classes.batch.roster import Student
@@ -34,6 +35,7 @@ from grader.classes.executors.executor import Task
 from grader.classes.schedule import MAX_TRIES_ON_BROKEN_MACHINES, Held, Lane, Schedule
 from grader.judge.lanes import StageLane, Work
 from grader.judge.ledger import Ledger, Stage, Step, Upload
+from grader.judge.predictions import Prediction, Wanted, keep
 from grader.judge.rechecks import Due, store_recheck
 from grader.judge.stage_task import Ended, EndedTest, Judged, Stepped
 from grader.judge.store_thread import StoreThread
@@ -45,6 +47,7 @@ _SLOW_S = 15.0
 _DISK_RETRY_S = 3.0
 _TICK_S = 5.0
 _SAME_FILES = "These files were graded before: this is their result."
+_UNPREDICTED = 200
 IDLE_S = 30.0
 """Rechecks begin after the queue has been empty for this long."""
 log = logging.getLogger(__name__)
@@ -99,6 +102,10 @@ class Foreman(Schedule[Work], threading.Thread):
         self._ending = False
         self._stopped = deque[str]()
         """The ids of submissions that were withdrawn while they ran."""
+        self._unpredicted = deque[str](maxlen=_UNPREDICTED)
+        """The ids of submissions that passed their samples and have no predicted time, the newest last."""
+        self._quiet = False
+        """Whether no submission waits for a verdict or gets one."""
         self.live: dict[str, Live] = {}
         self.problem = ""
         """The reason why nothing is being started, for the staff; '' if all is well."""
@@ -185,9 +192,13 @@ class Foreman(Schedule[Work], threading.Thread):
         """Free lanes for those that wait: end rechecks, and move slow runs aside."""
         now = time.monotonic()
         waiting = {stage for stage in Stage if self._books.call(Ledger.places, stage)}
+        self._quiet = Stage.VERDICT not in waiting and not any(lane.upload for lane in self._of(Stage.VERDICT))
         for lane in self.lanes:
             if waiting and lane.rechecking is not None:
                 self._rechecked.discard(lane.rechecking.key)
+                self.end(lane)
+            if not self._quiet and isinstance(lane.job, Wanted):
+                self._unpredicted.append(lane.job.upload.id)
                 self.end(lane)
             slow = lane.upload is not None and not lane.aside and now - lane.began > _SLOW_S
             if slow and lane.stage in waiting and (other := self._lane_aside(lane)):
@@ -201,12 +212,12 @@ class Foreman(Schedule[Work], threading.Thread):
     # ---- the queue ----
 
     def wanted(self, lane: Lane[Work]) -> bool:
-        return isinstance(lane, StageLane) and not lane.aside
+        return isinstance(lane, StageLane) and (not lane.aside or self._predicts(lane))
 
     def next(self, lane: Lane[Work]) -> tuple[Work, Task] | None:
         assert isinstance(lane, StageLane)
         if lane.aside:
-            return None
+            return self._next_prediction(lane)
         upload = self._books.call(Ledger.claim, lane.stage)
         if upload is None:
             return self._next_recheck(lane)
@@ -219,6 +230,15 @@ class Foreman(Schedule[Work], threading.Thread):
         self.live[upload.id] = live
         self._tell(upload, lane.stage, Step.RUNNING)
         return upload, lane.make_task(upload, self._books.call(Ledger.files, upload), known, ended)
+
+    def _predicts(self, lane: StageLane) -> bool:
+        return self._quiet and bool(self._unpredicted) and lane.predict is not None
+
+    def _next_prediction(self, lane: StageLane) -> tuple[Work, Task] | None:
+        if lane.predict is None or not self._predicts(lane):
+            return None
+        upload = self._books.call(Ledger.upload, self._unpredicted.pop())
+        return (Wanted(upload), lane.predict(self._books.call(Ledger.files, upload))) if upload is not None else None
 
     def _next_recheck(self, lane: StageLane) -> tuple[Work, Task] | None:
         idle = self._idle_since is not None and time.monotonic() - self._idle_since >= IDLE_S
@@ -258,6 +278,10 @@ class Foreman(Schedule[Work], threading.Thread):
         job, answer = held.job, held.answer
         if isinstance(job, Upload):
             self._finish_upload(lane, held, job)
+        elif isinstance(job, Wanted):
+            if isinstance(answer, Prediction):
+                self._books.call(keep, job.upload, answer)
+                self._publish({"kind": "test", "id": job.upload.id, "student": job.upload.student})
         elif isinstance(answer, RecheckRecord):
             self._books.call(store_recheck, job.attempt, answer)
             self._changed()
@@ -278,6 +302,9 @@ class Foreman(Schedule[Work], threading.Thread):
             then_timing=not failed and upload.stage is Stage.VERDICT and self.has_timing,
             note=_SAME_FILES if known else first_line(held.fault),
         )
+        right = record is not None and all(test.verdict is Verdict.PASSED for test in record.tests)
+        if right and upload.stage is Stage.VERDICT:
+            self._unpredicted.append(upload.id)
         self._changed()
         self._tell(upload, upload.stage, Step.FAILED if judged is None else Step.DONE)
         self.live.pop(upload.id, None)

@@ -17,6 +17,7 @@ from grader.course.coherence import suite_of
 from grader.grading.session import open_grading
 from grader.grading.setup import Setup
 from grader.judge.ledger import Stage, Upload
+from grader.judge.predictions import Wanted
 from grader.judge.rechecks import Due, RecheckTask
 from grader.judge.stage_task import StageTask
 from grader.programs.engine import Engine, select_engine, select_engines
@@ -27,7 +28,8 @@ from grader.timing.baseline import time_all
 
 MakeTask = Callable[[Upload, Compressed, frozenset[str], tuple[TestRecord, ...]], Task]
 MakeRecheck = Callable[[Record, Compressed, Sequence[str]], Task]
-Work = Upload | Due
+MakePrediction = Callable[[Compressed], Task]
+Work = Upload | Due | Wanted
 
 
 def stage_task(upload: Upload, files: Compressed, judged_before: frozenset[str], ended: tuple[TestRecord, ...]) -> Task:
@@ -44,7 +46,10 @@ class StageLane(Lane[Work]):
     recheck: MakeRecheck | None = None
     """Makes the task that rechecks a result while the queue is empty; None if this lane rechecks nothing."""
     aside: bool = False
-    """Whether it only goes on with runs that another lane of its engine has had for long, so that others are served."""
+    """Whether it only goes on with runs that another lane of its engine has had for long, so that others are served,
+    and predicts times while nobody is."""
+    predict: MakePrediction | None = None
+    """Makes the task of a lane aside that predicts a submission's GPU time; None if it predicts none."""
 
     @property
     def upload(self) -> Upload | None:
@@ -93,7 +98,8 @@ def lanes_for(rules: Assignment, engine: str, jobs: int | None, *, cluster: bool
         raise UsageError("--jobs is for the emulator: a GPU always runs one submission at a time.")
     lanes = [lane(f"GPU {number}", gpu, stage) for number, gpu in enumerate(engines) for stage in Stage]
     if engine == "auto":
-        lanes.append(lane("emulator", select_engine("emulator", rules.build.emulator_target)))
+        one = lane("emulator", select_engine("emulator", rules.build.emulator_target))
+        lanes += [one, replace(one, name="emulator aside", device="emulator aside", aside=True)]
     return lanes
 
 

@@ -29,6 +29,8 @@ _MEASURED = 40
 """The duration of a stage is predicted from the mean of this many recent ones."""
 _GUESS_S = {"verdict": 10.0, "timing": 60.0}
 """The predicted duration of a stage when none was measured yet."""
+PREDICTED = "predicted 1"
+"""Stands for the conditions of a predicted test (see `predictions`); 1 is the form of its record."""
 
 
 Late = Callable[[str, float], tuple[int, float]]
@@ -316,7 +318,7 @@ class Ledger:
 
     def _set(self, number: int, **changes: object) -> None:
         if "again" in changes:  # it is settled, or the staff wants it graded anew
-            self.store.execute("DELETE FROM judge_tests WHERE upload = ?", (number,))
+            self.store.execute("DELETE FROM judge_tests WHERE upload = ? AND conditions <> ?", (number, PREDICTED))
         names = ", ".join(f"{name} = ?" for name in changes)
         self.store.execute(f"UPDATE judge_uploads SET {names} WHERE number = ?", (*changes.values(), number))
 

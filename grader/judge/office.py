@@ -28,6 +28,7 @@ from grader.judge.guard import Traffic
 from grader.judge.hub import Hub
 from grader.judge.lanes import StageLane
 from grader.judge.ledger import Late, Ledger, Stage, Upload, digest_of
+from grader.judge.predictions import far_off
 from grader.judge.problems import Problem
 from grader.judge.staff_actions import Action, act
 from grader.judge.standings import Standings
@@ -197,7 +198,8 @@ class Judge:
 
     def concerns(self, ledger: Ledger) -> list[tuple[Why, list[Concern]]]:
         """The students who need the staff's attention, by reason."""
-        return by_reason(needs_attention(list(self.standings.lines.values()), absent(ledger.store, self.rules.name)))
+        lines = list(self.standings.lines.values())
+        return by_reason(needs_attention(lines, absent(ledger.store, self.rules.name)) + far_off(ledger, lines))
 
     def notes(self) -> list[str]:
         """Reasons why results of the class cannot be compared, such as a changed rubric or another GPU."""

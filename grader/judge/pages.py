@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from grader.classes.batch.late import due_of
 from grader.classes.batch.roster import Student
-from grader.judge import history
+from grader.judge import history, predictions
 from grader.judge.admission import files_of
 from grader.judge.answers import queue_state
 from grader.judge.api import Anyone, Before, Id, Known, Staff, judge_of
@@ -147,6 +147,7 @@ async def _submission(request: Request, template: str, id: str, who: Person) -> 
             "before": ledger.previous(upload),
             "place": judge.line_of(ledger).get(upload.number),
             "stamp": ledger.stamp(upload),
+            "predicted": predictions.shown(ledger, upload),
         }
 
     shown = await judge.read(who, found)

@@ -21,7 +21,7 @@ _KEPT = 2000
 @dataclass(frozen=True)
 class Result:
     """The result of an attempt. `problem` is the reason of the first test that did not pass; `files` is the start of
-    the SHA-256 of the files."""
+    the SHA-256 of the files; `device` ran them."""
 
     tests: tuple[dict[str, Any], ...]
     passed: int
@@ -33,6 +33,7 @@ class Result:
     speedup: float | None
     occupancy: float | None
     files: str
+    device: str
 
 
 def result_of(record: Record) -> Result:
@@ -50,6 +51,7 @@ def result_of(record: Record) -> Result:
         speedup=geometric_mean(speedups) if speedups else None,
         occupancy=record.occupancy,
         files=record.submission.sha256[:12],
+        device=record.engine.device,
     )
 
 

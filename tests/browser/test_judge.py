@@ -55,7 +55,7 @@ def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         for student in people:
             opened.add_student(student, nickname=f"nick {student}", enrolled=True)
         tokens = {who or "staff": make_token(opened, who) for who in (STAFF, *people)}
-    judge = Judge(store, setup.assignment, stand_in_lanes(setup, tuple(Stage)))
+    judge = Judge(store, setup.assignment, stand_in_lanes(setup, tuple(Stage), predicts=True))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         web = uvicorn.Server(config_of(application(judge)))
         thread = threading.Thread(target=web.run, kwargs={"sockets": [listening]})
@@ -130,6 +130,7 @@ def test_a_students_evening_by_keyboard(browser: webdriver.Chrome, served: Serve
         browser.find_element(By.ID, "files").send_keys(str(program))
         press(browser, "Submit")
         see(browser, result)
+    see(browser, "Predicted, not measured: about 100 ms. s01 takes 100 ms, measured on NVIDIA H200.")
     look(browser, "submission")
     browser.get(served.url)
     see(browser, "3 of 3 passed")

@@ -14,12 +14,17 @@ from grader.base.errors import MachineFault, UsageError
 from grader.commands import estimating
 from grader.commands.choice import Choice
 from grader.commands.cli import app
+from grader.commands.predicting import predictor
+from grader.course.assignment import load_assignment
 from grader.estimates import machine_code
 from grader.estimates.estimate import Interval
+from grader.grading.session import Grading
+from grader.grading.setup import Setup
 from grader.profiling.advice import advice
 from grader.programs.toolkit import Toolkit, find_toolkit
 from grader.programs.trace import AccessEvent, Trace
 from grader.report import estimate as report
+from grader.store import compressed
 
 ROOT = Path(__file__).parents[2]
 TILED = ROOT / "reference/hw4/tiled.cu"
@@ -42,6 +47,21 @@ def test_tiled_is_limited_by_bank_conflicts_and_takes_about_what_was_measured(tm
     (kernel,) = test["kernels"]
     assert (kernel["launches"], kernel["fixes"][0]["what"]) == (1280, "shared-memory bank conflicts")
     assert kernel["without_ms"] < 0.7 * kernel["predicted_ms"]
+
+
+@needs_nvdisasm
+def test_a_judges_worker_predicts_the_usual_test_of_a_submission_and_gives_up_on_one_that_does_not_build(
+    setup: Setup,
+) -> None:
+    predict = predictor(["an emulated GPU"])
+    assert predict is not None
+    grading = Grading(**vars(replace(setup, assignment=load_assignment("hw4"))))  # with its own limits
+    found = predict(compressed([("hw4.cu", TILED.read_bytes())]))(grading)
+    assert found is not None and (found.test, found.gpu) == ("t23", "H100")
+    assert found.low_ms < MEASURED["hw4/tiled"]["t23"]["ms"] < found.high_ms
+    assert found.words.startswith("Predicted, not measured: on an H100, t23 would take about")
+    assert "Limit: shared-memory bank conflicts at hw4.cu:" in found.words
+    assert predict(compressed([("hw4.cu", b"int main() {")]))(grading) is None
 
 
 def test_without_nvdisasm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +87,7 @@ def test_no_part_that_grades_stores_or_ranks_knows_predicted_times() -> None:
         for path in (ROOT / "grader").rglob("*.py")
         if re.search(r"^\s*from grader\.(estimates|report import estimate|report\.estimate)", path.read_text(), re.M)
     }
-    showing = {"commands/estimating.py", "commands/submission_cli.py", "report/estimate.py"}
+    showing = {"commands/estimating.py", "commands/predicting.py", "commands/submission_cli.py", "report/estimate.py"}
     assert {path for path in knowing if not path.startswith("estimates/")} == showing
 
 

@@ -3,6 +3,7 @@
 // seconds: 0.5     how long each stage takes; by default no time
 // fails: s02       tests that fail; the others pass
 // speedup: 40      what the timing stage finds
+// predicted: 90    the predicted GPU time in ms, by default 100; // predicts for: 600 is how many seconds that takes
 // machine fails    the first try of each stage ends with a fault of the machine, // dies: with the worker's death
 """
 
@@ -22,6 +23,7 @@ from grader.grading.session import Grading
 from grader.grading.setup import Setup
 from grader.judge.lanes import StageLane
 from grader.judge.ledger import Stage, Upload
+from grader.judge.predictions import Prediction
 from grader.judge.stage_task import Judged
 from grader.records.record import RecheckRecord, Record, SubmissionRecord
 from grader.store import Compressed, decompressed
@@ -89,10 +91,28 @@ class RecheckStandIn:
         return made_recheck(self.tests)
 
 
-def stand_in_lanes(setup: Setup, stages: Sequence[Stage], lanes: int = 1, speed: float = 1.0) -> list[StageLane]:
-    """Lanes for these stages, each with a device of its own. Their conditions differ by stage, as real ones do."""
+@dataclass(frozen=True)
+class PredictStandIn:
+    """Predicts what the comments say."""
+
+    files: Compressed
+
+    def __call__(self, grading: Grading) -> Prediction:
+        text = b"\n".join(content for _, content in decompressed(self.files)).decode()
+        said = dict(re.findall(r"// (predicted|predicts for): (\S+)", text))
+        time.sleep(float(said.get("predicts for", 0)))
+        ms = float(said.get("predicted", 100))
+        return Prediction("s01", "H200", f"Predicted, not measured: about {ms:g} ms.", 0.9 * ms, 1.1 * ms)
+
+
+def stand_in_lanes(
+    setup: Setup, stages: Sequence[Stage], lanes: int = 1, speed: float = 1.0, predicts: bool = False
+) -> list[StageLane]:
+    """Lanes for these stages, each with a device of its own. Their conditions differ by stage, as real ones do. One
+    more predicts times if `predicts`."""
+    aside = StageLane("aside", "aside", setup, stage=Stage.VERDICT, aside=True, predict=PredictStandIn)
     cases = {Stage.VERDICT: setup.cases, Stage.TIMING: setup.suite.select("s01,s02")}
-    return [
+    return [aside] * predicts + [
         StageLane(
             name,
             name,
