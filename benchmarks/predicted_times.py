@@ -271,9 +271,12 @@ def table(pairs: Sequence[Pair], unknown: Sequence[str]) -> str:
         for (assignment, test), some in sorted(groups.items())
         if len(some) >= LEAST
     ]
-    lines += ["", "| limit | times | median error | within 1.5 x | in the 80 % interval |", "|---|---|---|---|---|"]
+    lines += ["", "| limit | times | median error | within 1.5 x | in the 80 % interval | share of all errors |"]
+    lines += ["|---|---|---|---|---|---|"]
+    total = sum(map(error, pairs))
     for limit in sorted({pair.limit for pair in pairs}):
-        lines.append(f"| {limit} | {figures([p for p in pairs if p.limit == limit])} |")
+        some = [pair for pair in pairs if pair.limit == limit]
+        lines.append(f"| {limit} | {figures(some)} | {sum(map(error, some)) / total:.0%} |")
     for assignment, some in sorted(of_assignment.items(), key=lambda item: item[0] != "hw4"):
         tests = sorted({pair.test for pair in some})
         lines += ["", f"| {assignment} | {' | '.join(tests)} |", "|---|" + "---|" * len(tests)]

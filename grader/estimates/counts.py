@@ -1,10 +1,9 @@
 """What a program's kernels execute and access for a testcase, from sampled runs of the emulator on a part of it.
 
 Units (batches, heads, matrices) are alike, so two runs with fewer units show how launches, blocks and counts grow with
-their number; one of them has one block more of each launch. Where even a few blocks take too long, or a single unit is
-large, each of them is three runs with shorter units, which show how counts grow with a unit's length. They grow as
-polynomials without negative terms (`_law`). A kernel with another law would be a guess. If the blocks that ran do the
-work of all, as from a queue, what one counts shrinks with their number.
+their number; one has one block more of each launch. Where even a few blocks take too long, or a single unit is large,
+each is three runs with shorter units, which show how counts grow with a unit's length: as polynomials (`_law`); another
+law would be a guess. If the blocks that ran do the work of all, as from a queue, their counts shrink with their number.
 """
 
 from __future__ import annotations
@@ -46,12 +45,13 @@ class SampledRun(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """The runs with more units, and those with fewer, the shortest units first; and the sizes of the whole case."""
+    """Runs with more and with fewer units, the shortest first; the whole case; its work grows with length ** degree."""
 
     large: Sequence[SampledRun]
     small: Sequence[SampledRun]
     units: int
     length: int
+    degree: int = 3
 
 
 def plans(case: Case) -> list[tuple[list[Case], list[Case]]]:
@@ -82,7 +82,8 @@ def sampled(engine: EmulatorEngine, program: Path, case: Case, limits: Limits) -
 
         with contextlib.suppress(TimeoutError):
             large, small = ([run(one, blocks) for one in cases] for blocks, cases in enumerate(plan, _BLOCKS))
-            return Samples(large, small, case.operator.units(case.shape), _length(case, sizes))
+            degree = round(log2(plan[0][-1].flops / plan[0][-2].flops)) if len(large) > 1 else 1
+            return Samples(large, small, case.operator.units(case.shape), _length(case, sizes), degree)
     raise NotPredictable("a few of its blocks take longer than the emulator's limit")
 
 
@@ -186,7 +187,7 @@ def counted(samples: Samples) -> list[Group]:
     """The groups of the whole case, those that execute most first. Raises NotPredictable."""
     try:
         large, small = (
-            _grown([(run.length, groups_of(run.trace)) for run in runs], samples.length)
+            _grown([(run.length, groups_of(run.trace)) for run in runs], samples.length, samples.degree)
             for runs in (samples.large, samples.small)
         )
         most, fewer = samples.large[-1], samples.small[-1]
@@ -223,7 +224,7 @@ def _merged(same: Sequence[Group], law: Callable[[list[float]], float]) -> Group
     return replace(last, lines=lines, accesses=accesses)
 
 
-def _grown(runs: Sequence[tuple[int, list[Group]]], size: int) -> list[Group]:
+def _grown(runs: Sequence[tuple[int, list[Group]]], size: int, degree: int = 1) -> list[Group]:
     """The groups at `size`, from those of runs at two sizes (numbers of units) or three (lengths of a unit), the
     smallest first; those of a single run as they are. Raises NotPredictable."""
     sizes, ordered = [n for n, _ in runs], [groups for _, groups in runs]
@@ -232,12 +233,12 @@ def _grown(runs: Sequence[tuple[int, list[Group]]], size: int) -> list[Group]:
     if len({tuple((g.entry, g.threads) for g in groups) for groups in ordered}) > 1:
         raise NotPredictable("it launches other kernels, or other blocks, when there is more data")
     slight = 0.03 * sum(group.executed for group in ordered[-1])  # a wrong law of a slight kernel would not matter
-    return [_at(size, sizes, same, same[-1].executed > slight) for same in zip(*ordered, strict=True)]
+    return [_at(size, sizes, same, degree, same[-1].executed > slight) for same in zip(*ordered, strict=True)]
 
 
-def _at(size: int, sizes: Sequence[int], same: Sequence[Group], matters: bool) -> Group:
+def _at(size: int, sizes: Sequence[int], same: Sequence[Group], degree: int, matters: bool) -> Group:
     def law(values: Iterable[float], what: str = "") -> float:
-        return _law(sizes, list(values), size, f"{what} of {same[-1].kernel}" if what and matters else "")
+        return _law(sizes, list(values), size, degree, f"{what} of {same[-1].kernel}" if what and matters else "")
 
     law((g.executed for g in same), "executions")
     reuse = {}
@@ -254,22 +255,24 @@ def _at(size: int, sizes: Sequence[int], same: Sequence[Group], matters: bool) -
     )
 
 
-def _law(sizes: Sequence[int], values: list[float], size: int, what: str) -> float:
-    """The value at `size` of the polynomial without negative terms that fits `values`; in proportion or constant if
-    they are nearly that. Raises NotPredictable if nothing fits and `what` they are is given."""
+def _law(sizes: Sequence[int], values: list[float], size: int, degree: int, what: str) -> float:
+    """The value at `size` of the polynomial without negative terms that fits `values`; proportional or constant if they
+    are nearly that. Up to degree 2, of what a unit is longer than the shortest: a loop whose first turn is peeled goes
+    round n (n - 1) times. Raises NotPredictable if nothing fits and `what` they are is given."""
     n, y = np.array(sizes[-len(values) :]) / sizes[-1], np.array(values, float)
     last, most = values[-1], max(values)
     if most <= (1 + _PROPORTIONAL) * min(values):
         return last
     if last and np.abs(y / n / last - 1).max() <= _PROPORTIONAL:
         return last * size / sizes[-1]
-    powers = np.arange(len(n) + (len(n) > 2))
-    terms = n[:, None] ** powers * most / np.where(y > 0, y, most)[:, None]
+    first = n[0] if len(n) > 2 and degree < 3 else 0.0
+    powers = np.arange(len(n) + (len(n) > 2 and degree > 2))
+    terms = (n[:, None] - first) ** powers * most / np.where(y > 0, y, most)[:, None]
     factors = nnls(terms.T @ terms, terms.T @ (y > 0))
     if what and np.abs(terms @ factors - (y > 0)).max() > _PROPORTIONAL:
         seen = ", ".join(f"{value:,.0f}" for value in values)
         raise NotPredictable(f"there are {seen} {what} at sizes {', '.join(map(str, sizes))}")
-    return most * float(factors @ (size / sizes[-1]) ** powers)
+    return most * float(factors @ (size / sizes[-1] - first) ** powers)
 
 
 _QUANTILES = np.linspace(0.0, 1.0, 65)[1:] - 1 / 128

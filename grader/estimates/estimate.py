@@ -22,8 +22,7 @@ from grader.sandbox.room import confined
 
 LEAST_GAIN = 0.03  # a fix that saves less of the program's time is not worth advice
 MAX_KERNELS = 256
-_MOST_LINES = 2
-_MISFIT = 0.25
+_MOST_LINES, _MISFIT = 2, 0.25
 _NOT_MODELLED = ("TLD", "SULD", "SUST", "TEX", "TLD4", "UTCHMMA")
 _COSTS = {"shared": "shared-memory bank conflicts", "global": "loads and stores that are not coalesced",
           "local": "local memory"}  # fmt: skip
@@ -117,8 +116,7 @@ class Interval:
 
 
 def interval(kernels: Sequence[KernelEstimate], gpu: Gpu, more_ms: float = 0.0) -> Interval:
-    """The time of the kernels and of `more_ms` of fills. On a GPU that nobody calibrated here, the interval is as wide
-    again."""
+    """The time of the kernels and of `more_ms` of fills; twice as wide on a GPU that nobody calibrated here."""
     total = sum(kernel.ms for kernel in kernels) + more_ms
     low, middle, high = (
         sum(kernel.ms * math.log(quantiles_of(kernel.limit)[i]) for kernel in kernels) / max(total, 1e-12)

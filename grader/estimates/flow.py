@@ -26,9 +26,8 @@ _ANCHORS = {  # PTX operations, and the machine instruction that they become one
     "cp.async": "LDGSTS", "wgmma": "HGMMA",
 }  # fmt: skip
 _CONSERVED = 10.0  # the weight of what flows in flowing out, against the counts of lines
-_STEEP = (
-    10.0  # of flows into and out of a block, the smaller may be a first guess: equations would be badly conditioned
-)
+# Of flows into and out of a block, the smaller may be a first guess: equations would be badly conditioned.
+_STEEP = 10.0
 _ROUNDS = 5
 _FEWER = 1e-4  # the weight of having few executions, against equations whose sides are near 1
 

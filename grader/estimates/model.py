@@ -176,8 +176,7 @@ def _limit(stretches: Sequence[_Stretch], warps_per_cycle: float) -> tuple[str, 
 
 
 def _atomics_ms(group: Group, code: Code) -> float:
-    """What L2 needs for additions of floats that all lanes of a warp make at one address: it makes one after the other.
-    Those at other addresses overlap."""
+    """What L2 needs for additions of floats by all lanes at one address, one after the other; others overlap."""
     atomics = ((line, a) for (line, space), a in group.accesses.items() if (space, a.stride) == ("global", 0))
     added = (a for line, a in atomics if a.operation in ("atomic", "reduction") and ".f" in code.ptx.get(line, ""))
     return ALL["atomic_ms"] * sum(access.lanes for access in added if access.lanes > 8 * access.requests)
@@ -232,7 +231,8 @@ def _traffic(group: Group, gpu: Gpu, resident: int, mended: tuple[str, str, int]
             first = shares[-1] * min(1.0, size / max(touched, 1.0)) * (footprint > half)
             wide = abs(access.stride) if access.stride is not None else 128
             lanes = access.lanes / max(1.0, access.requests)
-            spread = each / 4 if mend else each if wide >= 128 else max(each / 4, min(each, lanes * wide / 128))
+            banks = math.gcd(wide // 4, 32) if wide >= 128 else lanes * wide / 128  # those of shared memory
+            spread = max(each / 4, min(each, 0 if mend else banks))
             dram = (first + lost) / max(missed, 1e-9)
             moved = Traffic(1.0, each, missed, spread, lanes * access.bytes if loads else 0.0, dram)
             total += access.units * (64 if wide >= 64 else 32) * lost

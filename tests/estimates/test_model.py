@@ -6,10 +6,11 @@ import pytest
 
 from grader.estimates.counts import Group, SampledRun, Samples, counted
 from grader.estimates.flow import block_executions
-from grader.estimates.gpus import _TABLE
+from grader.estimates.gpus import _TABLE, GPUS
 from grader.estimates.machine_code import NO_SCOREBOARD, Block, Code, Instruction, NotPredictable, read_sass
+from grader.estimates.model import _traffic
 from grader.estimates.scheduler import Step, cycles
-from grader.programs.trace import ExecutedEvent, LaunchesEvent, Trace
+from grader.programs.trace import AccessEvent, ExecutedEvent, LaunchesEvent, Trace
 
 SASS = """
 .text.kernel:
@@ -119,16 +120,27 @@ def test_counts_of_longer_units_follow_from_three_shorter_ones() -> None:
     def counts(n: int) -> int:
         return 5 * n * n + 70 * n + 900
 
-    def at_4096(*warps: int) -> list[Group]:
+    def at_4096(*warps: int, degree: int = 3) -> list[Group]:
         lengths = [(n, ran(n // 128, 2 * n // 128, w)) for n, w in zip((128, 256, 512), warps, strict=True)]
         large, small = ([SampledRun(1, n, blocks, trace) for n, trace in lengths] for blocks in (2, 3))
-        return counted(Samples(large, small, 1, 4096))
+        return counted(Samples(large, small, 1, 4096, degree))
 
     (group,) = at_4096(counts(128), counts(256), counts(512))
     assert (group.launches, group.blocks) == pytest.approx((32, 2048), rel=1e-3)
     assert group.lines[5] == pytest.approx(counts(4096), rel=0.04)
+    (peeled,) = at_4096(*(100 * n * (n - 1) for n in (1, 2, 4)), degree=2)  # all turns of a loop but the first
+    assert peeled.lines[5] == pytest.approx(100 * 32 * 31, rel=0.01)
     with pytest.raises(NotPredictable, match="at sizes 128, 256, 512"):
         at_4096(9000, 100, 9000)
+
+
+def test_lanes_in_rows_of_an_odd_length_use_all_banks_of_l1() -> None:
+    def lines(stride: int) -> float:
+        access = AccessEvent(0, "k", "a.cu", 3, 7, "global", "load", 4, stride, 100, 3200, 3200, 2800, 32)
+        group = Group("k", "k", 128, 0, 0, 0, 1.0, 1000.0, accesses={(7, "global"): access})
+        return _traffic(group, GPUS["h100"], 8, ("", "", 0))[0][7].lines
+
+    assert [lines(4 * floats) for floats in (511, 512, 516)] == [8, 32, 8]
 
 
 def test_each_fact_about_a_gpu_has_a_source() -> None:
