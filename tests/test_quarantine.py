@@ -94,6 +94,7 @@ DECODERS = {
     **dict.fromkeys(("estimates/estimate", "estimates/gpus"), "its calibration and facts"),
     "gradescope/harness": "what Gradescope says about a submission",
     "judge/ledger": "tests of running submissions, which it stored",
+    "judge/predictions": "predictions of its workers, which it stored",
     "judge/stage_task": "uploads that it compressed after it had measured them",
     "plans/recording": "its request, in the confined recording",
     "programs/build": "builds that it made and kept itself",

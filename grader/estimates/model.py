@@ -231,7 +231,7 @@ def _traffic(group: Group, gpu: Gpu, resident: int, mended: tuple[str, str, int]
             first = shares[-1] * min(1.0, size / max(touched, 1.0)) * (footprint > half)
             wide = abs(access.stride) if access.stride is not None else 128
             lanes = access.lanes / max(1.0, access.requests)
-            banks = math.gcd(wide // 4, 32) if wide >= 128 else lanes * wide / 128  # those of shared memory
+            banks = max(math.gcd(wide // 4, 32), each / ALL["l1_tags"]) if wide >= 128 else lanes * wide / 128
             spread = max(each / 4, min(each, 0 if mend else banks))
             dram = (first + lost) / max(missed, 1e-9)
             moved = Traffic(1.0, each, missed, spread, lanes * access.bytes if loads else 0.0, dram)

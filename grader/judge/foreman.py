@@ -35,7 +35,7 @@ from grader.classes.executors.executor import Task
 from grader.classes.schedule import MAX_TRIES_ON_BROKEN_MACHINES, Held, Lane, Schedule
 from grader.judge.lanes import StageLane, Work
 from grader.judge.ledger import Ledger, Stage, Step, Upload
-from grader.judge.predictions import Prediction, Wanted, keep
+from grader.judge.predictions import DueTime, Prediction, keep
 from grader.judge.rechecks import Due, store_recheck
 from grader.judge.stage_task import Ended, EndedTest, Judged, Stepped
 from grader.judge.store_thread import StoreThread
@@ -197,7 +197,7 @@ class Foreman(Schedule[Work], threading.Thread):
             if waiting and lane.rechecking is not None:
                 self._rechecked.discard(lane.rechecking.key)
                 self.end(lane)
-            if not self._quiet and isinstance(lane.job, Wanted):
+            if not self._quiet and isinstance(lane.job, DueTime):
                 self._unpredicted.append(lane.job.upload.id)
                 self.end(lane)
             slow = lane.upload is not None and not lane.aside and now - lane.began > _SLOW_S
@@ -238,7 +238,7 @@ class Foreman(Schedule[Work], threading.Thread):
         if lane.predict is None or not self._predicts(lane):
             return None
         upload = self._books.call(Ledger.upload, self._unpredicted.pop())
-        return (Wanted(upload), lane.predict(self._books.call(Ledger.files, upload))) if upload is not None else None
+        return (DueTime(upload), lane.predict(self._books.call(Ledger.files, upload))) if upload is not None else None
 
     def _next_recheck(self, lane: StageLane) -> tuple[Work, Task] | None:
         idle = self._idle_since is not None and time.monotonic() - self._idle_since >= IDLE_S
@@ -278,7 +278,7 @@ class Foreman(Schedule[Work], threading.Thread):
         job, answer = held.job, held.answer
         if isinstance(job, Upload):
             self._finish_upload(lane, held, job)
-        elif isinstance(job, Wanted):
+        elif isinstance(job, DueTime):
             if isinstance(answer, Prediction):
                 self._books.call(keep, job.upload, answer)
                 self._publish({"kind": "test", "id": job.upload.id, "student": job.upload.student})

@@ -17,7 +17,7 @@ from grader.course.coherence import suite_of
 from grader.grading.session import open_grading
 from grader.grading.setup import Setup
 from grader.judge.ledger import Stage, Upload
-from grader.judge.predictions import Wanted
+from grader.judge.predictions import DueTime
 from grader.judge.rechecks import Due, RecheckTask
 from grader.judge.stage_task import StageTask
 from grader.programs.engine import Engine, select_engine, select_engines
@@ -29,7 +29,7 @@ from grader.timing.baseline import time_all
 MakeTask = Callable[[Upload, Compressed, frozenset[str], tuple[TestRecord, ...]], Task]
 MakeRecheck = Callable[[Record, Compressed, Sequence[str]], Task]
 MakePrediction = Callable[[Compressed], Task]
-Work = Upload | Due | Wanted
+Work = Upload | Due | DueTime
 
 
 def stage_task(upload: Upload, files: Compressed, judged_before: frozenset[str], ended: tuple[TestRecord, ...]) -> Task:

@@ -34,7 +34,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DueTime:
     """A prediction that a lane makes."""
 
     upload: Upload
