@@ -58,7 +58,7 @@ ROOT = HERE.parents[1]
 CALIBRATION = ROOT / "grader/estimates/calibration.json"
 LEAST = 10
 """Kinds of limit with fewer measured times share one calibration."""
-TAIL = 0.085
+TAIL = 0.095
 """Quantile at an interval's ends, such that intervals hold 80 % of the times of an author who was left out."""
 APART = 1.1
 

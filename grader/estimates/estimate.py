@@ -128,6 +128,6 @@ def interval(kernels: Sequence[KernelEstimate], gpu: Gpu, more_ms: float = 0.0) 
 
 @cache
 def quantiles_of(limit: str) -> list[float]:
-    """The 8.5 %, 50 % and 91.5 % quantiles of measured over predicted time, of kernels with this limit."""
+    """The 9.5 %, 50 % and 90.5 % quantiles of measured over predicted time, of kernels with this limit."""
     found: dict[str, list[float]] = json.loads(Path(__file__).with_name("calibration.json").read_text())
     return found.get(limit) or found["any"]
