@@ -5,6 +5,7 @@
 # make honest                                              unusual honest programs: all must pass (minutes)
 # make test-site                                           the pages in a real browser; as root it installs Chromium
 # make test-slurm                                          a class on a real two-node Slurm, as root; it installs Slurm
+# make test-emulator                                       the emulator's own tests; ARGS=--share: those that CI runs
 # make test-isa                                            the emulator on other processors' instructions, Arm's under qemu
 # make test-triton                                         Python submissions; it installs Triton
 # make setup                                               only the set-up
@@ -38,19 +39,22 @@ honest: .venv/.ready-test
 
 test-site: .venv/.ready-test
 	@tools/setup.sh test-site
-	$(BIN)/python -m pytest -o addopts=--strict-markers tests/browser
+	$(BIN)/python -m pytest tests/browser
 
 test-slurm: .venv/.ready-test
 	@tools/setup.sh test-slurm
-	$(BIN)/python -m pytest -o addopts=--strict-markers --durations=5 tests/slurm
+	$(BIN)/python -m pytest --durations=5 tests/slurm
+
+test-emulator: .venv/.ready-test
+	$(BIN)/python -m pytest -n auto --dist worksteal tests/emulator $(ARGS)
 
 test-isa: .venv/.ready-test
 	@tools/setup.sh test-isa
-	$(BIN)/python -m pytest -o addopts=--strict-markers -n auto tests/isa $(ARGS)
+	$(BIN)/python -m pytest -n auto tests/isa $(ARGS)
 
 test-triton: .venv/.ready-test
 	@tools/setup.sh test-triton
-	$(BIN)/python -m pytest -o addopts=--strict-markers -n auto tests/triton $(ARGS)
+	$(BIN)/python -m pytest -n auto tests/triton $(ARGS)
 
 setup: .venv/.ready
 
@@ -64,4 +68,4 @@ clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info
 	find benchmarks grader tests tools -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: grade test .types .tests redteam honest test-site test-slurm test-isa test-triton setup clean
+.PHONY: grade test .types .tests redteam honest test-emulator test-site test-slurm test-isa test-triton setup clean

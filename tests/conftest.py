@@ -19,6 +19,10 @@ from tests.support.batch_engine import PlainC
 from tests.support.course import ROOT
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--share", action="store_true", help="of tests/emulator and tests/isa, what CI has time for")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
     """Workers that run side by side share it: what one of them compiled, the others take. Object code without anything

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -47,19 +46,11 @@ POLYBENCH = {
 }
 
 
-def suites(root: Path, *words: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tools.foreign_suites", str(root), *words]
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
-    try:
-        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def table_of(root: Path, *words: str) -> tuple[str, str]:
     """(the table, the progress)"""
-    out, err = suites(root, *words).communicate()
-    return out, err
+    command = [sys.executable, "-m", "tools.foreign_suites", str(root), *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout, done.stderr
 
 
 def test_samples_are_run_with_what_they_share_and_told_apart_by_cause(tmp_path: Path) -> None:
@@ -91,18 +82,6 @@ def test_the_other_suites_are_run_with_their_arguments_and_shared_headers(
     files: Mapping[str, str], says: str, tmp_path: Path
 ) -> None:
     assert says in table_of(project(tmp_path, files))[0]
-
-
-def test_ctrl_c_ends_what_runs_and_the_same_command_goes_on(tmp_path: Path) -> None:
-    root = project(tmp_path, {name: text for name, text in SAMPLES.items() if "broken" not in name} | WAITS)
-    running = suites(root, "--jobs", "1")
-    assert running.stderr is not None
-    assert "[1] mini passes" in running.stderr.readline()
-    running.send_signal(signal.SIGINT)
-    out, err = running.communicate()
-    assert running.returncode == 130
-    assert "- mini\n" in out and "the same command goes on from here" in err and "Traceback" not in err
-    assert "mini" not in table_of(root, "--limit", "120", "--only", "mini")[1], "its result was kept"
 
 
 def test_a_folder_that_is_no_suite_is_refused_with_what_is_expected(tmp_path: Path) -> None:

@@ -42,7 +42,6 @@ inline void say_where() { printf("header %s\n", __FILE__); }
     if (e) { printf("%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorName(e)); exit(3); } } while (0)
 """
 WRONG = {
-    "syntax": "int main() { return nothing; }",
     "missing header": '#include "nowhere.h"\nint main() {}',
     "undefined function": "void f(int);\nint main() { f(1); }",
     "undefined kernel function": "extern __device__ void f(int *);\n__global__ void k(int *p) { f(p); }\nint main() {}",

@@ -74,8 +74,9 @@ def output_of(made: Build) -> str:
     return subprocess.run([made.program], capture_output=True, text=True, check=False).stdout
 
 
-@pytest.mark.parametrize("how", [{"Makefile": IN_STEPS}, {"CMakeLists.txt": CMAKE}], ids=["make", "cmake"])
-@pytest.mark.parametrize("name", ["cuda", "emulator"])
+@pytest.mark.parametrize(
+    ("name", "how"), [("cuda", {"CMakeLists.txt": CMAKE}), ("emulator", {"Makefile": IN_STEPS})], ids=["cmake", "make"]
+)
 def test_sources_in_c_cpp_and_cuda_make_one_program(
     name: str, how: dict[str, str], tmp_path: Path, rules: Assignment
 ) -> None:

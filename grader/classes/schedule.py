@@ -18,7 +18,7 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -68,7 +68,7 @@ class Lane(Generic[Job]):
     name: str
     device: str
     setup: Setup
-    start: Callable[[str, Setup], Executor] = LocalExecutor
+    start: Callable[[str, Setup], Executor] = field(default_factory=lambda: LocalExecutor)
     """Starts this lane's executor."""
     most_tries: int = MAX_TRIES
     longest_s: float = math.inf

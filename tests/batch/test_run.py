@@ -30,6 +30,7 @@ from grader.classes.batch.roster import Student
 from grader.classes.batch.view import Log, Screen, duration
 from grader.classes.batch.work import ReadTask
 from grader.classes.comparable import mixed
+from grader.classes.executors.local import Control
 from grader.classes.final_points import absent, gradebook
 from grader.course.assignment import Deadline
 from grader.grading.session import open_grading
@@ -39,6 +40,7 @@ from grader.records.record import GraderRecord, Record
 from grader.sandbox import quarantine
 from grader.store import State, Store, check_store, open_store
 from tests.support.batch_engine import PlainC
+from tests.support.executors import InThisProcess
 from tests.support.sequential import right_program
 
 RIGHT = right_program()
@@ -47,6 +49,36 @@ WRONG = RIGHT.replace("scale)\n{", "scale)\n{\n    scale *= 2;", 1)
 BROKEN = "int main( {"
 CRASHING = "int main() { return *(volatile int *)0; }"
 HANGING = "int main() { for (;;); }"
+
+
+class Here(InThisProcess):
+    """An executor that grades in this process, where a worker process needs a second to start."""
+
+    def __init__(self, name: str, setup: Setup) -> None:
+        super().__init__(name, setup)
+        self._opened = open_grading(setup)
+        self.grading = self._opened.__enter__()
+
+    def control(self) -> None:
+        self.submit(Control())
+
+    def close(self) -> None:
+        self._opened.__exit__(None, None, None)
+
+
+WITH_WORKERS = (
+    "test_every_kind_of_hand_in_gets_its_own_record",
+    "test_a_failed_build_is_recorded_elsewhere",
+    "test_a_worker_that_dies_costs_one_try",
+    "test_two_lanes_work_on_different_hand_ins",
+    "test_killed_five_times_it_ends_with_the_store_of_a_run_that_was_not",
+)
+
+
+@pytest.fixture(autouse=True)
+def _few_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.node.name not in WITH_WORKERS:
+        monkeypatch.setattr("grader.classes.schedule.LocalExecutor", Here)
 
 
 @pytest.fixture
@@ -315,13 +347,6 @@ class Flaky(PlainC):
         return super().launch(program, arguments, trace)
 
 
-class FlakyForOthers(Flaky):
-    """Fails like a machine for every program but the control."""
-
-    def launch(self, program, arguments, trace):
-        return (PlainC if "control" in program.parent.name else Flaky).launch(self, program, arguments, trace)
-
-
 def test_a_worker_that_dies_costs_one_try(
     setup: Setup, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -348,17 +373,6 @@ def test_a_machine_that_fails_every_time_stops_the_class_after_three_and_keeps_t
     assert outcome.faulted == ()
     assert {record.tests[0].verdict for record in records(store).values()} == {Verdict.PASSED}
     assert len(records(store)) == 8
-
-
-def test_a_lane_on_which_the_graders_own_program_runs_stays_open(
-    setup: Setup, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    marker = tmp_path / "flaky"
-    marker.write_text("always")
-    monkeypatch.setenv("FLAKY", str(marker))
-    folder = a_class(tmp_path / "class", **{f"student{number}": RIGHT for number in range(4)})
-    outcome = graded(setup, store, folder, engines=[FlakyForOthers()])
-    assert sorted(student for student, _ in outcome.faulted) == [f"student{number}" for number in range(4)]
 
 
 def test_two_lanes_work_on_different_hand_ins(setup: Setup, store: Store, tmp_path: Path) -> None:

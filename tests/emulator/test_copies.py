@@ -59,15 +59,6 @@ def test_a_bad_address_is_reported_where_the_copy_is_issued(name: str, place: st
     assert words in found["message"]
 
 
-@pytest.mark.parametrize("name", ["missing_wait", "missing_commit", "own_element_too_early", "wait_behind_the_barrier"])
-def test_a_missing_wait_is_a_race(name: str, tmp_path: Path) -> None:
-    done = execute(build(SEEDED_SOURCE, watch=True), name, folder=tmp_path)
-    found = done.diagnostics()[0]
-    assert (found["tool"], found["severity"]) == ("race", "error")
-    assert "while the asynchronous copy to it, begun at" in found["message"]
-    assert "__pipeline_wait_prior(0)" in found["advice"] and "__syncthreads()" in found["advice"]
-
-
 def test_a_missing_wait_names_the_copy_and_the_thread_that_issued_it(tmp_path: Path) -> None:
     done = execute(build(SEEDED_SOURCE, watch=True), "missing_wait", folder=tmp_path)
     (found,) = done.diagnostics()

@@ -8,10 +8,6 @@ import pytest
 from tests.isa.machines import Machine
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--share", action="store_true")
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
     def is_left_out(item: pytest.Function) -> bool:
         machine = item.callspec.params.get("machine") if hasattr(item, "callspec") else None
