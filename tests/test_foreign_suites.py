@@ -27,7 +27,6 @@ SAMPLES = {
     "Samples/3_CUDA_Features/library/library.cu": "#include <cublas_v2.h>\nint main() {}\n",
     "Samples/4_CUDA_Libraries/beyond/beyond.cu": "int main() {}\n",
 }
-WAITS = {"Samples/3_CUDA_Features/waits/waits.cu": "#include <unistd.h>\nint main() { for (;;) pause(); }\n"}
 HECBENCH = {
     "src/include/shared.h": "#define WIDTH 5\n",
     "src/sum-sycl/reference.h": "inline int twice(int x) { return 2 * x; }\n",
@@ -64,11 +63,6 @@ def test_samples_are_run_with_what_they_share_and_told_apart_by_cause(tmp_path: 
     assert "mini passes (" in err
     again, nothing_run = table_of(root)
     assert again == out and nothing_run == "", "kept results are not made again"
-
-
-def test_a_program_that_does_not_end_is_stopped_at_the_limit(tmp_path: Path) -> None:
-    root = project(tmp_path, {"Common/unused.h": ""} | WAITS)
-    assert "## hang\n\n- stopped after 3 s: waits\n" in table_of(root, "--limit", "3")[0]
 
 
 @pytest.mark.parametrize(
