@@ -41,7 +41,3 @@ def test_where_every_diagnosis_fails_the_verdicts_stand_and_no_cause_is_named(
     assert len(said) == 1
     assert "KeyError: 'planted'" in said[0]
     assert "test_hints.py" in said[0]
-
-
-def test_a_hint_that_works_is_returned() -> None:
-    assert hints.hint("", str.upper, "a") == "A"

@@ -40,4 +40,5 @@ def _in_the_share(item: pytest.Function) -> bool:
     if programs is None:
         return item.path.stem.removeprefix("test_") in WHOLE.split()
     params = item.callspec.params
-    return (params["bug"].source if "bug" in params else params["source"]).stem in programs.split()
+    source = getattr(params.get("bug"), "source", params.get("source"))
+    return isinstance(source, Path) and source.stem in programs.split()
