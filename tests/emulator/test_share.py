@@ -18,7 +18,7 @@ from tests.support.course import ROOT
 FAULTS = {
     "instruction": ("translate/arith.py", '"~0u" if name == "sub" else "0u"', '"0u"', "test_conformance.py::"),
     "barrier": ("runtime/barriers.c", ": b->threads_alive; }", ": b->threads_alive / 2; }", "test_"),
-    "check": ("runtime/shadow.c", "ORDER_BEFORE || (x->sa", "ORDER_NONE_IN_BLOCK || (x->sa", "test_sanitizers.py::"),
+    "check": ("runtime/shadow.c", "== ORDER_BEFORE || (x", "!= ORDER_NONE_IN_GRID || (x", "test_sanitizers.py::"),
     "counter": ("runtime/counters.c", "*conflicts = n - 1;", "*conflicts = n;", "test_counters.py::"),
 }  # fmt: skip
 """A borrow that sub.cc takes from nothing, a barrier that half of a block passes, races of warps with a write, a bank
