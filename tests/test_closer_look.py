@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from grader.base.errors import MachineFault
+from grader.base.paths import cache_folder
 from grader.base.verdict import Fault, Verdict
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles
@@ -122,6 +123,9 @@ def test_a_look_at_a_program_whose_kernels_it_lacks_claims_nothing(
 ) -> None:
     """nvcc names kernels in an anonymous namespace after the folder, and the look's PTX is compiled in another one than
     the object, which the cache has from the first build."""
+    (tmp_path / "cache").mkdir()
+    (cache_folder() / "native").mkdir(exist_ok=True)
+    (tmp_path / "cache/native").symlink_to(cache_folder() / "native")  # the compiled runtime has no program in it
     monkeypatch.setenv("GRADER_CACHE", str(tmp_path / "cache"))
     if not renamed:
         monkeypatch.setattr("grader.emulator.nvcc.module_id", lambda ptx: "")
