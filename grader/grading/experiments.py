@@ -42,13 +42,13 @@ def with_experiments(
     if not _surer(known, than="scale_wrong"):
         with watch.stage("probes"), bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
             found = hint((), by_probes, grading, submission, built, launching, known)
-    seen = rank([known, found])
+    seen = rank([(*known, *found)])
     if grading.quick and not _surer(seen, than="repaired"):
         case = case_to_look_at(dict.fromkeys(wrong, Verdict.WRONG_ANSWER))
         others = [other for other, test in shown.items() if other != case and (test.passed or other in wrong)]
         with watch.stage("repairs"):
             found += hint((), by_repairs, grading, submission, case, others, seen)
-    cause = _said(claimed([seen, found]), claimed([seen]), submission)
+    cause = _said(claimed([(*seen, *found)]), claimed([seen]), submission)
     for case in wrong:
         by_case[case] = by_case[case].with_cause(cause, found)
     return [by_case[case] for case in grading.cases]
