@@ -124,7 +124,6 @@ def test_a_look_at_a_program_whose_kernels_it_lacks_claims_nothing(
     """nvcc names kernels in an anonymous namespace after the folder, and the look's PTX is compiled in another one than
     the object, which the cache has from the first build."""
     (tmp_path / "cache").mkdir()
-    (cache_folder() / "native").mkdir(exist_ok=True)
     (tmp_path / "cache/native").symlink_to(cache_folder() / "native")  # the compiled runtime has no program in it
     monkeypatch.setenv("GRADER_CACHE", str(tmp_path / "cache"))
     if not renamed:

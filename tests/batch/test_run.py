@@ -66,18 +66,12 @@ class Here(InThisProcess):
         self._opened.__exit__(None, None, None)
 
 
-WITH_WORKERS = (
-    "test_every_kind_of_hand_in_gets_its_own_record",
-    "test_a_failed_build_is_recorded_elsewhere",
-    "test_a_worker_that_dies_costs_one_try",
-    "test_two_lanes_work_on_different_hand_ins",
-    "test_killed_five_times_it_ends_with_the_store_of_a_run_that_was_not",
-)
+WITH_WORKERS = ("every_kind", "recorded_elsewhere", "worker_that_dies", "two_lanes", "killed")
 
 
 @pytest.fixture(autouse=True)
 def _few_processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.node.name not in WITH_WORKERS:
+    if not any(words in request.node.name for words in WITH_WORKERS):
         monkeypatch.setattr("grader.classes.schedule.LocalExecutor", Here)
 
 

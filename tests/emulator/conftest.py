@@ -29,8 +29,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
     if config.getoption("share"):
-        here = Path(__file__).parent
-        left_out = [item for item in items if item.path.parent == here and not _in_the_share(item)]
+        left_out = [item for item in items if item.path.parent == Path(__file__).parent and not _in_the_share(item)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 
