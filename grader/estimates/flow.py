@@ -26,8 +26,7 @@ _ANCHORS = {  # PTX operations, and the machine instruction that they become one
     "cp.async": "LDGSTS", "wgmma": "HGMMA",
 }  # fmt: skip
 _CONSERVED = 10.0  # the weight of what flows in flowing out, against the counts of lines
-# Of flows into and out of a block, the smaller may be a first guess: equations would be badly conditioned.
-_STEEP = 10.0
+_STEEP = 10.0  # flows into and out of a block differ by less: the smaller may be a first guess
 _ROUNDS = 5
 _FEWER = 1e-4  # the weight of having few executions, against equations whose sides are near 1
 
@@ -65,7 +64,7 @@ def block_executions(code: Code, lines: Mapping[int, float], warps: float) -> tu
 
 
 def _anchors(code: Code, reached: list[int]) -> dict[int, Counter[int]]:
-    """For each PTX line that becomes one instruction: how many copies each block has."""
+    """How many copies of each line of PTX that becomes one instruction a block has, or else of predicated ones."""
     found: dict[int, Counter[int]] = {}
     guarded = set()
     for number in reached:
@@ -76,7 +75,8 @@ def _anchors(code: Code, reached: list[int]) -> dict[int, Counter[int]]:
                 found.setdefault(line, Counter())[number] += 1
                 if instruction.predicate:  # a branch that became a predicate: executed by more warps
                     guarded.add(line)
-    return {line: blocks for line, blocks in found.items() if line not in guarded}
+    free = {number for line, blocks in found.items() if line not in guarded for number in blocks}
+    return {line: blocks for line, blocks in found.items() if line not in guarded or not free & blocks.keys()}
 
 
 def nnls(gram: Vector, target: Vector) -> Vector:

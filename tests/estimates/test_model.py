@@ -65,6 +65,12 @@ def test_an_unrolled_loop_and_its_remainder_share_the_lines_executions() -> None
     assert misfit < 0.01
 
 
+def test_a_loop_of_nothing_but_predicated_instructions_is_counted_by_them() -> None:
+    loop = Block([Instruction("FFMA", "", "@P0", 5, 1, 7, 7, ())], (1, 2))
+    code = Code([Block([], (1,)), loop, Block()], {5: "fma.rn.f32"}, 32)
+    assert block_executions(code, {5: 640.0}, 10)[0][1] == pytest.approx(640, rel=0.01)
+
+
 def test_a_full_pipe_a_wait_for_a_result_and_a_stall_take_their_cycles() -> None:
     busy = [step(busy=8.0)] * 10
     assert cycles(busy, warps=4, group=1, repeats=1) == pytest.approx(4 * 10 * 8, rel=0.1)
