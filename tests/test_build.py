@@ -102,6 +102,17 @@ def test_kernels_that_launch_kernels_are_refused_unless_the_assignment_allows_th
     assert built(source + "int main() { parent<<<1, 1>>>(); }\n", engine, allowed, tmp_path).ok
 
 
+def test_functions_that_ptxas_knows_for_it_are_refused_without_a_library(tmp_path: Path, rules: Assignment) -> None:
+    source = (
+        'extern "C" __device__ unsigned cnpLaunchDeviceV2(void*, void*);\n'
+        "__global__ void parent() { cnpLaunchDeviceV2(nullptr, nullptr); }\nint main() { parent<<<1, 1>>>(); }\n"
+    )
+    found = built(source, CudaEngine(find_toolkit(), GPU), rules, tmp_path)
+    assert found.fault is Fault.STUDENT and "launch kernels from kernels" in found.reason
+    allowed = rules.model_copy(update={"build": rules.build.model_copy(update={"dynamic_parallelism": True})})
+    assert built(source, CudaEngine(find_toolkit(), GPU), allowed, tmp_path).ok
+
+
 def test_nvcc_compiles_a_program_again_only_if_a_file_changed(
     tmp_path: Path, rules: Assignment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import mmap
 import os
 import platform
 import re
@@ -199,7 +200,11 @@ class CudaEngine:
             inputs.append(str(target))
         libraries = (f"-L{library}" for library in self.toolkit.library_folders)
         done = run([*own, *libraries, "-o", str(output), *inputs], folder)
-        return Compiled(None if done.exit_code == 0 else Fault.STUDENT, log + done.output)
+        if done.exit_code != 0:
+            return Compiled(Fault.STUDENT, log + done.output)
+        if "--cudadevrt=none" in flags and _launches_from_kernels(output):
+            return Compiled(Fault.STUDENT, f"{sources[0]}: error: {_NOT_FROM_KERNELS}")
+        return Compiled(None, log + done.output)
 
     def recording(self) -> Recording:
         """See `Recording`. What the recorder tries is machine code of its own process, which no package has."""
@@ -278,6 +283,18 @@ class CudaEngine:
 _FROM_KERNELS = re.compile(rb"cnpLaunchDevice|__cuda_syscall_")
 """Functions that ptxas and the driver know without any library, with which a kernel launches others on an H100 (driver
 of CUDA 13): no trace shows those."""
+_NOT_FROM_KERNELS = "A kernel calls functions of CUDA that launch kernels from kernels: launch them from the host."
+
+
+def _launches_from_kernels(program: Path) -> bool:
+    """Whether machine code of a program calls such functions. nvcc compresses PTX only, of which a program has none."""
+    with (
+        contextlib.suppress(quarantine.Refused, ValueError),  # what is no file, or is empty, is no program
+        quarantine.open_file(program.parent, program.name, sys.maxsize) as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        return _FROM_KERNELS.search(content) is not None
+    return False
 
 
 def machine_code(
@@ -299,9 +316,7 @@ def machine_code(
         except quarantine.Refused as refused:
             raise Refused(f"The machine code of a kernel {refused}.") from None
         if _FROM_KERNELS.search(made):
-            raise Refused(
-                "A kernel calls functions of CUDA that launch kernels from kernels: launch them from the host."
-            )
+            raise Refused(_NOT_FROM_KERNELS)
         return made
 
 
