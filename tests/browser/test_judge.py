@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -147,7 +148,9 @@ def test_a_bad_network_and_an_edited_file_are_explained_and_nothing_is_submitted
     program.write_text("int main() {} // one")
     log_in(browser, served, "carol")
     browser.find_element(By.ID, "files").send_keys(str(program))
+    assert browser.execute_script("return document.getElementById('files').files[0].size")  # it has looked at the file
     program.write_text("int main() {} // edited since")
+    os.utime(program, times=(time.time() + 10,) * 2)
     press(browser, "Submit")
     see(browser, "has changed since it was chosen")
     browser.execute_script(LOSE_AN_ANSWER)
