@@ -43,7 +43,9 @@ def test_every_program_is_expected_to_say_something() -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED if os.environ.get("GRADER_TEST_EVERYTHING") == "1" else sorted(CHECKED))
-def test_cause_and_line_are_in_the_first_five_lines(name: str, tmp_path: Path) -> None:
+def test_cause_and_line_are_in_the_first_five_lines(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name not in CHECKED:
+        monkeypatch.delenv("GRADER_REPAIRS")  # as a student checks
     line, words = EXPECTED[name]
     own, _, mistake = name.rpartition("/")
     (source,) = [*PROGRAMS.glob(f"{name}.cu"), *ROOT.glob(f"reference/{own}/wrong/{mistake}.cu")]

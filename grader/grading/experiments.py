@@ -60,7 +60,8 @@ def _surer(known: Sequence[Finding], than: str) -> bool:
 
 
 def _said(first: Finding | None, seen: Finding | None, submission: Submission) -> str:
-    """The sentence of the `first` finding; of a repair, after what was `seen`. '' if tests have their own."""
+    """The sentence of the `first` finding; of a repair, after what was `seen`, but before the smallest input, which is
+    long. '' if tests have their own."""
     said = first is not None and (first.kind, first.place) == ("known_mistake", None)
     if first is None or said or kind_of(first).check not in ("probe", "watch"):
         return ""
@@ -68,5 +69,6 @@ def _said(first: Finding | None, seen: Finding | None, submission: Submission) -
     if first.kind == "repaired" and seen is not None and kind_of(seen).check in ("watch", "probe", "source"):
         if first.place in (seen.place, seen.other):
             return f"{fact(seen)}. {cause}"
-        return f"{sentence(seen, submission.line)} {cause}" if seen.certainty >= SURE else cause
+        both = [sentence(seen, submission.line), cause] if seen.certainty >= SURE else [cause]
+        return " ".join(reversed(both) if seen.kind == "smallest_input" else both)
     return cause
