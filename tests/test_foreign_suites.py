@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -27,6 +28,7 @@ SAMPLES = {
     "Samples/3_CUDA_Features/library/library.cu": "#include <cublas_v2.h>\nint main() {}\n",
     "Samples/4_CUDA_Libraries/beyond/beyond.cu": "int main() {}\n",
 }
+WAITS = {"Samples/3_CUDA_Features/waits/waits.cu": "#include <unistd.h>\nint main() { for (;;) pause(); }\n"}
 HECBENCH = {
     "src/include/shared.h": "#define WIDTH 5\n",
     "src/sum-sycl/reference.h": "inline int twice(int x) { return 2 * x; }\n",
@@ -45,11 +47,19 @@ POLYBENCH = {
 }
 
 
+def suites(root: Path, *words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tools.foreign_suites", str(root), *words]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+    try:
+        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def table_of(root: Path, *words: str) -> tuple[str, str]:
     """(the table, the progress)"""
-    command = [sys.executable, "-m", "tools.foreign_suites", str(root), *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout, done.stderr
+    out, err = suites(root, *words).communicate()
+    return out, err
 
 
 def test_samples_are_run_with_what_they_share_and_told_apart_by_cause(tmp_path: Path) -> None:
@@ -65,6 +75,11 @@ def test_samples_are_run_with_what_they_share_and_told_apart_by_cause(tmp_path: 
     assert again == out and nothing_run == "", "kept results are not made again"
 
 
+def test_a_program_that_does_not_end_is_stopped_at_the_limit(tmp_path: Path) -> None:
+    root = project(tmp_path, {"Common/unused.h": ""} | WAITS)
+    assert "## hang\n\n- stopped after 3 s: waits\n" in table_of(root, "--limit", "3")[0]
+
+
 @pytest.mark.parametrize(
     ("files", "says"),
     [
@@ -76,6 +91,18 @@ def test_the_other_suites_are_run_with_their_arguments_and_shared_headers(
     files: Mapping[str, str], says: str, tmp_path: Path
 ) -> None:
     assert says in table_of(project(tmp_path, files))[0]
+
+
+def test_ctrl_c_ends_what_runs_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    root = project(tmp_path, {name: text for name, text in SAMPLES.items() if "broken" not in name} | WAITS)
+    running = suites(root, "--jobs", "1")
+    assert running.stderr is not None
+    assert "[1] mini passes" in running.stderr.readline()
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate()
+    assert running.returncode == 130
+    assert "- mini\n" in out and "the same command goes on from here" in err and "Traceback" not in err
+    assert "mini" not in table_of(root, "--limit", "120", "--only", "mini")[1], "its result was kept"
 
 
 def test_a_folder_that_is_no_suite_is_refused_with_what_is_expected(tmp_path: Path) -> None:

@@ -44,11 +44,12 @@ FEWEST_VALUES = 8
 @dataclass(frozen=True)
 class Diagnosis:
     """The diagnosis of a wrong output. `where` says which values are wrong, and `cause` why; each is '' if unknown.
-    `findings` are the facts behind the cause."""
+    `findings` are the facts behind the cause. `overflows`: only the lowest bits of whole numbers are right."""
 
     where: str = ""
     cause: str = ""
     findings: tuple[Finding, ...] = ()
+    overflows: bool = False
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.where, self.cause)))
@@ -153,8 +154,10 @@ def _cause(
         more = draw_samples(operator, shape, number, errors, input, expected, got, PRECISION_ROWS, only_wrong=False)
         return by_rounding(operator, shape, number, more)
 
-    if cause := constant(samples) or overflown(samples):
+    if cause := constant(samples):
         return Diagnosis(cause=cause)
+    if cause := overflown(samples):
+        return Diagnosis(cause=cause, overflows=True)
     if (known := by_alternates(operator, shape, number, samples)) is not None:
         return _found(known)
     for explain in (rounding, partial(misplaced, operator)):

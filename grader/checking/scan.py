@@ -251,7 +251,8 @@ class Scan:
         """Count the wrong values of a chunk, comparing in float64."""
         number, length = chunk.number, chunk.got.length
         got, expected = got.ravel(), expected.ravel()
-        error = errors_of(got.astype(np.float64) if got.dtype.kind == "f" else got, expected)
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            error = errors_of(got.astype(np.float64) if got.dtype.kind == "f" else got, expected)
         wrong = ~(error <= self._errors[number].limit.allowed(expected))
         finite = np.isfinite(got)
         self.finite += int(finite.sum())

@@ -154,8 +154,7 @@ def _described(search: _Search, chosen: Sequence[int]) -> Finding | None:
     operator, shape, kept = search.operator, search.shape, search.kept
     inputs, outputs = operator.inputs(shape), operator.outputs(shape)
     left = {number: np.flatnonzero(kept[number]) for number in chosen}
-    most = max(map(len, left.values()))
-    if most > _MOST_NAMED or (search.zero and not most):  # of zeros alone it wrote two outputs: a race, or luck
+    if any(len(places) > _MOST_NAMED for places in left.values()):
         return None
     number, wrong = next((n, w) for n, w in enumerate(search.wrong(kept, search.outputs)) if w.any())
     got, right, tensor = search.outputs[number], search.right(kept)[number], outputs[number]
