@@ -1,5 +1,5 @@
 // The maximum is not taken off: exp overflows, or is 0 everywhere.
-// expect: wrong_answer on most: is the maximum subtracted | becomes infinite in this line
+// expect: wrong_answer on most: is the maximum subtracted | in this line: 2 ^
 
 #include <cuda_bf16.h>
 
