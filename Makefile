@@ -20,8 +20,8 @@ grade: .venv/.ready
 	@$(BIN)/grader grade "$(SUBMISSION)" $(if $(ASSIGNMENT),--assignment $(ASSIGNMENT)) $(ARGS)
 
 test: .venv/.ready-test
-	$(BIN)/ruff check grader tests tools benchmarks
-	$(BIN)/ruff format --check grader tests tools benchmarks
+	$(BIN)/ruff check grader emulator tests tools benchmarks
+	$(BIN)/ruff format --check grader emulator tests tools benchmarks
 	@$(MAKE) --no-print-directory -j2 .types .tests
 
 .types: # on the core that pytest leaves idle while it starts and ends
@@ -46,7 +46,7 @@ test-slurm: .venv/.ready-test
 	$(BIN)/python -m pytest --durations=5 tests/slurm
 
 test-emulator: .venv/.ready-test
-	$(BIN)/python -m pytest -n auto --dist worksteal tests/emulator $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal emulator/tests $(ARGS)
 
 test-isa: .venv/.ready-test
 	@tools/setup.sh test-isa
@@ -65,7 +65,7 @@ setup: .venv/.ready
 	@PYTHON="$(PYTHON)" tools/setup.sh test
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info
-	find benchmarks grader tests tools -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info emulator/src/*.egg-info
+	find benchmarks emulator grader tests tools -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: grade test .types .tests redteam honest test-emulator test-site test-slurm test-isa test-triton setup clean

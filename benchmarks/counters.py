@@ -21,11 +21,10 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from cudaemu import Extras, Workplace, compile_program
+from cudaemu.process import run_plainly as run
 from emulator import write_input
-
-from grader.base.process import Completed
 from grader.course.metrics import COUNTED, METRICS
-from grader.emulator import Extras, Workplace, compile_program
 from grader.findings import short_kernel
 from grader.profiling.counters import counted_launches
 from grader.profiling.ncu import Launch, parse_csv
@@ -62,11 +61,6 @@ NCU_NAMES = {
 
 Counters = dict[str, dict[str, dict[str, float]]]
 """Program → kernel → metric."""
-
-
-def run(command: Sequence[str], folder: Path) -> Completed:
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return Completed(done.returncode, done.stdout)
 
 
 def added_up(launches: Iterable[Launch], names: dict[str, str]) -> dict[str, dict[str, float]]:

@@ -39,8 +39,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from grader.base.process import Completed
-from grader.emulator import Workplace, compile_program
+from cudaemu import Workplace, compile_program
+from cudaemu.process import Completed, run_plainly
 from grader.programs.toolkit import find_toolkit
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,12 +81,10 @@ class TimedRunner:
 
     def __call__(self, command: Sequence[str], folder: Path) -> Completed:
         start = time.perf_counter()
-        done = subprocess.run(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-        )
+        done = run_plainly(command, folder)
         if command[0] == str(self.nvcc) and "-c" in command and "--dryrun" not in command:
             self.nvcc_s += time.perf_counter() - start
-        return Completed(done.returncode, done.stdout)
+        return done
 
 
 def build(kernel: Path, folder: Path, nvcc: Path, target: str = "sm_80") -> tuple[Path, float, float]:

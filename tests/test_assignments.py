@@ -33,6 +33,7 @@ from tests.support.assignments import NAMES, NO_CAUSE, SAYS, WITH_WRONGS, assign
 from tests.support.command_line import grader
 from tests.support.course import ROOT
 from tests.support.records import made_record, made_test
+from tests.test_packages import trees
 
 EVERYTHING = os.environ.get("GRADER_TEST_EVERYTHING") == "1"
 
@@ -137,15 +138,15 @@ ENGLISH = {"half", "backward", "matmul", "convolution", "histogram", "reduction"
 
 def test_no_code_of_the_grader_holds_a_name() -> None:
     """No string, no identifier. Prose may: softmax is also what attention computes."""
-    for path in sorted((ROOT / "grader").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
             words = {value for value in vars(node).values() if isinstance(value, str)}
-            assert not words & (set(NAMES) - ENGLISH), f"{path}:{getattr(node, 'lineno', '?')}"
+            assert not words & (set(NAMES) - ENGLISH), f"{module}:{getattr(node, 'lineno', '?')}"
 
 
 def test_no_file_of_the_grader_outside_the_operators_names_one_even_in_prose() -> None:
     words = [word for name in sorted(set(NAMES) - ENGLISH) for word in ("-e", name)]
-    places = ["--", "grader/*.py", ":!grader/operators"]
+    places = ["--", "grader/*.py", "emulator/src/*.py", ":!grader/operators"]
     found = subprocess.run(
         ["git", "grep", "--untracked", "-n", "-w", *words, *places],
         cwd=ROOT,
@@ -244,9 +245,10 @@ def test_a_wrong_solution_says_what_the_grader_must_find(path: Path) -> None:
 @cache
 def texts_of_the_grader() -> str:
     """All its constant strings, such as the parts of its messages."""
-    paths = [*(ROOT / "grader").rglob("*.py"), *(ROOT / "assignment").glob("*/operator.py")]
-    trees = [ast.parse(path.read_bytes()) for path in paths]
-    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    operators = (ast.parse(path.read_bytes()) for path in (ROOT / "assignment").glob("*/operator.py"))
+    nodes = [
+        node for tree in (*trees().values(), *operators) for node in ast.walk(tree) if isinstance(node, ast.Constant)
+    ]
     return "\0".join(node.value for node in nodes if isinstance(node.value, str))
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from cudaemu.process import Completed
 from grader.base.errors import GraderFault, MachineFault
-from grader.base.process import Completed
 from grader.commands.course_files import show_baseline
 from grader.course.assignment import load_assignment
 from grader.course.testcase import load_suite

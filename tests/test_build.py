@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from grader.base.process import Completed, Runner, Stopped
+from cudaemu import DEFAULT_SANITIZERS
+from cudaemu.native import compile_c
+from cudaemu.process import Completed, Runner, Stopped
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
-from grader.emulator import DEFAULT_SANITIZERS
-from grader.emulator.native import compile_c
 from grader.programs import control
 from grader.programs.build import Build, build
 from grader.programs.compile_errors import failure_sentence

@@ -40,7 +40,7 @@ def test_the_hash_covers_every_file_but_what_python_compiled(package: Path) -> N
 def test_a_wheel_has_its_commit_in_its_version(
     installed: str, expected: tuple[str, str], package: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "PACKAGE", package)
+    monkeypatch.setattr(module, "PACKAGES", (package,))
     monkeypatch.setattr(module.metadata, "version", lambda name: installed)
     found = identity.__wrapped__()
     assert (found.version, found.commit) == expected
@@ -51,7 +51,7 @@ def test_a_checkout_asks_git_and_says_that_files_were_changed(package: Path, mon
         command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words]
         return subprocess.run(command, cwd=package.parent, check=True, capture_output=True, text=True).stdout.strip()
 
-    monkeypatch.setattr(module, "PACKAGE", package)
+    monkeypatch.setattr(module, "PACKAGES", (package,))
     git("init", "-q")
     git("add", ".")
     git("commit", "-q", "-m", "first")
@@ -68,6 +68,6 @@ def test_what_is_not_known_is_left_out() -> None:
 @pytest.mark.parametrize("commit", ["1a2b3c4d5e6f", "1a2b3c4d5e6f-dirty"])
 def test_a_handouts_wheel_keeps_the_commit(commit: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = Identity("0.2.dev7", commit, "").release
-    monkeypatch.setattr(module, "PACKAGE", package)
+    monkeypatch.setattr(module, "PACKAGES", (package,))
     monkeypatch.setattr(module.metadata, "version", lambda name: release)
     assert identity.__wrapped__().commit == commit

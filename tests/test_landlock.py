@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import grader
 from grader.base.errors import MachineFault
 from grader.programs.engine import plan_program
 from grader.sandbox import Job, Limits, Outcome, bubblewrap, confinement, landlock, require, run, tool_problem
@@ -66,7 +65,7 @@ def test_a_recorder_finds_the_grader_in_a_folder_that_it_cannot_list(
     work.mkdir()
     (package / "__init__.py").write_text("")
     (package / "own.py").write_text("def main(): print('found')")
-    monkeypatch.setattr(grader, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(plan_program, "PACKAGES", (package,))
     job = Job(plan_program._python("own"), work, readable=plan_program.python_paths())
     assert run(job, Limits(wall_s=60)).stdout == "found\n"
 

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from grader.emulator.nvcc_flags import NvccFlags
-from grader.emulator.nvcc_options import SET_BY_THE_GRADER, TAKES_VALUE
+from cudaemu.nvcc_flags import NvccFlags
+from cudaemu.nvcc_options import SET_BY_THE_GRADER, TAKES_VALUE
 from grader.programs.compiler_calls import calls
 from grader.programs.toolkit import find_toolkit
 

@@ -1,4 +1,4 @@
-"""The packages of grader/: who may import whom, and that nothing hides an import."""
+"""The packages of the grader and the emulator: who may import whom, and that nothing hides an import."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from importlinter.cli import lint_imports
 from tests.support.course import ROOT
 
 PACKAGE = ROOT / "grader"
+EMULATOR = ROOT / "emulator/src/cudaemu"
 PACKAGES = sorted(folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file())
 MODULES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-    for path in sorted(PACKAGE.rglob("*.py"))
+    ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__"): path
+    for folder in (PACKAGE, EMULATOR)
+    for path in sorted(folder.rglob("*.py"))
 }
 OPTIONAL = {"copydetect", "pycuda", "submitit", "torch"}
 """Libraries that some machines lack, imported by what needs them."""
@@ -32,7 +34,7 @@ def trees() -> dict[str, ast.Module]:
 
 
 def package_of(module: str) -> str:
-    return module.split(".")[1] if "." in module else ""
+    return "cudaemu" if module.startswith("cudaemu") else module.partition(".")[2].partition(".")[0]
 
 
 def is_confined(function: ast.AST) -> bool:
@@ -69,18 +71,18 @@ def test_a_package_opens_with_what_it_is_for_and_what_it_may_import(package: str
 
 
 def test_every_file_in_the_map_of_changes_exists() -> None:
-    """A path begins at grader/ or at the repository; a file without a folder is anywhere below grader/."""
+    """A path begins at grader/, at emulator/src/ or at the repository; a file without a folder is anywhere below."""
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     words = re.findall(r"`([\w.{},/*-]+)`", text[text.index("## To change X") : text.index("## Words")])
     named = [word for word in words if "/" in word or re.search(r"\w\.(py|c|h|cu|inc|css|js)$", word)]
-    anywhere = {path.name for path in PACKAGE.rglob("*")}
+    anywhere = {path.name for folder in (PACKAGE, EMULATOR) for path in folder.rglob("*")}
     missing = []
     for word in named:
         before, _, rest = word.partition("{")
         choices, _, after = rest.partition("}")
         for path in (before + choice + after for choice in choices.split(",")):
             known = "NAME" in path or path in anywhere
-            if not known and not any(any(folder.glob(path.rstrip("/"))) for folder in (ROOT, PACKAGE)):
+            if not known and not any(any(folder.glob(path.rstrip("/"))) for folder in (ROOT, PACKAGE, EMULATOR.parent)):
                 missing.append(path)
     assert missing == []
 
@@ -125,7 +127,7 @@ def test_one_submission_is_graded_without_what_belongs_to_classes(tmp_path: Path
     assert not {"classes", "store", "site", "gradescope"} & loaded
 
 
-PARSERS = ("grader.emulator.ptx", "grader.emulator.analysis", "grader.emulator.translate", "tarfile", "zipfile")
+PARSERS = ("cudaemu.ptx", "cudaemu.analysis", "cudaemu.translate", "tarfile", "zipfile")
 """Modules that parse what a submission controls. Only what runs in the room may use them (`sandbox/room.py`)."""
 PACKERS = {
     "grader.base.packing",  # writes only
@@ -251,8 +253,8 @@ def test_the_grader_itself_never_loads_a_parser_of_ptx(tmp_path: Path) -> None:
         "print(*sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "grader.emulator.build" in done.stdout
-    assert "grader.emulator.ptx" not in done.stdout and "grader.emulator.translate" not in done.stdout.split()
+    assert "cudaemu.build" in done.stdout
+    assert "cudaemu.ptx" not in done.stdout and "cudaemu.translate" not in done.stdout.split()
 
 
 def test_text_reaches_a_persons_terminal_through_one_function() -> None:

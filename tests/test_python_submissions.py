@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from cudaemu.extras import Extras
+from cudaemu.ptx import Instr, parse
+from cudaemu.translate import translate_module
+from cudaemu.translate.counting import may_compute_floats
 from grader.base.errors import UsageError
 from grader.course.assignment import SourceRule, load_assignment
-from grader.emulator.extras import Extras
-from grader.emulator.ptx import Instr, parse
-from grader.emulator.translate import translate_module
-from grader.emulator.translate.counting import may_compute_floats
 from grader.findings import Finding
 from grader.programs.source_rules import _python_violations
 from grader.programs.submission import Submission, read_submission
@@ -87,7 +87,7 @@ def test_a_finding_at_a_copy_names_the_array_and_no_call_of_cuda() -> None:
 
 # ---- kernels ----------------------------------------------------------------------------------------------------
 
-PTX = Path(__file__).parent / "emulator/triton_softmax.ptx"
+PTX = Path(__file__).parents[1] / "emulator/tests/triton_softmax.ptx"
 """What Triton 3.9.0 made of the softmax of rows, for sm_80."""
 ARITHMETIC = re.compile(r"\b(?:add|sub|mul|fma|div|max|min|ex2)\.\S*f32")
 

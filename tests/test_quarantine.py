@@ -11,12 +11,10 @@ from pathlib import Path
 
 import pytest
 
-import grader
 from grader.sandbox import quarantine
 from grader.sandbox.quarantine import Refused, claim, read_bytes
 from tests.test_packages import is_confined, trees
 
-PACKAGE = Path(grader.__file__).parent
 READERS = {"open", "read_text", "read_bytes", "copyfile", "copy", "copy2", "copytree", "fromfile", "memmap", "loadtxt"}
 OWN_FILES = {
     "timing/baseline": "the times of the course's C program",
@@ -36,17 +34,17 @@ OWN_FILES = {
     "commands/durations": "how long its own gradings took",
     "grading/repairing": "inputs, of which it lends a copy",
     "commands/judge_client": "files that their owner submits from their own machine",
-    "emulator/build": "the emulator's own files",
-    "emulator/isa": "the emulator's own files",
-    "emulator/kernel_library": "PTX that it wrote, which compilers may only read",
+    "cudaemu/build": "the emulator's own files",
+    "cudaemu/isa": "the emulator's own files",
+    "cudaemu/kernel_library": "PTX that it wrote, which compilers may only read",
     "checking/watch/look": "inputs and expected outputs",
     "plans/failures": "a submission's source, in the confined recording",
     "plans/handles": "nothing: its `copy` is one in device memory",
     "plans/recording": "its request and results, in the confined recording",
     "plans/replay_program": "the replayer's source",
     "programs/engine/plan_program": "the sources that the grader wrote out before any stage ran, and its own samples",
-    "emulator/native": "the emulator's own files, and objects that it claimed",
-    "emulator/nvcc": "objects and PTX that it claimed",
+    "cudaemu/native": "the emulator's own files, and objects that it claimed",
+    "cudaemu/nvcc": "objects and PTX that it claimed",
     "programs/engine/cuda": "the tracer's source",
     "timing/fresh_inputs": "inputs that it draws itself, which runs may only read",
     "gpu/lock": "its lock",
@@ -90,7 +88,7 @@ DECODERS = {
     **dict.fromkeys(("classes/executors/job_files", "classes/executors/slurm"), "results of its own jobs"),
     "commands/judge_client": "answers of the judge that its user named, and archives that it writes",
     "course/catalogue/testcase_files": "facts about testcases that it wrote",
-    **dict.fromkeys(("emulator/native", "emulator/nvcc", "timing/baseline"), "its own cache"),
+    **dict.fromkeys(("cudaemu/native", "cudaemu/nvcc", "timing/baseline"), "its own cache"),
     **dict.fromkeys(("estimates/estimate", "estimates/gpus"), "its calibration and facts"),
     "gradescope/harness": "what Gradescope says about a submission",
     "judge/ledger": "tests of running submissions, which it stored",
@@ -126,8 +124,12 @@ def test_bytes_become_values_in_the_room_or_where_it_is_known_whose_they_are() -
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node not in confined:
                 word = f"{getattr(node.func.value, 'id', '')}.{node.func.attr}"
                 if word in DECODING or node.func.attr in ("model_validate_json", "validate_json"):
-                    found.add(module.removeprefix("grader.").replace(".", "/"))
+                    found.add(_name(module))
     assert found == set(DECODERS)
+
+
+def _name(module: str) -> str:
+    return module.removeprefix("grader.").replace(".", "/")
 
 
 @cache
@@ -136,20 +138,18 @@ def modules_that_open() -> frozenset[str]:
 
 
 def _modules_that_open() -> Iterator[str]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = path.relative_to(PACKAGE).with_suffix("").as_posix()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for module, tree in trees().items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 called = node.func
                 word = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
                 if word in READERS and not _is_quarantine(called):
-                    yield name
+                    yield _name(module)
                     break
 
 
 def test_what_may_open_files_exists() -> None:
-    names = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in PACKAGE.rglob("*")}
-    assert set(OWN_FILES) <= names
+    assert set(OWN_FILES) <= set(map(_name, trees()))
 
 
 def _is_below(name: str) -> bool:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from cudaemu.process import Runner
 from grader.base.errors import MachineFault
-from grader.base.process import Runner
 from grader.base.verdict import Fault, Verdict
 from grader.classes.recheck import Recheck, recheck, rests_on, state_of
 from grader.commands import class_results

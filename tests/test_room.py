@@ -15,7 +15,7 @@ from typing import IO, Annotated
 import pytest
 from pydantic import Field
 
-from grader.base.process import Stopped
+from cudaemu.process import Stopped
 from grader.sandbox import bubblewrap, budget, landlock, room
 from grader.sandbox.budget import Budget, draw_from, drawing
 from grader.sandbox.room import Blob, Sentence, Unreadable, confined

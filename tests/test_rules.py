@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cudaemu.process import Completed
 from grader.base.errors import MachineFault
-from grader.base.process import Completed
 from grader.course.assignment import Assignment, SourceRule
 from grader.programs import source_rules
 from grader.programs.engine import select_engine

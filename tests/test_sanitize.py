@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cudaemu.process import Runner
 from grader.base.errors import UsageError
-from grader.base.process import Runner
 from grader.base.verdict import Verdict
 from grader.commands.inspection import sample_to_sanitize
 from grader.findings import Finding, Place, advice, fact, kind_of, sentence

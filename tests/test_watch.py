@@ -16,6 +16,7 @@ from typing import IO
 import numpy as np
 import pytest
 
+from emulator.tests.programs import build
 from grader.checking.watch.labels import Label, Reader
 from grader.checking.watch.look import Watched, elements_of, explain, wrong_values
 from grader.checking.watch.recording import Malformed, read_recording
@@ -23,7 +24,6 @@ from grader.course.testcase import Case, load_suite
 from grader.findings import Finding
 from grader.operators import Operator
 from grader.programs.run import ValueRecording
-from tests.emulator.programs import build
 from tests.support.course import ROOT
 
 REFERENCE, FIRST_LINES = ROOT / "reference", ROOT / "tests/fixtures/first_lines"

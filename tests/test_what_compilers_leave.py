@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from grader.base.process import Completed, Runner
+from cudaemu.process import Completed, Runner
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.programs.build import build

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from cudaemu.operations import OPERATIONS
 from grader.checking.watch.recording import CONSTANT, Recording
 from grader.checking.watch.written import not_finite, written_at
-from grader.emulator.operations import OPERATIONS
 from grader.findings import sentence
 
 SITES = [("mul", 3), ("fma", 4), ("store", 5), ("atomic", 6), ("other", 7)]

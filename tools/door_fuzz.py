@@ -37,14 +37,14 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
+from cudaemu.nvcc import read_registers
+from cudaemu.ptx import PtxSyntaxError, parse
+from cudaemu.translation import missing_functions, read_object, translate
 from grader.base.errors import UsageError
 from grader.base.names import printable_name, spelled_out
 from grader.base.yaml_text import read_yaml
 from grader.commands import classroom
 from grader.course.assignment import SourceRule
-from grader.emulator.nvcc import read_registers
-from grader.emulator.ptx import PtxSyntaxError, parse
-from grader.emulator.translation import missing_functions, read_object, translate
 from grader.findings import short_kernel
 from grader.profiling import ncu
 from grader.programs import compiler_calls, makefile

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from grader.emulator import lacking
-from grader.emulator.isa import RUNTIME
-from grader.emulator.translate.writer import HANDLERS
+from cudaemu import lacking
+from cudaemu.isa import RUNTIME
+from cudaemu.translate.writer import HANDLERS
 
 BEGIN = "<!-- python -m tools.emulator_table --write docs/emulator.md writes from here -->"
 END = "<!-- to here -->"

@@ -5,7 +5,7 @@ which bug.
 
 Only the part between the page's two markers is written.
 
-The bugs are the programs of tests/emulator/seeded, each with the line that is wrong marked. On a CUDA machine each runs
+The bugs are the programs of emulator/tests/seeded, each with the line that is wrong marked. On a CUDA machine each runs
 under all four tools (memcheck with its leak check, racecheck, initcheck, synccheck). Ends with exit code 1 when the
 emulator misses one, or reports anything about a correct program.
 """
@@ -25,12 +25,12 @@ from pathlib import Path
 
 from tabulate import tabulate
 
+from emulator.tests.programs import target_of
+from emulator.tests.seeded_bugs import SEEDED, SeededBug, correct_programs, run, seeded_bugs
 from grader.base.errors import MachineFault
 from grader.programs.engine.cuda import CudaEngine, find_gpu
 from grader.programs.toolkit import find_toolkit
 from grader.sanitizers import CHECKS, LEAKS, Check, Report, run_check
-from tests.emulator.programs import target_of
-from tests.emulator.seeded_bugs import SEEDED, SeededBug, correct_programs, run, seeded_bugs
 from tools.emulator_table import with_part
 
 WALL_S = 15.0

@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+EMULATOR = ROOT / "emulator/src/cudaemu"
 _COUNTED = (tokenize.OP, tokenize.NAME, tokenize.NUMBER, tokenize.STRING)
 _C_SUFFIXES = (".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".inc")
 _ROOM = 0.02
@@ -56,12 +57,12 @@ def _docstrings(tree: ast.Module) -> set[tuple[int, int]]:
 
 @cache
 def sizes() -> dict[str, Size]:
-    """The size of every package of `grader`, of the C code in all of them, and of the tests."""
+    """The size of every package of `grader`, of `cudaemu`, of the C code in all of them, and of the tests."""
     packages = sorted(folder for folder in (ROOT / "grader").iterdir() if (folder / "__init__.py").is_file())
-    groups = {folder.name: folder.rglob("*.py") for folder in packages}
-    groups["tests"] = (ROOT / "tests").rglob("*.py")
+    groups = {folder.name: [*folder.rglob("*.py")] for folder in (*packages, EMULATOR)}
+    groups["tests"] = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "emulator/tests").rglob("*.py"), ROOT / "conftest.py"]
     found = {name: sum(map(size_of, files), Size(0)) for name, files in groups.items()}
-    c_files = (file for file in (ROOT / "grader").rglob("*") if file.suffix in _C_SUFFIXES)
+    c_files = (file for tree in (ROOT / "grader", EMULATOR) for file in tree.rglob("*") if file.suffix in _C_SUFFIXES)
     return {**found, "c": sum(map(size_of, c_files), Size(0))}
 
 

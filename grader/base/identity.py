@@ -1,4 +1,4 @@
-"""Says which grader this is: its version, its commit, and a hash of its files.
+"""Says which grader this is: its version, its commit, and a hash of its files and of the emulator's.
 
 The version comes from the tags, through the installed distribution. A checkout asks git for its commit; an installed
 wheel has it in the local part of its version (`0.2.dev7+g1a2b3c4`). The hash alone decides whether two graders are the
@@ -15,8 +15,11 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+import cudaemu
+
 DISTRIBUTION = "cuda-homework-grader"
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGES = (Path(__file__).resolve().parents[1], Path(cudaemu.__file__).resolve().parent)
+"""The folders of `grader` and `cudaemu`, which one distribution installs."""
 UNKNOWN_VERSION = "0.0"
 """The version of a grader that was installed from files without git; also `fallback_version` in pyproject.toml."""
 _GIT_S = 10
@@ -26,7 +29,7 @@ _COMPILED = ".pyc"
 @dataclass(frozen=True)
 class Identity:
     """`version` is without a local part, "0.0" if not known. `commit` ends with "-dirty" if a checkout has changes, and
-    is '' if not known. `package_sha256` covers the names and contents of the package's files."""
+    is '' if not known. `package_sha256` covers the names and contents of the packages' files."""
 
     version: str
     commit: str
@@ -56,7 +59,7 @@ def identity() -> Identity:
         version, _, local = metadata.version(DISTRIBUTION).partition("+")
     except metadata.PackageNotFoundError:
         version, _, local = UNKNOWN_VERSION, "", ""
-    return Identity(version, _commit_of_checkout(PACKAGE.parent) or _commit_in(local), package_sha256(PACKAGE))
+    return Identity(version, _commit_of_checkout(PACKAGES[0].parent) or _commit_in(local), package_sha256(*PACKAGES))
 
 
 def _commit_of_checkout(root: Path) -> str:
@@ -77,11 +80,12 @@ def _commit_in(local: str) -> str:
     return f"{commit.removeprefix('g')}{'-dirty' if changes else ''}" if commit.startswith("g") else ""
 
 
-def package_sha256(package: Path) -> str:
-    """The SHA-256 of the names and contents of all files below `package`, without what Python compiled from them."""
+def package_sha256(*packages: Path) -> str:
+    """The SHA-256 of the names and contents of all files in `packages`, without what Python compiled from them."""
     digest = hashlib.sha256()
-    for path in sorted(path for path in package.rglob("*") if path.is_file() and path.suffix != _COMPILED):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(package).as_posix()}\0{len(content)}\0".encode())
-        digest.update(content)
+    for package in packages:
+        for path in sorted(path for path in package.rglob("*") if path.is_file() and path.suffix != _COMPILED):
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(package.parent).as_posix()}\0{len(content)}\0".encode())
+            digest.update(content)
     return digest.hexdigest()

@@ -23,10 +23,10 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field
 from tabulate import tabulate
 
+from cudaemu.process import Stopped
 from grader.base.errors import UsageError
 from grader.base.names import spelled_out
 from grader.base.paths import shown
-from grader.base.process import Stopped
 from grader.base.sizes import Count, Whole
 from grader.programs.python_main import SUFFIX
 from grader.programs.submission import CODE

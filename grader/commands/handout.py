@@ -21,9 +21,8 @@ from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
 
-import grader
 from grader.base.errors import MachineFault, UsageError
-from grader.base.identity import DISTRIBUTION, identity
+from grader.base.identity import DISTRIBUTION, PACKAGES, identity
 from grader.base.packing import files_below, packed
 from grader.base.paths import course_root, shown
 from grader.base.progress import shown_progress
@@ -84,7 +83,7 @@ def _content(rules: Assignment, out: Path) -> dict[str, bytes]:
     """The files of the handout that goes to `out`, by name."""
     root, main, mains = course_root(), rules.submission.main, rules.submission.mains
     template = root / "student_template" / rules.name
-    for source in (template, Path(grader.__file__).parent):
+    for source in (template, *PACKAGES):
         if out.is_relative_to(source.resolve()):
             raise UsageError(f"{shown(out)} is inside {shown(source)}, which goes into handouts: name another folder.")
     for name in mains:
@@ -137,10 +136,11 @@ def _samples(rules: Assignment) -> Iterator[Path]:
 
 def _wheel() -> tuple[str, bytes]:
     """The name and content of the grader as a wheel (PEP 427)."""
-    package, installed = Path(grader.__file__).parent, distribution(DISTRIBUTION)
+    installed = distribution(DISTRIBUTION)
     name = f"{DISTRIBUTION.replace('-', '_')}-{identity().release}"
     content = {
-        f"grader/{path.relative_to(package).as_posix()}": path.read_bytes()
+        path.relative_to(package.parent).as_posix(): path.read_bytes()
+        for package in PACKAGES
         for path in files_below(package)
         if not (path.suffix == ".cu" and "operators" in path.relative_to(package).parts)
     }

@@ -22,7 +22,7 @@ from grader.estimates.gpus import Gpu
 from grader.programs.toolkit import Toolkit
 from grader.sandbox.cache import kept
 
-PTX_MARK = b"GRADER PTX:"  # precedes a unit's PTX and its size in a program that counts (grader/emulator/build.py)
+PTX_MARK = b"GRADER PTX:"  # precedes a unit's PTX and its size in a program that counts (cudaemu/build.py)
 MAX_UNITS, MAX_PTX_BYTES = 64, 64 << 20
 _LIMIT_S = 120
 _TARGET = re.compile(rb"^\.target sm_\d+a?", re.MULTILINE)

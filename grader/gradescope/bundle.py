@@ -19,7 +19,7 @@ from grader.course.coherence import suite_of
 from grader.operators import course_operator
 from grader.programs import python_main
 
-_TREES = ("grader", "tools")
+_TREES = ("grader", "emulator/src", "tools")
 _TOP = ("pyproject.toml", "Makefile", "README.md", "LICENSE")
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
+from cudaemu import WATCHING
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.hints import report
 from grader.base.verdict import Verdict
@@ -30,7 +31,6 @@ from grader.checking.watch.recording import MOST_BYTES
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles, limits
 from grader.course.testcase import Case
-from grader.emulator import WATCHING
 from grader.findings import Finding, kind_of, rank, sentence
 from grader.grading.tested import BEFORE_ITS_RUN
 from grader.programs.build import Build, build

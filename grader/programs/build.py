@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
+from cudaemu.process import Stopped
 from grader import sandbox
 from grader.base.machine import cpu_features
 from grader.base.names import SOURCE_FOLDER, spelled_out
-from grader.base.process import Stopped
 from grader.base.verdict import Fault
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of

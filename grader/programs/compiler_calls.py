@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from grader.emulator.nvcc_options import TAKES_VALUE
+from cudaemu.nvcc_options import TAKES_VALUE
 
 SOURCES = frozenset({".cu", ".cpp", ".cc", ".cxx", ".c"})
 _LAUNCHERS = {"ccache", "sccache", "distcc", "env", "nice", "time"}

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from cudaemu.process import Stopped
 from grader import sandbox
 from grader.base.errors import GraderFault, MachineFault, UsageError
 from grader.base.names import SOURCE_FOLDER
-from grader.base.process import Stopped
 from grader.base.verdict import Fault
 from grader.programs.compile_errors import first_line
 from grader.programs.engine import Compiled, Engine, plan_program

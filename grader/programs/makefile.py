@@ -17,10 +17,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from cudaemu.nvcc_options import SET_BY_THE_GRADER, TAKES_VALUE
+from cudaemu.process import Runner
 from grader.base.names import printable_name
-from grader.base.process import Runner
 from grader.base.sizes import Name, Sentence
-from grader.emulator.nvcc_options import SET_BY_THE_GRADER, TAKES_VALUE
 from grader.programs.cmakelists import read_cmakelists
 from grader.programs.compiler_calls import SOURCES, calls, program_calls
 from grader.sandbox.room import Unreadable, confined

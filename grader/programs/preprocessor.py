@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cudaemu.process import Completed, Runner, Stopped
 from grader.base.errors import MachineFault
-from grader.base.process import Completed, Runner, Stopped
 from grader.programs.compile_errors import first_line
 from grader.programs.stubs import STUB_HEADERS
 from grader.programs.submission import Submission

@@ -31,8 +31,8 @@ from typing import IO, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from cudaemu.process import Runner, Stopped
 from grader import sandbox
-from grader.base.process import Runner, Stopped
 from grader.base.sizes import Whole
 from grader.course.assignment import Assignment, SourceRule
 from grader.cpp.calls import Found, calls_in

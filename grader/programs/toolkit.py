@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from cudaemu.process import Completed
 from grader import sandbox
 from grader.base.errors import MachineFault
-from grader.base.process import Completed
 from grader.sandbox.scratch import scratch_folder
 
 _CURAND = "curand_kernel.h"

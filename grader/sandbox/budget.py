@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-from grader.base.process import Stopped
+from cudaemu.process import Stopped
 
 WALL_PER_CPU = 8
 

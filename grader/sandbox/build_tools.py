@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from grader.base.process import Completed, Runner, Stopped
+from cudaemu.process import Completed, Runner, Stopped
 from grader.sandbox import memory_share
 from grader.sandbox.budget import Budget
 from grader.sandbox.job import Job, Limits

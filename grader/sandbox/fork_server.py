@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grader.base.identity import PACKAGES
 from grader.sandbox import landlock, room
 
 _MAX_REQUEST = 1 << 16
@@ -36,7 +37,7 @@ def libraries() -> tuple[Path, ...]:
     """What a child may read: Python's standard library and packages, the grader, and shared libraries."""
     places = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
     places.add(str(Path(sys.base_prefix) / "lib"))
-    return (*map(Path, (*places, *_SYSTEM_LIBRARIES)), Path(__file__).resolve().parents[1])
+    return (*map(Path, (*places, *_SYSTEM_LIBRARIES)), *PACKAGES)
 
 
 @dataclass(frozen=True)

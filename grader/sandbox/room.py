@@ -4,7 +4,7 @@ A function that parses such bytes is `confined`:
 
     @confined(cpu_s=10)
     def count_kernels(ptx: bytes) -> int:
-        from grader.emulator.ptx import parse    # what parses is imported here, so that only the room loads it
+        from cudaemu.ptx import parse    # what parses is imported here, so that only the room loads it
         return len(parse(ptx.decode()).functions)
 
 Called anywhere, it runs in a process of its own, and the caller gets its result or `Unreadable`. Called by another
@@ -59,6 +59,7 @@ from typing import IO, Annotated, Any, ParamSpec, TypeVar
 from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter, ValidationError
 
 from grader.base.errors import GraderFault, MachineFault
+from grader.base.identity import PACKAGES
 from grader.sandbox import bubblewrap, budget, landlock
 from grader.sandbox.budget import Budget
 from grader.sandbox.job import Job
@@ -307,14 +308,12 @@ def unpickled(payload: bytes, files: list[int]) -> Any:
 
 # ---- the fork server ------------------------------------------------------------------------------------------------
 
-_PACKAGE = Path(__file__).resolve().parents[1]
-
 
 class _Server:
     """This process's connection to its fork server, which ends when the connection closes."""
 
     def __init__(self) -> None:
-        search_path = [str(_PACKAGE.parent), *filter(None, sys.path)]
+        search_path = [*(str(package.parent) for package in PACKAGES), *filter(None, sys.path)]
         environment = {"PYTHONPATH": os.pathsep.join(search_path), "LC_ALL": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
         environment["PYTHONHASHSEED"] = "0"  # calls may compare hashes of each other
         self.owner = os.getpid()
@@ -363,7 +362,7 @@ def _contained(
     command: tuple[str, ...], environment: dict[str, str], files: contextlib.ExitStack
 ) -> tuple[list[str], dict[str, str], int]:
     """The command in a container that shows Python and the grader, its environment, and a descriptor that it needs."""
-    readable = {path for path in (_PACKAGE, Path(sys.prefix), Path(sys.base_prefix)) if path.exists()}
+    readable = {path for path in (*PACKAGES, Path(sys.prefix), Path(sys.base_prefix)) if path.exists()}
     job = Job(command, Path(files.enter_context(tempfile.TemporaryDirectory())), readable=tuple(readable))
     status = files.enter_context(tempfile.TemporaryFile()).fileno()  # noqa: SIM115 (the stack closes it)
     hidden = hidden_in_system()

@@ -21,10 +21,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from cudaemu.process import Runner
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.machine import cpu_model
 from grader.base.paths import shown
-from grader.base.process import Runner
 from grader.course.assignment import Assignment
 from grader.course.testcase import Case, load_suite
 from grader.operators import Operator, Shape, shape_words

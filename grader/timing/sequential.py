@@ -30,9 +30,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from cudaemu.process import Runner
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.paths import shown
-from grader.base.process import Runner
 from grader.course.distributions import Distribution
 from grader.course.seeds import draw_tensors, public_seed
 from grader.course.testcase import Case

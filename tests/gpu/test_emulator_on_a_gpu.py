@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from emulator.tests.programs import HERE, build, execute, names_in, target_of
 from grader.programs.engine.cuda import CudaEngine
-from tests.emulator.programs import HERE, build, execute, names_in, target_of
 
 SOURCES = sorted((HERE / "conformance").glob("*.cu"))
 CASES = [(source, name) for source in SOURCES for name in names_in(source)]

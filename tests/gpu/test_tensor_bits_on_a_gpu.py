@@ -1,5 +1,5 @@
 """Matrix instructions bit by bit, on random and adversarial fragments: a GPU's results and those of the emulator, which
-follow the rule for that GPU's architecture (grader/emulator/runtime/tensor_sums.c)."""
+follow the rule for that GPU's architecture (cudaemu/runtime/tensor_sums.c)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from emulator.tests.programs import HERE, build
 from grader.programs.engine.cuda import CudaEngine
-from tests.emulator.programs import HERE, build
 from tools.tensor_bits.__main__ import build as build_tensor_bits
 
 PROBE = HERE / "tensor_probe.cu"

@@ -23,7 +23,7 @@ where it can, every start took 36 s (measured on a busy machine)."""
 
 @dataclass(frozen=True)
 class Machine:
-    """A processor; `environment` is what makes the emulator's builds and tests.emulator.programs use it."""
+    """A processor; `environment` is what makes the emulator's builds and emulator.tests.programs use it."""
 
     name: str
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from emulator.tests.programs import HERE as PROGRAMS
+from emulator.tests.programs import build, execute, only_one
+from emulator.tests.runtime_functions import hashes
 from grader.base.paths import cache_folder
-from tests.emulator.programs import HERE as PROGRAMS
-from tests.emulator.programs import build, execute, only_one
-from tests.emulator.runtime_functions import hashes
 from tests.isa.machines import HERE, OLDER, OTHERS, Machine
 from tools.tensor_bits.__main__ import build as build_tensor_bits
 
@@ -58,7 +58,7 @@ def test_a_whole_program_runs_there(machine: Machine, tmp_path: Path, monkeypatc
 
 
 def test_matrix_instructions_add_up_by_the_rule_on_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On this processor's vectors: tests/emulator/test_runtime_arithmetic.py."""
+    """On this processor's vectors: emulator/tests/test_runtime_arithmetic.py."""
     arm = OTHERS[-1]
     arm.enter(monkeypatch)
     done = execute(build_tensor_bits(tmp_path, gpu=False), "90", "3000", folder=tmp_path, timeout_s=60 * arm.slower)

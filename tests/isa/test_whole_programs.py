@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from emulator.tests import programs
+from emulator.tests.programs import CONFORMANCE_FLAGS, Execution, build, execute, names_in, target_of
 from grader.course.assignment import load_assignment
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
-from tests.emulator import programs
-from tests.emulator.programs import CONFORMANCE_FLAGS, Execution, build, execute, names_in, target_of
 from tests.isa.machines import HERE, OTHERS, Machine
 from tests.support.assignments import assignment_of
 from tests.support.command_line import grader
@@ -28,7 +28,7 @@ MODELS = sorted(ROOT.glob("reference/*/*.cu"))
 WRONG = sorted(ROOT.glob("reference/*/wrong/*.cu"))
 pytestmark = pytest.mark.timeout(900)  # two compilations, and qemu
 SHARE = {
-    "avx2": tuple(f"tests/emulator/conformance/{name}.cu" for name in ("memory", "subwarps", "tensor", "control")),
+    "avx2": tuple(f"emulator/tests/conformance/{name}.cu" for name in ("memory", "subwarps", "tensor", "control")),
     "neon": ("reference/softmax/online.cu",),
 }
 """What the functions' comparison and a graded solution leave: memory accesses, tensor cores, divergence; and host code

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from emulator.tests.programs import build, execute
 from grader.operators import Shape, load_operator
 from grader.operators.attention.grouped_oracle import SOURCE
 from grader.operators.tolerance import error_sums
-from tests.emulator.programs import build, execute
 
 GRADIENT = load_operator("half_attention_gradient")
 D = 16

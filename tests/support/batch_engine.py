@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.base.process import Runner
+from cudaemu.process import Runner
 from grader.base.verdict import Fault
 from grader.programs.engine.interface import Compiled, Launch, Recording
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from grader.base.process import Runner
+from cudaemu.process import Runner
 from grader.base.verdict import Fault
 from grader.programs import trace
 from grader.programs.engine.cuda import CudaEngine, Gpu

@@ -9,14 +9,15 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from cudaemu.process import Completed
+from cudaemu.process import run_plainly as run
 from grader.base.errors import GraderFault
-from grader.base.process import Completed
 from grader.programs.trace import PATH_VARIABLE, ApiError, Trace, TracerError, read_trace
 from grader.programs.trace.tracer import build_tracer
 
@@ -33,11 +34,6 @@ def cupti_include() -> Path:
         if (folder / "cupti.h").exists() and (folder / "cuda.h").exists():
             return folder
     pytest.skip("the tracer needs cupti.h to be built: install a CUDA toolkit or nvidia-cuda-cupti")
-
-
-def run(command: Sequence[str], folder: Path) -> Completed:
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    return Completed(done.returncode, done.stdout.decode(errors="replace"))
 
 
 @dataclass(frozen=True)

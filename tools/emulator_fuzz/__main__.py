@@ -25,10 +25,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from cudaemu import CompileFailed, Extras, Unsupported, Workplace, compile_program
+from cudaemu.isa import VARIABLE
+from cudaemu.process import Completed, Runner, run_plainly
 from grader.base.errors import GraderFault
-from grader.base.process import Completed, Runner
-from grader.emulator import CompileFailed, Extras, Unsupported, Workplace, compile_program
-from grader.emulator.isa import VARIABLE
 from grader.programs.toolkit import find_toolkit
 from tools.emulator_fuzz.program import KINDS, write_program, write_programs
 
@@ -126,10 +126,7 @@ class _Compilers:
         known = self.done.get(tuple(command))
         if known:
             return known
-        done = subprocess.run(
-            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
-        )  # fmt: skip
-        completed = Completed(done.returncode, done.stdout)
+        completed = run_plainly(command, folder)
         if Path(command[0]).name in ("nvcc", "ptxas"):
             self.done[tuple(command)] = completed
         return completed

@@ -21,8 +21,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from cudaemu import runtime_identity
 from grader.base.paths import cache_folder
-from grader.emulator import runtime_identity
 from grader.sandbox.scratch import scratch_folder
 from tools.foreign_suites.causes import cause_of
 from tools.foreign_suites.layouts import SUITES, Program, programs_of, suite_of

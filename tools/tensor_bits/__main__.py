@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from grader.emulator.isa import LANGUAGE, RUNTIME, host_compiler, instruction_set
+from cudaemu.isa import LANGUAGE, RUNTIME, host_compiler, instruction_set
 from grader.programs.toolkit import find_toolkit
 
 HERE = Path(__file__).parent

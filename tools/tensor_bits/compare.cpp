@@ -30,7 +30,7 @@ static const char *const kKinds[] = {
 };
 constexpr size_t kSample = 1500, kSaved = 2; // vectors of each kind for the search, instructions of each kind in the file
 
-// The rule that the publications give (grader/emulator/runtime/tensor_sums.c names them).
+// The rule that the publications give (cudaemu/runtime/tensor_sums.c names them).
 static Rule published(const Form &f, int architecture) {
     Rule rule;
     const bool bytes = f.a.bits == 8, converted = bytes && architecture >= 90 && f.rows == 16;

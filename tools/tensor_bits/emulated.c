@@ -1,4 +1,4 @@
-/* The emulator's matrix instructions (grader/emulator/runtime), called with matrices in memory. */
+/* The emulator's matrix instructions (cudaemu/runtime), called with matrices in memory. */
 #include "tensor.h"
 
 #include "forms.h"

@@ -16,8 +16,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from cudaemu.operations import OPERATIONS
 from grader.checking.watch.recording import CONSTANT, LEAF, Recording
-from grader.emulator.operations import OPERATIONS
 from grader.operators.steps import Steps, Sum
 
 SAME = 1e-3

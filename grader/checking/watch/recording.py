@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.emulator.operations import OPERATIONS
+from cudaemu.operations import OPERATIONS
 
 MAGIC = 0x48435457
 CONSTANT, LEAF = 0xFFFFFFFF, 0xFFFFFFFE

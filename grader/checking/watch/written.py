@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cudaemu.operations import OPERATIONS
 from grader.checking.watch.recording import LEAF, Recording
-from grader.emulator.operations import OPERATIONS
 from grader.findings import CLAIMED, Finding, Place
 
 _MOVES = frozenset({"none", "load", "store", "cvt"})

@@ -3,7 +3,7 @@ engine."""
 
 from __future__ import annotations
 
-import grader.emulator
+import cudaemu
 from grader.base.errors import UsageError
 from grader.programs.engine.cuda import CudaEngine, find_gpus, no_gpu_reason
 from grader.programs.engine.emulator import EmulatorEngine
@@ -33,5 +33,5 @@ def select_engines(name: str, emulator_target: str) -> tuple[Engine, ...]:
                 f"--engine cuda needs an NVIDIA GPU, and none was found: {no_gpu_reason()}; "
                 "use --engine emulator, or see `grader doctor`."
             )
-    grader.emulator.instruction_set()  # refuses an impossible GRADER_EMULATOR_ISA before grading begins
+    cudaemu.instruction_set()  # refuses an impossible GRADER_EMULATOR_ISA before grading begins
     return (EmulatorEngine(toolkit, emulator_target),)

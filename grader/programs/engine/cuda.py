@@ -17,9 +17,9 @@ from typing import Any
 
 import pynvml
 
+from cudaemu.process import Runner
 from grader import sandbox
 from grader.base.errors import MachineFault
-from grader.base.process import Runner
 from grader.base.verdict import Fault
 from grader.gpu.nvml import keep_open, opened
 from grader.plans.plan import MAX_KERNEL_BYTES

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from grader import emulator, sandbox
+import cudaemu
+from cudaemu import DEFAULT_SANITIZERS, WATCHING
+from cudaemu.process import Runner, Stopped
+from grader import sandbox
 from grader.base.errors import GraderFault
-from grader.base.process import Runner, Stopped
 from grader.base.verdict import Fault
-from grader.emulator import DEFAULT_SANITIZERS, WATCHING
 from grader.plans.refusals import Refused, refusal
 from grader.plans.replay_program import replay_program
 from grader.programs import trace
@@ -58,37 +59,37 @@ class EmulatorEngine:
 
     @property
     def facts(self) -> Mapping[str, str]:
-        return {"compiler": f"nvcc {self.toolkit.version}", "emulator": emulator.runtime_identity()[:16]}
+        return {"compiler": f"nvcc {self.toolkit.version}", "emulator": cudaemu.runtime_identity()[:16]}
 
     def identity(self) -> str:
-        return f"emulator {self.target} {self.toolkit.identity} {emulator.runtime_identity()} {self._extras}"
+        return f"emulator {self.target} {self.toolkit.identity} {cudaemu.runtime_identity()} {self._extras}"
 
     @property
     def build_paths(self) -> tuple[Path, ...]:
-        ours = (*self.toolkit.added_headers, STUB_HEADERS, Path(emulator.__file__).parent)
-        return (self.toolkit.root, *ours, *emulator.host_compiler_folders())
+        ours = (*self.toolkit.added_headers, STUB_HEADERS, Path(cudaemu.__file__).parent)
+        return (self.toolkit.root, *ours, *cudaemu.host_compiler_folders())
 
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
     ) -> Compiled:
         with scratch_folder("written", folder.parent) as written:
             try:
-                program = emulator.compile_program(
+                program = cudaemu.compile_program(
                     [folder / source for source in sources],
                     output,
-                    emulator.Workplace(output.parent, folder, written, self._content(folder)),
+                    cudaemu.Workplace(output.parent, folder, written, self._content(folder)),
                     nvcc=self.toolkit.nvcc,
                     run=run,
                     flags=(*flags, *header_flags(self.toolkit)),
                     target=self.target,
                     extras=self._extras,
                 )
-            except emulator.CompileFailed as failure:
+            except cudaemu.CompileFailed as failure:
                 return Compiled(Fault.STUDENT, failure.log)
             except Unreadable as error:
                 return Compiled(Fault.STUDENT, f"A compiler's messages cannot be read: reading them {error}.")
             except (
-                emulator.Unsupported,
+                cudaemu.Unsupported,
                 GraderFault,
             ) as fault:
                 return Compiled(Fault.STUDENT, str(fault), lacking=True)
@@ -96,7 +97,7 @@ class EmulatorEngine:
 
     def _content(self, folder: Path) -> str:
         """A hash over everything that nvcc reads: the submission in `folder`, the toolkit, the host's compiler."""
-        digest = hashlib.sha256(f"{self.toolkit.identity}\0{emulator.instruction_set().identity}".encode())
+        digest = hashlib.sha256(f"{self.toolkit.identity}\0{cudaemu.instruction_set().identity}".encode())
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 content = path.read_bytes()
@@ -108,9 +109,9 @@ class EmulatorEngine:
         return ""
 
     @property
-    def _extras(self) -> emulator.Extras:
+    def _extras(self) -> cudaemu.Extras:
         """The same for race and init, so that each finds alone what `all` finds."""
-        return emulator.Extras(bool(self._watches), self.record, self.count, self.few_runs)
+        return cudaemu.Extras(bool(self._watches), self.record, self.count, self.few_runs)
 
     @property
     def _watches(self) -> frozenset[str]:
@@ -123,7 +124,7 @@ class EmulatorEngine:
                 readable = (*self.build_paths, work.parent)
                 run = sandbox.runner(budget, readable=readable, writable=(made,))
                 try:
-                    library = emulator.compile_kernel(
+                    library = cudaemu.compile_kernel(
                         text,
                         target=self.target,
                         ptxas=str(self.toolkit.nvcc.with_name("ptxas")),
@@ -134,12 +135,12 @@ class EmulatorEngine:
                         below=str(source),
                     )
                     return quarantine.read_bytes(library.parent, library.name, _MAX_LIBRARY_BYTES)
-                except (emulator.Unsupported, Unreadable) as fault:
+                except (cudaemu.Unsupported, Unreadable) as fault:
                     raise Refused(str(fault), lacking=True) from None
                 except (Stopped, GraderFault) as fault:
                     budget.left_s()  # a compiler that was stopped is no fault
                     raise Refused(str(fault).partition(":\n")[0].strip(), lacking=True) from None
-                except emulator.CompileFailed as failed:
+                except cudaemu.CompileFailed as failed:
                     budget.left_s()
                     raise Refused(refusal(failed.log, text)) from None
                 except quarantine.Refused as refused:
@@ -149,9 +150,9 @@ class EmulatorEngine:
 
     def replay(self) -> tuple[str, ...]:
         include = self.toolkit.include
-        own = Path(emulator.__file__).parent
-        paths = (self.toolkit.root, *self.toolkit.added_headers, own, *emulator.host_compiler_folders())
-        library = emulator.runtime_library(include, sandbox.runner(900, readable=paths))
+        own = Path(cudaemu.__file__).parent
+        paths = (self.toolkit.root, *self.toolkit.added_headers, own, *cudaemu.host_compiler_folders())
+        library = cudaemu.runtime_library(include, sandbox.runner(900, readable=paths))
         return str(replay_program("emulator", include)), f"{int(bool(self._watches))}:{library}"
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from grader.base.process import Runner
+from cudaemu.process import Runner
 from grader.base.verdict import Fault
 from grader.sandbox.budget import Budget
 

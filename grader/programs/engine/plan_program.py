@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import grader
+from cudaemu.process import Stopped
 from grader import sandbox
 from grader.base.errors import MachineFault
-from grader.base.process import Stopped
+from grader.base.identity import PACKAGES
 from grader.base.verdict import Fault
 from grader.plans.contract import Arguments
 from grader.plans.package import Script, failing, package
@@ -40,11 +40,13 @@ from grader.sandbox.scratch import scratch_folder
 PACKAGE = "program.plans"
 INSTALL = f"{sys.executable} -m pip install 'triton>=3.6,<3.10'"
 NEEDS_TRITON = f"Python submissions need Triton, which is not installed here: run `{INSTALL}`."
-_START = """import sys; from importlib.util import *; spec = spec_from_file_location("grader", {!r})
-sys.modules["grader"] = made = module_from_spec(spec); spec.loader.exec_module(made)
+_START = """import sys; from importlib.util import *
+for name, file in {!r}:
+    spec = spec_from_file_location(name, file)
+    sys.modules[name] = made = module_from_spec(spec); spec.loader.exec_module(made)
 from grader.{} import main; main()"""
 """Starts the recorder, or a local run. The sandbox passes no PYTHONPATH on, which may have led to the grader itself,
-and under Landlock the folder with the grader's package cannot be listed, so no search finds it."""
+and under Landlock the folders with the grader's packages cannot be listed, so no search finds it."""
 _CONTROL = """\
 import numpy
 import torch
@@ -211,7 +213,8 @@ def _stopped(outcome: sandbox.Outcome, main: str) -> str:
 
 
 def _python(module: str) -> tuple[str, ...]:
-    return sys.executable, "-sPBc", _START.format(str(Path(grader.__file__).resolve()), module)
+    packages = [(package.name, str(package / "__init__.py")) for package in PACKAGES]
+    return sys.executable, "-sPBc", _START.format(packages, module)
 
 
 def local_command(engine: Engine, file: Path, arguments: Sequence[str]) -> tuple[str, ...]:
@@ -221,10 +224,9 @@ def local_command(engine: Engine, file: Path, arguments: Sequence[str]) -> tuple
 
 
 def python_paths() -> tuple[Path, ...]:
-    """The files of this Python, its packages and the grader's own."""
+    """The files of this Python, its packages and the grader's own two."""
     folders = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
-    folders |= {Path(grader.__file__).resolve().parent}
-    return tuple(folder for folder in folders if not folder.is_relative_to("/usr"))
+    return tuple(folder for folder in (*folders, *PACKAGES) if not folder.is_relative_to("/usr"))
 
 
 def control_problem(recording: Recording, limit_s: float = 60) -> str:

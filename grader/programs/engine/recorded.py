@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from grader.base.process import Stopped
+from cudaemu.process import Stopped
 from grader.base.workers import cores
 from grader.plans.contract import Arguments
 from grader.plans.package import Script, script_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cudaemu.process import Runner
 from grader.base.errors import GraderFault
-from grader.base.process import Runner
 
 SOURCE = Path(__file__).with_name("cupti_tracer.cpp")
 SOURCES = (SOURCE, Path(__file__).with_name("cuda_error_names.inc"))

@@ -1,0 +1,291 @@
+"""Builds an executable from .cu files: nvcc, translation, the host's C compiler, link.
+
+x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──────────┐
+            └─────► x.ptx ── translate ─┬─ gcc ─────────┼── g++ ──► program
+                      │     templates ──┴─ gcc, cached ─┤
+                      └── ptxas: registers              │
+y.cpp, y.c ── nvcc -c ──► y.o ──────────────────────────┤
+runtime/*.c ── gcc, cached ─────────────────────────────┘
+
+nvcc.py calls nvcc and ptxas. nvcc runs in the project's folder and gets file names relative to it, so __FILE__ and
+messages contain relative names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cudaemu.extras import NONE, Extras
+from cudaemu.isa import RUNTIME, binutil, host_compiler, instruction_set
+from cudaemu.lacking import ON_A_GPU
+from cudaemu.native import compile_c, runtime_object, template_objects
+from cudaemu.nvcc import (
+    MAX_OBJECT_BYTES,
+    CompileFailed,
+    Project,
+    Unit,
+    checked,
+    compile_host,
+    compile_unit,
+    registers_of,
+    toolkit_of,
+)
+from cudaemu.nvcc_flags import NvccFlags
+from cudaemu.process import Completed, Runner, Stopped
+from cudaemu.translated import MissingFeature, ObjectNames, Translated
+from cudaemu.translation import MAX_PTX_BYTES, missing_functions, read_object, translate
+from grader.sandbox import quarantine, room
+from grader.sandbox.budget import current, draw_from
+from grader.sandbox.room import Exceeded, Unreadable
+
+PTX_MARK = "GRADER PTX:"
+"""Begins a unit's PTX in a program that counts."""
+
+
+class Unsupported(Exception):
+    """The program uses features that the emulator lacks; `findings` say which, where, and what to use instead."""
+
+    def __init__(self, findings: Sequence[MissingFeature]) -> None:
+        super().__init__("; ".join(str(f) for f in findings))
+        self.findings = tuple(findings)
+
+
+@dataclass(frozen=True)
+class EmulatedProgram:
+    """A stand-alone executable, and the compilers' messages."""
+
+    path: Path
+    log: str
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where a program is compiled. Intermediate files are in `work`. Files that the grader itself writes for the
+    compilers go to `written`, which must be read-only for them. The compilers run in `work` or in `folder`, never in a
+    folder below `work`, because another compiler could have replaced it by a link. `folder` is the project's folder, by
+    default the first source's: relative -I options and file names in messages are relative to it. `content` is a hash
+    over the toolkit and everything that nvcc reads in `folder`; if it is given, nvcc's output is cached."""
+
+    work: Path
+    folder: Path | None = None
+    written: Path | None = None
+    content: str = ""
+
+
+def compile_program(
+    sources: Sequence[Path],
+    output: Path,
+    place: Workplace,
+    *,
+    nvcc: Path,
+    run: Runner,
+    flags: Sequence[str] = (),
+    target: str = "sm_80",
+    extras: Extras = NONE,
+) -> EmulatedProgram:
+    """Compile and link `sources` into the executable `output`. `flags` are nvcc's, as in a student's Makefile; the
+    architecture is always `target`; with -x=cu C++ files are CUDA. Every command goes through `run`. Raises
+    `CompileFailed`, `Unsupported`, and `MachineFault` if a compiler is missing.
+    """
+    room.warm("cudaemu.translation", "cudaemu.translate")  # while nvcc compiles
+    work, folder = place.work, place.folder
+    work.mkdir(parents=True, exist_ok=True)
+    written = place.written or work / "written"
+    written.mkdir(exist_ok=True)
+    work, written, output = work.resolve(), written.resolve(), output.resolve()
+    if folder is None:
+        sources = [source.resolve() for source in sources]
+    folder = (folder or sources[0].parent).resolve()
+    parsed, run = NvccFlags.parse(flags), _within_limits(run)
+    simple, few_runs = extras.record, extras.few_runs and not extras.record  # these share what nvcc makes for all runs
+    project = Project(folder, work, written, nvcc, parsed, target, run, place.content, simple, few_runs)
+    names = [os.path.relpath((folder / source).resolve(), folder) for source in sources]
+    toolkit = toolkit_of(nvcc, run, work)
+    with _tool_threads() as pool:
+        runtime = pool.submit(runtime_object, toolkit.include, run, written)
+        cuda = [name for name in names if parsed.is_cuda(name)]
+        plain = [
+            pool.submit(compile_host, project, name, f"host{i}")
+            for i, name in enumerate(name for name in names if not parsed.is_cuda(name))
+        ]
+        units = list(pool.map(lambda s: compile_unit(project, s[1], f"unit{s[0]}"), enumerate(cuda)))
+        objects: list[Future[Path]] = []
+        lent: list[Path] = []
+        logs = [unit.log for unit in units] + [done.result()[1] for done in plain]
+        sized = units if not extras.few_runs else []
+        infos = [pool.submit(registers_of, project, unit, toolkit.ptxas) for unit in sized]
+        names_in = list(pool.map(_object_names, units))
+        modules = (
+            [units] if parsed.relocatable and units else [[unit] for unit in units]
+        )  # linked to one with -rdc=true
+        try:
+            translations = list(pool.map(lambda i: _translated(modules[i], i, extras), range(len(modules))))
+        except Unsupported:
+            for info in infos:
+                info.result()  # if ptxas refuses the PTX too, its CompileFailed is the better report
+            raise
+        findings = [found for translation in translations for found in translation.findings]
+        for translation in translations if not findings else ():
+            for file in translation.files:
+                objects.append(pool.submit(compile_c, file.text, written / f"{file.name}.c", file.level, run, work))
+            cached, compilations = template_objects(translation.templates, translation.header, run, written)
+            lent += cached
+            objects += map(pool.submit, compilations)
+        registers = {name: count for info in infos for name, count in info.result()[0].items()}
+        for i, translation in enumerate(translations if not findings else ()):
+            glue = linked_registration(names_in) if parsed.relocatable else ""
+            tables = tables_text(translation, f"m{i}", registers, per_thread=bool(names_in[i].per_thread)) + glue
+            tables += carried_ptx(unit.ptx for unit in modules[i]) if extras.count else ""
+            objects.append(pool.submit(compile_c, tables, written / f"m{i}_tables.c", "-O0", run, work))
+        logs += [info.result()[1] for info in infos]
+        for i, unit in enumerate(units):
+            objects.append(pool.submit(_rename_registration, unit, names_in[i], f"m{i}", run, work, written))
+        if findings:
+            raise Unsupported(findings)
+        finished = [o.result() for o in objects] + [done.result()[0] for done in plain]
+        logs.append(_link([*dict.fromkeys((*finished, *lent)), runtime.result()], output, run, work, parsed))
+    return EmulatedProgram(output, "".join(logs))
+
+
+def carried_ptx(files: Iterable[Path]) -> str:
+    """C text that puts files of PTX into the program: the trace of a program that counts names lines of it. Each
+    follows PTX_MARK and its size in bytes, a 64-bit number."""
+    lines = []
+    for file in files:
+        quoted = "".join(f"\\{byte:03o}" for byte in os.fsencode(file))
+        text = f'.section .grader_ptx\n.ascii "{PTX_MARK}"\n.quad 1f - 0f\n0: .incbin "{quoted}"\n1:\n.previous'
+        lines.append(f"__asm__({json.dumps(text, ensure_ascii=False)});\n")
+    return "".join(lines)
+
+
+def _within_limits(run: Runner) -> Runner:
+    """`run`, which raises Stopped for a command that was stopped: no caller takes that for the compiler's failure."""
+
+    def run_or_stop(command: Sequence[str], folder: Path) -> Completed:
+        done = run(command, folder)
+        if done.stopped:
+            raise Stopped(done.output)
+        return done
+
+    return run_or_stop
+
+
+@contextmanager
+def _tool_threads() -> Iterator[ThreadPoolExecutor]:
+    """Threads that wait for compilers. After an interrupt they start no further compiler."""
+    most, budget = max(2, os.cpu_count() or 1), current()
+    with ThreadPoolExecutor(most, initializer=draw_from, initargs=(budget,)) as pool:
+        try:
+            yield pool
+        except (KeyboardInterrupt, SystemExit):
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def runtime_identity() -> str:
+    """A hash over translator, runtime, host compiler and instruction set: part of the key of every cached build."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*")):
+        if path.suffix in (".py", ".c", ".h", ".inc"):
+            digest.update(path.relative_to(RUNTIME.parent).as_posix().encode() + b"\0" + path.read_bytes())
+    digest.update(instruction_set().identity.encode())
+    return digest.hexdigest()
+
+
+def _translated(units: Sequence[Unit], number: int, extras: Extras) -> Translated:
+    """Translate a module. nvcc makes the file names in PTX absolute; they become relative to the project's folder."""
+    names = ", ".join(unit.source for unit in units)
+    with ExitStack() as files:
+        opened = []
+        for unit in units:
+            try:
+                opened.append(files.enter_context(quarantine.open_file(unit.ptx.parent, unit.ptx.name, MAX_PTX_BYTES)))
+            except quarantine.Refused as refused:
+                advice = "make the initial values of its __device__ variables, or its templates, smaller"
+                what = f"the PTX of {unit.source}, which {refused}"
+                raise Unsupported([MissingFeature(what, unit.source, None, advice)]) from refused
+        try:
+            return translate(
+                opened,
+                prefix=f"m{number}",
+                below=str(units[0].compiled_in),
+                lanes=instruction_set().lanes,
+                extras=extras,
+            )
+        except Exceeded as exceeded:
+            what, advice = f"the PTX of {names}, whose translation {exceeded},", "make its kernels or templates smaller"
+            raise Unsupported([MissingFeature(what, units[0].source, None, advice)]) from exceeded
+        except Unreadable as error:
+            what, advice = f"the PTX that nvcc generated from {names} ({error})", ON_A_GPU
+            raise Unsupported([MissingFeature(what, units[0].source, None, advice)]) from error
+
+
+# ---- gcc --------------------------------------------------------------------------------------------------------------
+
+
+def tables_text(translation: Translated, prefix: str, registers: Mapping[str, int], *, per_thread: bool) -> str:
+    """C text of a module's tables, and of the function with which its host code registers it. `registers` has each
+    kernel's registers per thread."""
+    counts = (f"#define REGISTERS_{i} {registers.get(name, 32)}\n" for i, name in enumerate(translation.kernels))
+    return (
+        "".join(counts) + translation.tables + "\nvoid **emu_register(struct module_info *, int per_thread);\n"
+        f"void **__cudaRegisterFatBinary_{prefix}(void *image) "
+        f"{{ (void)image; return emu_register(&{prefix}_module, {int(per_thread)}); }}\n"
+    )
+
+
+def _object_names(unit: Unit) -> ObjectNames:
+    try:
+        with quarantine.open_file(unit.object.parent, unit.object.name, MAX_OBJECT_BYTES) as file:
+            return read_object(file)
+    except (quarantine.Refused, Unreadable) as refused:
+        raise CompileFailed(f"{unit.source}: its object file {refused}.") from refused
+
+
+def _rename_registration(unit: Unit, names: ObjectNames, prefix: str, run: Runner, work: Path, written: Path) -> Path:
+    """Copy the unit's object to `work`, and give the copy its own function that registers its kernels."""
+    renamed = [f"__cudaRegisterFatBinary __cudaRegisterFatBinary_{prefix}"]
+    renamed += [f"{name} {name[:-5]}" for name in names.per_thread]
+    pairs = written / f"{prefix}.names"  # a file, because a command line could become too long
+    pairs.write_text("\n".join(renamed) + "\n")
+    out = work / unit.object.parent.name / unit.object.name  # the linker's messages contain this name
+    checked(run([binutil("objcopy"), f"--redefine-syms={pairs}", str(unit.object), str(out)], work))
+    return out
+
+
+def linked_registration(names: Sequence[ObjectNames]) -> str:
+    """C text of the functions through which objects register themselves with -rdc=true. For a GPU, nvcc's device linker
+    writes them."""
+    per_thread = int(any(each.per_thread for each in names))
+    lines = [
+        f"\nstatic void **linked(void) {{ static void **h; if (!h) h = emu_register(&m0_module, {per_thread}); return h; }}"
+    ]
+    for name in dict.fromkeys(name for each in names for name in each.linked):
+        lines.append(
+            f"void {name}(void (*f)(void **), void *a, void *b, void (*g)(void *)) {{ (void)a, (void)b, (void)g; f(linked()); }}"
+        )
+    return "\n".join(lines) + "\n"
+
+
+# ---- link ---------------------------------------------------------------------------------------------------------------
+
+
+def _link(objects: Sequence[Path], output: Path, run: Runner, work: Path, flags: NvccFlags) -> str:
+    command = [host_compiler("c++"), *map(str, objects), "-o", str(output), *flags.link, "-lpthread", "-lm"]
+    done = run(command, work)
+    if done.exit_code == 0:
+        return done.output
+    try:
+        missing = missing_functions(done.output)
+    except Unreadable:
+        missing = []
+    if missing:
+        raise Unsupported(missing)
+    raise CompileFailed(done.output)

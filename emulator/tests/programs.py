@@ -1,0 +1,171 @@
+"""Compiling and running the CUDA programs of these tests. Executables are kept between runs, by content."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cudaemu import Extras, Workplace, compile_program, runtime_identity
+from cudaemu.host_lines import with_lines
+from cudaemu.process import Completed, Runner, run_plainly
+from grader.base.paths import cache_folder
+from grader.findings import Finding, advice, detail, fact, kind_of
+from grader.programs.toolkit import find_toolkit
+
+HERE = Path(__file__).parent
+CONFORMANCE_FLAGS = ("-std=c++17", "--extended-lambda")
+"""Without -O3, which changes the host code alone: nvcc needs half the time, and PTX is the same."""
+
+
+def runner() -> list[str]:
+    return shlex.split(os.environ.get("GRADER_TEST_RUNNER", ""))
+
+
+def nvcc() -> Path:
+    return find_toolkit().nvcc
+
+
+def build(
+    *sources: Path,
+    flags: Sequence[str] = ("-O3", "-std=c++17"),
+    watch: bool = False,
+    count: bool = False,
+    record: bool = False,
+    target: str = "sm_80",
+) -> Path:
+    """The executable of some .cu files."""
+    settings = repr((tuple(flags), watch, count, record, target))
+    content = _content(sources)
+    digest = hashlib.sha256((runtime_identity() + settings + content).encode())
+    output = kept_programs() / f"{sources[0].stem}-{digest.hexdigest()[:20]}"
+    with only_one(output):
+        if not output.exists():
+            work = output.with_suffix(".work")
+            shutil.rmtree(work, ignore_errors=True)  # of a run that was stopped
+            with _alone_for_the_runtime():
+                made = compile_program(
+                    sources, work / "program", Workplace(work), nvcc=nvcc(), run=_keeping_what_nvcc_makes(content),
+                    flags=flags, target=target, extras=Extras(watch=watch, count=count, record=record),
+                ).path  # fmt: skip
+            made.replace(output)
+            shutil.rmtree(work)
+    return output
+
+
+def kept_programs() -> Path:
+    """The folder of what these tests keep between runs."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "grader" / "test-programs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _content(sources: Sequence[Path]) -> str:
+    """A hash over the sources and the headers that they could include."""
+    headers = {h for path in (HERE / "conformance/any.cu", *sources) for h in path.parent.glob("*.*h")}
+    headers |= {h for path in sources for h in path.parent.parent.glob("*.cuh")}
+    return hashlib.sha256(b"".join(path.read_bytes() for path in (*sources, *sorted(headers)))).hexdigest()
+
+
+@contextmanager
+def only_one(made: Path) -> Iterator[None]:
+    """Tests that run side by side need the same: one of them makes it."""
+    with made.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _alone_for_the_runtime() -> AbstractContextManager[None]:
+    """The first build compiles the runtime as well: the others wait, and take it from the cache."""
+    there = any(cache_folder().glob("native/emulator-runtime-*"))
+    return nullcontext() if there else only_one(kept_programs() / "runtime")
+
+
+def _keeping_what_nvcc_makes(content: str) -> Runner:
+    """A Runner. Host object and PTX of the same sources are compiled once: whether a program is watched, and for which
+    processor's vectors it is translated, changes neither, and nvcc takes most of a build's time."""
+
+    def run_or_recall(command: Sequence[str], folder: Path) -> Completed:
+        if "--keep-dir" not in command:
+            return run_plainly(command, folder)
+        made = Path(command[command.index("--keep-dir") + 1])
+        words = repr([word.replace(str(made), "") for word in command]) + os.environ.get("NVCC_CCBIN", "")
+        kept = kept_programs() / f"nvcc-{hashlib.sha256((content + words).encode()).hexdigest()[:20]}"
+        with only_one(kept):
+            if not kept.exists():
+                done = run_plainly(command, folder)
+                if done.exit_code != 0:
+                    return done
+                half = kept.with_suffix(".half")
+                shutil.rmtree(half, ignore_errors=True)
+                half.mkdir()
+                for file in (*made.glob("*.o"), *made.glob("*.ptx")):
+                    shutil.copy(file, half)
+                half.rename(kept)
+        shutil.copytree(kept, made, dirs_exist_ok=True)
+        return Completed(0, "")
+
+    return run_or_recall
+
+
+@dataclass
+class Execution:
+    """What a program did."""
+
+    exit_code: int
+    output: str
+    errors: str
+    trace: list[dict[str, Any]] = field(default_factory=list)
+    program: Path = Path("program")
+
+    def diagnostics(self, tool: str | None = None) -> list[dict[str, Any]]:
+        """The findings in the trace, with their words."""
+        made = (self._told(line) for line in self.trace if line["kind"] == "finding")
+        return [each for each in made if tool in (None, each["tool"])]
+
+    def _told(self, line: dict[str, Any]) -> dict[str, Any]:
+        facts = {n: Path(v).name if n.endswith("_file") else v for n, v in line["facts"].items()}
+        raw = Finding.from_facts(
+            line["is"], facts, file=Path(line["file"]).name if line["file"] else None, line=line["line"]
+        )
+        (found,) = with_lines([raw], self.program)
+        kind = kind_of(found)
+        said = {"tool": kind.check, "severity": kind.severity, "message": fact(found), "advice": advice(found)}
+        lines = {"line": found.line, "other_line": found.other.line if found.other else None}
+        return {**line, **said, **lines, "detail": detail(found)}
+
+    def kernels(self) -> list[dict[str, Any]]:
+        return [t for t in self.trace if t["kind"] == "kernel"]
+
+
+def execute(program: Path, *arguments: str, folder: Path, timeout_s: float = 60, **environment: str) -> Execution:
+    """GRADER_TEST_RUNNER is a command to put before the program's: qemu-aarch64 -L …, say."""
+    trace = folder / "trace.jsonl"
+    trace.unlink(missing_ok=True)
+    done = subprocess.run(
+        [*runner(), str(program), *arguments], cwd=folder, capture_output=True, text=True, errors="replace",
+        check=False, timeout=timeout_s, env={**os.environ, "GRADER_TRACE": str(trace), **environment},
+    )  # fmt: skip
+    lines = [json.loads(line) for line in trace.read_text().splitlines()] if trace.exists() else []
+    return Execution(done.returncode, done.stdout, done.stderr, lines, program)
+
+
+def target_of(source: Path) -> str:
+    """The GPU that a conformance file is for: hopper_*.cu needs a Hopper's."""
+    return "sm_90a" if source.stem.startswith("hopper_") else "sm_80"
+
+
+def names_in(source: Path) -> list[str]:
+    """Names of the TESTs in a conformance file."""
+    import re
+
+    return re.findall(r"^TEST\((\w+)\)", source.read_text(), re.M)

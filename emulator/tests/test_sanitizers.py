@@ -1,0 +1,143 @@
+"""Seeded bugs are found by the right check at their line; correct programs have nothing reported."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emulator.tests.programs import CONFORMANCE_FLAGS, HERE, build, execute, names_in, target_of
+from emulator.tests.seeded_bugs import ALL_SANITIZERS, SEEDED, SeededBug, correct_programs, run, seeded_bugs
+from grader.programs.stubs import STUB_HEADERS
+from tests.support.course import ROOT
+
+EVERYTHING = os.environ.get("GRADER_TEST_EVERYTHING") == "1"
+HOPPER_SHARE = "hopper_copies"
+"""The seeded bugs for Hopper that run without GRADER_TEST_EVERYTHING=1: to build a file takes 11 s of CPU."""
+
+
+def runs(source: Path) -> bool:
+    return EVERYTHING or target_of(source) == "sm_80" or source.stem == HOPPER_SHARE
+
+
+BUGS = [bug for bug in seeded_bugs() if runs(bug.source)]
+RIGHT = [(source, name) for source, name in correct_programs() if runs(source)]
+ARITHMETIC = {"floats", "halves", "integers", "matrices", "parameters", "rare", "textures", "whole", "wmma"}
+"""Conformance programs whose threads share little: checks of memory and races have little to get wrong there."""
+NOT_BY_DEFAULT = {*ARITHMETIC, "hopper_products", "hopper_async"}
+"""These run with GRADER_TEST_EVERYTHING=1: to build one for Hopper with all checks takes 10 s of CPU."""
+CONFORMANCE = [path for path in (HERE / "conformance").glob("*.cu") if path.stem not in NOT_BY_DEFAULT or EVERYTHING]
+
+
+def lines_named(findings: list[dict[str, Any]]) -> set[int]:
+    """The findings' own lines, and those of the other side of a race."""
+    own = {d["line"] for d in findings if d["line"] is not None}
+    others = {
+        n for d in findings for name, n in d["facts"].items() if name in ("other_line", "line_of", "expect", "wait")
+    }
+    return own | others
+
+
+def test_each_check_has_bugs_to_find() -> None:
+    assert {bug.check for bug in BUGS} >= ALL_SANITIZERS
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=str)
+def test_a_seeded_bug_is_found_by_its_check_at_its_line(bug: SeededBug, tmp_path: Path) -> None:
+    done = run(bug.source, bug.name, tmp_path, leaks=bug.name == "leak")
+    found = done.diagnostics(bug.check)
+    assert found, done.errors
+    assert lines_named(found) >= bug.lines
+    if target_of(bug.source) == "sm_80":  # asynchronous bugs have consequences of other kinds, such as a deadlock
+        assert {d["tool"] for d in done.diagnostics()} == {bug.check}
+    assert all(d["advice"] for d in found)
+
+
+@pytest.mark.parametrize(("source", "name"), RIGHT, ids=[name for _, name in RIGHT])
+def test_nothing_is_reported_for_a_correct_program_that_looks_wrong(source: Path, name: str, tmp_path: Path) -> None:
+    done = run(source, name, tmp_path)
+    assert done.exit_code == 0
+    kinds = {(found["tool"], found["severity"]) for found in done.diagnostics()}
+    assert kinds == ({("race", "note")} if name == "first_look_before_compare_and_swap" else set())
+
+
+@pytest.mark.parametrize("source", sorted(CONFORMANCE), ids=lambda path: path.stem)
+def test_nothing_is_reported_for_the_conformance_programs(source: Path, tmp_path: Path) -> None:
+    program = build(source, flags=CONFORMANCE_FLAGS, watch=True, target=target_of(source))
+    done = execute(program, folder=tmp_path, timeout_s=200)
+    assert done.exit_code == 0 and len(re.findall(r" ok$", done.output, re.M)) == len(names_in(source))
+    assert [d["message"] for d in done.diagnostics() if d["tool"] != "api" and d["severity"] != "note"] == []
+
+
+@pytest.mark.parametrize("name", ["tiled", "flash2"])
+def test_a_model_solution_is_as_exact_as_float32_with_nothing_reported_not_even_a_leak(
+    name: str, tmp_path: Path
+) -> None:
+    flags = ("-O3", f"-isystem={STUB_HEADERS}")
+    program = build(ROOT / "reference" / "hw4" / f"{name}.cu", flags=flags, watch=True)
+    values = np.random.default_rng(1).uniform(-3, 3, (2, 3, 128, 32)).astype("<f4")
+    (tmp_path / "in").write_bytes(np.array([2, 128, 32], "<i4").tobytes() + values.tobytes())
+    done = execute(program, "in", "out", folder=tmp_path, GRADER_EMULATOR_LEAKS="1")
+    assert done.exit_code == 0 and done.kernels()
+    assert done.diagnostics() == []
+    queries, keys, vectors = values.astype("f8").swapaxes(0, 1)
+    weights = np.exp(queries @ keys.swapaxes(1, 2) / np.sqrt(32))
+    expected = weights @ vectors / weights.sum(axis=2, keepdims=True)
+    assert np.abs(np.fromfile(tmp_path / "out", "<f4").reshape(2, 128, 32) - expected).max() < 1e-5
+
+
+@pytest.mark.skipif(not EVERYTHING, reason="to build it takes 11 s of CPU")
+@pytest.mark.parametrize("name", ["product_before_its_copy", "operand_copied_over"])
+def test_a_product_that_reads_while_a_copy_is_under_way_is_found_without_the_slow_checks(
+    name: str, tmp_path: Path
+) -> None:
+    source = SEEDED / "hopper_products.cu"
+    (bug,) = (bug for bug in seeded_bugs() if bug.name == name)
+    found = execute(build(source, target="sm_90a"), name, folder=tmp_path).diagnostics("sync")
+    assert lines_named(found) >= bug.lines
+
+
+def test_a_race_names_the_variable_both_lines_and_both_threads(tmp_path: Path) -> None:
+    done = run(HERE / "seeded" / "shared_races.cu", "missing_barrier_after_store", tmp_path)
+    found = next(d for d in done.diagnostics("race") if d["facts"]["between"] == "warps")
+    assert re.match(
+        r"offset \d+ of the shared variable s \(512 bytes\); the other side: thread \(\d+,0,0\)", found["detail"]
+    )
+    assert re.match(r"Race: shared_races.cu:\d+ writes `s` while another warp still reads it at ", found["message"])
+    assert found["thread"] is not None and "put __syncthreads() between them" in found["message"]
+
+
+def test_a_race_of_blocks_names_the_other_block_and_the_allocation(tmp_path: Path) -> None:
+    done = run(HERE / "seeded" / "global_races.cu", "overlapping_output", tmp_path)
+    (found,) = done.diagnostics("race")
+    assert found["block"] == [1, 0, 0] and "of block (0,0,0)" in found["detail"]
+    assert "of the 1024 bytes of cudaMalloc at seeded.h:" in found["detail"]
+
+
+def test_reports_of_races_are_the_same_each_time(tmp_path: Path) -> None:
+    source = HERE / "seeded" / "global_races.cu"
+    runs = [run(source, "in_place_between_blocks", tmp_path).diagnostics("race") for _ in range(3)]
+    assert [[d["message"] for d in found] for found in runs] == [[d["message"] for d in runs[0]]] * 3
+    assert [[d["thread"] for d in found] for found in runs] == [[d["thread"] for d in runs[0]]] * 3
+
+
+def test_a_place_is_reported_once_and_the_rest_is_counted(tmp_path: Path) -> None:
+    done = run(HERE / "seeded" / "uninitialised.cu", "never_written", tmp_path)
+    assert len(done.diagnostics("init")) == 1
+    assert "(127 further findings at the places named above)" in done.errors
+
+
+def test_a_leak_is_told_only_when_asked_and_only_as_a_note(tmp_path: Path) -> None:
+    source = HERE / "seeded" / "lifetime.cu"
+    (note,) = run(source, "leak", tmp_path, leaks=True).diagnostics("memory")
+    assert note["severity"] == "note" and "leak: the 4000 bytes of cudaMalloc at lifetime.cu:" in note["message"]
+    assert run(source, "leak", tmp_path).diagnostics() == []
+
+
+def test_an_array_of_one_letter_keeps_its_name(tmp_path: Path) -> None:
+    (found,) = run(HERE / "seeded" / "bounds.cu", "dynamic_shared_not_asked_for", tmp_path).diagnostics("memory")
+    assert "past the end of the dynamic shared memory s (64 bytes)" in found["message"]  # "s" is also a mangled short

@@ -1,7 +1,0 @@
-"""Translates PTX functions to C functions over warp vectors. Start at `translate_module`; each family of instructions
-has its own file."""
-
-from grader.emulator.translate.module import Translation, translate_module
-from grader.emulator.translate.refusal import Refused
-
-__all__ = ["Refused", "Translation", "translate_module"]
