@@ -20,11 +20,12 @@ from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import Verdict
 from grader.course.assignment import Assignment, FailedTests, ReferenceRatio, TimingRules
 from grader.course.catalogue import TestcaseFiles, generate
-from grader.course.testcase import Suite, load_suite
+from grader.course.testcase import Case, Suite, load_suite
 from grader.gpu.facts import GpuFacts, known_limits
 from grader.gpu.idle import Use
 from grader.gpu.lock import gpu_to_ourselves
 from grader.gpu.outside_clock import Busy
+from grader.grading import experiments, probing
 from grader.grading.bench import open_bench
 from grader.grading.judgement import Judgement, explained_failure
 from grader.grading.pipeline import grade
@@ -66,7 +67,9 @@ def graded(rules: Assignment, suite: Suite, tmp_path: Path, monkeypatch: pytest.
     folder = tmp_path / "reference" / "hw4"
     folder.mkdir(parents=True)
 
-    def run(own_ms: float, reference: str, *, own: str = RIGHT) -> Record:
+    def run(
+        own_ms: float, reference: str, *, own: str = RIGHT, baseline: Callable[[Case], Any] | None = None
+    ) -> Record:
         (folder / "ref.cu").write_text(reference)
         hand_in = tmp_path / "alice" / "hw4.cu"
         for place in (hand_in.parent, folder):
@@ -75,7 +78,7 @@ def graded(rules: Assignment, suite: Suite, tmp_path: Path, monkeypatch: pytest.
         hand_in.write_text(program(own, own_ms))
         engine = TimedC(tmp_path)
         with open_bench(Setup(rules, suite, files, cases, engine)) as bench:
-            grading = Grading(rules, suite, files, cases, engine, bench=bench)
+            grading = Grading(rules, suite, files, cases, engine, baseline=baseline, bench=bench)
             return grade(grading, read_submission(hand_in, rules), Progress())
 
     return run
@@ -125,6 +128,40 @@ def test_the_gpu_is_free_while_the_cause_of_a_failure_is_looked_for(
     (test,) = graded(0.3, "does not compile", own="int main(void) { return 0; }").tests
     assert len(said) == 1 and said != [threading.main_thread().name]
     assert (test.verdict, test.cause) == (Verdict.NO_OUTPUT, "Because.")
+
+
+class _Held(Exception):
+    """The GPU is taken."""
+
+
+def is_held() -> bool:
+    def held(_: str) -> None:
+        raise _Held
+
+    try:
+        with gpu_to_ourselves(GPU.uuid, held):
+            return False
+    except _Held:
+        return True
+
+
+def test_the_gpu_is_taken_for_runs_alone_not_for_baselines_or_builds_of_probes(
+    graded: Callable[..., Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[tuple[str, bool]] = []
+    monkeypatch.setattr(experiments, "_surer", lambda *_, **__: False)  # the source, in C, says too much
+    for name in ("_programs", "_run_of"):
+        before = getattr(probing, name)
+
+        def watched(*given: Any, name: str = name, before: Callable[..., Any] = before) -> Any:
+            said.append((name, is_held()))
+            return before(*given)
+
+        monkeypatch.setattr(probing, name, watched)
+    wrong = RIGHT.replace("- new_max);\n", "- new_max) + 0.01f;\n")
+    (test,) = graded(0.3, "does not compile", own=wrong, baseline=lambda _: said.append(("baseline", is_held()))).tests
+    assert test.verdict is Verdict.WRONG_ANSWER
+    assert list(dict.fromkeys(said)) == [("baseline", False), ("_programs", False), ("_run_of", True)]
 
 
 def test_a_program_that_fails_has_no_time_and_needs_no_reference(graded: Callable[..., Record]) -> None:

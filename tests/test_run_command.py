@@ -60,6 +60,12 @@ def test_of_a_folder_with_several_programs_one_is_to_be_named(echo: Path) -> Non
     assert "2 programs (echo.cu, other.cu)" in grader("run", ".", cwd=echo).err
 
 
+def test_a_program_called_like_an_assignment_whose_submissions_are_functions_is_a_program(echo: Path) -> None:
+    (echo / "sort.cu").write_text(ECHO)
+    said = grader("run", "sort.cu", "5", "--engine", "emulator", cwd=echo)
+    assert (said.code, said.out) == (0, "./sort|5|"), said.err
+
+
 @pytest.mark.parametrize(("words", "shown"), [([], False), (["-v"], True)])
 def test_what_a_fault_of_the_grader_recommends_works(
     words: list[str], shown: bool, echo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -139,7 +139,8 @@ def run_program(
         file = program if program.is_file() else program / submission.sources[0]
         return _told(*running.pass_through(chosen, file, arguments, ""), submission)
     free = rules.build.model_copy(update={"dynamic_parallelism": True})
-    built = build(submission, rules.model_copy(update={"build": free}), chosen)
+    contract = "either" if rules.contract == "function" else rules.contract  # a program of one's own has a main
+    built = build(submission, rules.model_copy(update={"build": free, "contract": contract}), chosen)
     if built.program is None:
         quoted = built.reason.rpartition(": ")[2] in built.log
         why = "" if quoted and built.log else f" {built.reason}"

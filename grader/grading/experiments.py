@@ -6,7 +6,6 @@ others while nothing surer is known. The order of findings alone decides which i
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 
 from grader.base.hints import hint
@@ -37,11 +36,11 @@ def with_experiments(
     known = rank([shown[case].judgement.findings for case in wrong])
     if not wrong:
         return tested
-    found, bench = tuple[Finding, ...](), grading.bench
+    found = tuple[Finding, ...]()
     launching = [c for c in wrong if all(f.kind != "launch_not_reached" for f in shown[c].judgement.findings)] or wrong
     if not _surer(known, than="scale_wrong"):
-        with watch.stage("probes"), bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
-            found = hint((), by_probes, grading, submission, built, launching, known)
+        with watch.stage("probes"):
+            found = hint((), by_probes, grading, submission, built, launching, known, progress)
     seen = rank([(*known, *found)])
     if grading.quick and not _surer(seen, than="repaired"):
         case = case_to_look_at(dict.fromkeys(wrong, Verdict.WRONG_ANSWER))

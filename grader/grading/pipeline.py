@@ -106,6 +106,10 @@ def _grade_built(
     grading = replace(grading, cases=tuple(case for case in whole if case.name not in before) or whole[-1:])
     with contextlib.ExitStack() as stack:
         later = None
+        if grading.baseline is not None and built.program is not None:
+            with watch.stage("baseline"):  # before threads prepare inputs, which would disturb it, and without the GPU
+                for case in grading.cases:
+                    grading.baseline(case)
         if bench is not None:
             later = stack.enter_context(Later(watch))
             with watch.stage("waiting for the GPU"):
@@ -113,10 +117,6 @@ def _grade_built(
         if bench is not None and built.program is not None:
             with watch.stage("waiting for an idle GPU"):
                 waited = bench.wait_until_idle(progress.line)
-        if grading.baseline is not None and built.program is not None:
-            with watch.stage("baseline"):  # before threads prepare inputs, which would disturb it
-                for case in grading.cases:
-                    grading.baseline(case)
         by_case: dict[Case, Tested] = {}
         looks = closer.possible and built.program is not None
 

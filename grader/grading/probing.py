@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from grader.base.progress import Progress
 from grader.checking.probes.reading import examine, outputs_of, read_probe, write_probe
 from grader.checking.probes.smallest import FEWEST_VALUES, MOST_VALUES, smallest_input
 from grader.course.catalogue import limits
@@ -18,7 +19,7 @@ from grader.cpp.reading import asked
 from grader.cpp.solve import Way, left_out, main_line
 from grader.findings import Finding, claimed, kind_of
 from grader.grading.session import Grading
-from grader.operators import Operator
+from grader.operators import Operator, Shape
 from grader.operators.base import Tensors
 from grader.operators.probes import Probe
 from grader.programs.build import Build, build
@@ -34,7 +35,12 @@ loaded machine sees what an idle one sees; the wall limits are then nets."""
 
 
 def by_probes(
-    grading: Grading, submission: Submission, built: Build, wrong: Sequence[Case], known: Sequence[Finding]
+    grading: Grading,
+    submission: Submission,
+    built: Build,
+    wrong: Sequence[Case],
+    known: Sequence[Finding],
+    progress: Progress,
 ) -> tuple[Finding, ...]:
     """What experiments show, the likeliest first, with a line that `known` findings or the source give: probes, or
     else, unless a cause is known, the smallest input. A Python program is built for each shape, so only in a student's
@@ -42,10 +48,14 @@ def by_probes(
     case = min(wrong, key=lambda each: each.flops)
     if submission.is_python and not grading.quick:
         return ()
-    if probes := case.operator.probes(case.shape):
-        found = examine(probes, lambda probe: _shown(grading, submission, built, case, probe))
-    else:
-        found = () if claimed([known]) is not None else _by_the_smallest_input(grading, built, wrong)
+    probes, bench = case.operator.probes(case.shape), grading.bench
+    programs, found = _programs(grading, submission, built, case, probes), tuple[Finding, ...]()
+    if probes or claimed([known]) is None:
+        with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
+            if probes:
+                found = examine(probes, lambda probe: _shown(grading, programs.get(probe.shape), case.operator, probe))
+            else:
+                found = _by_the_smallest_input(grading, built, wrong)
     patterns = [each for each in known if kind_of(each).check == "probe"]
     return tuple(_with_line(_placed(each, known, case), case, submission) for each in (*found, *patterns))
 
@@ -90,15 +100,21 @@ def _with_line(finding: Finding, case: Case, submission: Submission) -> Finding:
     return finding.model_copy(update={"file": line.file, "line": line.line}) if line is not None else finding
 
 
-def _shown(grading: Grading, submission: Submission, built: Build, case: Case, probe: Probe) -> list[Finding]:
-    operator = case.operator
-    if operator.problem(probe.shape):
+def _programs(
+    grading: Grading, submission: Submission, built: Build, case: Case, probes: Sequence[Probe]
+) -> dict[Shape, Path | None]:
+    """The program for each shape of the probes. They are built before the GPU is taken."""
+    shapes = dict.fromkeys(probe.shape for probe in probes if not case.operator.problem(probe.shape))
+    if not submission.is_python:
+        return dict.fromkeys(shapes, built.program)
+    cases = {shape: (replace(case, shape=shape),) for shape in shapes}
+    return {shape: build(submission, grading.assignment, grading.engine, one).program for shape, one in cases.items()}
+
+
+def _shown(grading: Grading, program: Path | None, operator: Operator, probe: Probe) -> list[Finding]:
+    if program is None:
         return []
-    if submission.is_python:
-        built = build(submission, grading.assignment, grading.engine, (replace(case, shape=probe.shape),))
-    if built.program is None:
-        return []
-    with _run_of(grading, built.program, operator, probe) as run:
+    with _run_of(grading, program, operator, probe) as run:
         return read_probe(operator, probe, run.output)
 
 
