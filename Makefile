@@ -27,8 +27,8 @@ test: .venv/.ready-test
 .types: # on the core that pytest leaves idle while it starts and ends
 	$(BIN)/mypy
 
-.tests:
-	$(BIN)/python -m pytest -n auto --dist worksteal
+.tests: # one more than cores, since tests wait for each other's processes and for limits
+	$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --dist worksteal
 
 redteam: .venv/.ready-test
 	$(BIN)/python -m tests.redteam $(ARGS)

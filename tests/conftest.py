@@ -14,8 +14,24 @@ from grader.course.assignment import Assignment, load_assignment, load_assignmen
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
 from grader.grading.setup import Setup
+from grader.sandbox import room
+from grader.timing import sequential
 from tests.support.batch_engine import PlainC
 from tests.support.course import ROOT
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_baselines() -> None:
+    """Whether baselines are right is what test_baseline.py tests."""
+    sequential.LEAST_RUNS, sequential.AGREED = 3, 1.0
+
+
+@pytest.fixture
+def hurried_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of the room end after one second of processor time."""
+    asked = room._ask
+    limited = lambda module, name, limits, given: asked(module, name, replace(limits, cpu_s=1), given)  # noqa: E731
+    monkeypatch.setattr(room, "_ask", limited)
 
 
 @pytest.fixture

@@ -54,6 +54,7 @@ def test_a_source_does_not_leave_the_room() -> None:
         read_source(OTHER)
 
 
+@pytest.mark.usefixtures("hurried_room")
 def test_findings_whose_explanation_takes_too_long_are_kept_as_they_are() -> None:
     """One line with 20,000 uses of an array, which a search compares in pairs."""
     line = "(void)a[i];" * 20_000

@@ -174,6 +174,7 @@ def test_static_shared_memory_that_does_not_fit_is_counted_and_named(rules: Assi
     assert "extern __shared__" in said
 
 
+@pytest.mark.usefixtures("hurried_room")
 def test_messages_made_to_be_searched_for_long_are_given_up(rules: Assignment) -> None:
     log = ("x" + ":1" * 90_000 + " error") * 3
     began = time.process_time()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,27 @@ def test_an_entry_is_made_once_and_then_found_and_marked_as_used(cache: Path) ->
     assert kept("native", "tracer", made("second")) == entry == cache / "native" / "tracer"
     kept("native", "another", made("other"))
     assert entry.read_text() == "first", "it was used today: what is made beside it does not remove it"
+
+
+def test_threads_that_want_the_same_entry_share_one_and_its_failure(cache: Path) -> None:
+    asked, made_by = threading.Barrier(2), list[str]()
+
+    def one(name: str, fails: bool) -> Path:
+        def make(folder: Path) -> Path:
+            made_by.append(name)
+            time.sleep(0.2)
+            if fails:
+                raise KeyError(name)
+            return made(name)(folder)
+
+        asked.wait()
+        return kept("nvcc", f"object{fails}", make)
+
+    with ThreadPoolExecutor(2) as pool:
+        entries = set(pool.map(one, "ab", (False, False)))
+        failures = [failed.exception() for failed in [pool.submit(one, name, True) for name in "cd"]]
+    assert len(entries) == 1 and entries.pop().read_text() == made_by[0]
+    assert len(made_by) == 2 and [str(each) for each in failures] == [repr(made_by[1])] * 2
 
 
 def test_every_kind_is_pruned_when_an_entry_is_made(cache: Path) -> None:

@@ -19,6 +19,7 @@ from grader.course.assignment import Assignment, Deadline, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.store import HandIn, open_store
 from tests.support.batch_engine import PlainC
+from tests.support.executors import Here
 from tests.support.records import made_record
 from tests.support.sequential import right_program
 
@@ -26,7 +27,9 @@ RIGHT = right_program()
 
 
 @pytest.fixture(autouse=True)
-def _in_plain_c(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _in_plain_c(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if "a_folder_of_students" not in request.node.name:  # that one has worker processes
+        monkeypatch.setattr("grader.classes.schedule.LocalExecutor", Here)
     monkeypatch.setattr(choice, "select_engines", lambda name, target: (PlainC(),))
     monkeypatch.chdir(tmp_path)
 

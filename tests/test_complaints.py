@@ -190,6 +190,7 @@ def test_copies_in_python_and_in_headers_of_any_suffix_are_found(tmp_path: Path)
     assert {("ann", "bob"), ("cid", "dan")} <= pairs, said.out
 
 
+@pytest.mark.usefixtures("hurried_room")
 def test_a_hand_in_made_to_take_hours_is_left_out_and_named() -> None:
     kernel = "__global__ void kernel(float *out, const float *in) { out[threadIdx.x] = in[blockIdx.x] * 2.0f; }\n"
     found = similarity.resembling({"alice": kernel * 3, "bob": kernel * 3, "mallory": 'R"(' * 600_000}, [])

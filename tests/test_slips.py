@@ -125,6 +125,7 @@ def test_right_code_that_was_once_accused_is_not(source: str) -> None:
     assert slip_in(source) == ""
 
 
+@pytest.mark.usefixtures("hurried_room")
 def test_a_source_made_to_take_long_is_given_up() -> None:
     chain = "".join(f"  int a{i} = {' * '.join(f'a{k}' for k in range(60))};\n" for i in range(60) for _ in range(8))
     calls = "  cudaMalloc(&p, a1 * a2);\n" * 4000

@@ -11,8 +11,10 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
+from cudaemu.process import Stopped
 from grader.base.errors import MachineFault
 from grader.base.paths import cache_folder
 from grader.sandbox.scratch import remove, scratch_folder
@@ -20,14 +22,25 @@ from grader.sandbox.scratch import remove, scratch_folder
 KEPT_DAYS = 60
 
 
+_being_made: dict[str, Future[Path]] = {}  # by threads of this process
+
+
 def kept(kind: str, name: str, make: Callable[[Path], Path]) -> Path:
     """Return the cache entry `name` of this kind, after making it if it is missing. `make` gets an empty folder that no
-    submission sees, and returns the file that it made there. Its exceptions propagate. Raises MachineFault if the cache
-    cannot be written."""
+    submission sees, and returns the file that it made there. Its exceptions propagate. Of several threads that want
+    the same entry, one makes it; the others wait, and get its exception, too. Raises MachineFault if the cache cannot
+    be written."""
     entry = cache_entry(kind, name)
     if entry.exists():
         mark_used(entry)
-    else:
+        return entry
+    own = Future[Path]()
+    if (other := _being_made.setdefault(str(entry), own)) is not own:
+        try:
+            return other.result()
+        except Stopped:  # at that thread's limit
+            return kept(kind, name, make)
+    try:
         with making(entry) as folder:
             made = make(folder)
             try:
@@ -35,6 +48,12 @@ def kept(kind: str, name: str, make: Callable[[Path], Path]) -> Path:
             except OSError:  # another grader made the same folder meanwhile, and may be reading it
                 if not entry.is_dir():
                     raise
+    except BaseException as error:
+        del _being_made[str(entry)]
+        own.set_exception(error if isinstance(error, Exception) else Stopped("the other thread was interrupted"))
+        raise
+    del _being_made[str(entry)]
+    own.set_result(entry)
     return entry
 
 

@@ -1,12 +1,11 @@
 """Runs one untrusted program: confined, under limits, and without leaving processes or files behind.
 
-Theory of operation. The grader forks. The child enters the run's control group, sets its resource limits and becomes
-bwrap, which makes the namespaces and then starts the program. The grader drains both output streams in threads (so a
-flood costs neither memory nor time), and waits on the process's descriptor. It wakes regularly to measure what no
-kernel limit covers. When the program ends or reaches a limit, everything it started is killed. With bubblewrap, the
-kernel kills the processes of the namespace, and is done when process 1 of the namespace can be reaped; the grader waits
-for that before it reads any output. Without bubblewrap (see `landlock`) the grader kills the session, which no process
-can leave.
+Theory of operation. A child enters the run's control group, sets its resource limits and becomes bwrap, which makes the
+namespaces and then starts the program. The grader drains both output streams in threads (so a flood costs neither
+memory nor time), and waits on the process's descriptor. It wakes regularly to measure what no kernel limit covers. When
+the program ends or reaches a limit, everything it started is killed. With bubblewrap, the kernel kills the processes of
+the namespace, and is done when process 1 of the namespace can be reaped; the grader waits for that before it reads any
+output. Without bubblewrap (see `landlock`) the grader kills the session, which no process can leave.
 
 Who trusts whom. The program is not trusted. bwrap and the kernel are trusted. If the grader itself is killed, bwrap
 dies with it (PR_SET_PDEATHSIG), the namespace dies with bwrap, and the watcher removes what is left.
@@ -49,6 +48,10 @@ _PASSED_ON = ("LANG", "TZ")
 """The only variables of the grader's environment that a program sees unchanged. The others may contain secrets."""
 _PASSED_IN_PART = ("PATH", "LD_LIBRARY_PATH")
 """Variables with lists of folders; only folders that the program can see are passed on."""
+
+_CONFINED = 'while [ "${1##*/}" = cgroup.procs ]; do echo 0 > "$1" || exit; shift; done; exec "$@"'
+"""Enters control groups, then becomes a command. Python copies its page tables to run code of its own in a child, which
+takes 5 ms, or 100 for a grader of 300 MB; a shell and prlimit take 2."""
 
 _INIT_PID = re.compile(rb'"child-pid": (\d+)')
 
@@ -248,26 +251,31 @@ def _started(job: Job, limits: Limits, way: _Way) -> tuple[subprocess.Popen[byte
 
 
 def _start(job: Job, limits: Limits, way: _Way, stdout: int) -> subprocess.Popen[bytes]:
-    resource_limits = list(_resource_limits(limits, way.group))
+    resource_limits = _resource_limits(limits, way.group)
 
     def confine() -> None:
         if way.group is not None:
             way.group.enter()
-        for name, value in resource_limits:
-            resource.setrlimit(name, (value, value))
+        for name, value in resource_limits.items():
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
         if way.rules is not None:
             way.rules.apply()
 
+    command, prlimit = way.command, shutil.which("prlimit")
+    if quick := way.rules is None and prlimit is not None:
+        groups = [f"{folder}/cgroup.procs" for folder in way.group.folders] if way.group is not None else []
+        limited = [f"--{name.lower()}={value}:{value}" for name, value in resource_limits.items()]
+        command = ["/bin/sh", "-c", _CONFINED, "sh", *groups, prlimit, *limited, *command]
     try:
         process = subprocess.Popen(
-            way.command,
+            command,
             cwd=job.folder,
             env=way.environment,
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=confine,
+            preexec_fn=None if quick else confine,
             pass_fds=way.descriptors,
         )
     except OSError as error:
@@ -281,17 +289,17 @@ def _start(job: Job, limits: Limits, way: _Way, stdout: int) -> subprocess.Popen
     return process
 
 
-def _resource_limits(limits: Limits, group: cgroup.Group | None) -> Iterator[tuple[int, int]]:
-    yield resource.RLIMIT_CORE, 0
+def _resource_limits(limits: Limits, group: cgroup.Group | None) -> dict[str, int]:
     ceiling = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    yield resource.RLIMIT_NOFILE, _OPEN_FILES if ceiling == resource.RLIM_INFINITY else min(_OPEN_FILES, ceiling)
+    found = {"CORE": 0, "NOFILE": _OPEN_FILES if ceiling == resource.RLIM_INFINITY else min(_OPEN_FILES, ceiling)}
     if limits.file_bytes is not None:
-        yield resource.RLIMIT_FSIZE, limits.file_bytes
+        found["FSIZE"] = limits.file_bytes
     if limits.processes is not None and not (group is not None and group.bounds_processes):
         ceiling = resource.getrlimit(resource.RLIMIT_NPROC)[1]
         # The kernel counts all threads of the user, not only those of this run.
         wanted = process_tree.threads_of(os.getuid()) + limits.processes
-        yield resource.RLIMIT_NPROC, wanted if ceiling == resource.RLIM_INFINITY else min(wanted, ceiling)
+        found["NPROC"] = wanted if ceiling == resource.RLIM_INFINITY else min(wanted, ceiling)
+    return found
 
 
 def _ending(code: int) -> tuple[int | None, str | None]:

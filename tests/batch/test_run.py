@@ -24,13 +24,13 @@ from rich.live import Live
 from grader.base.errors import MachineFault
 from grader.base.identity import identity
 from grader.base.verdict import Fault, Verdict
+from grader.classes import schedule
 from grader.classes.attention import Why, needs_attention
 from grader.classes.batch import Outcome, Policy, Which, find_class, grade_class
 from grader.classes.batch.roster import Student
 from grader.classes.batch.view import Log, Screen, duration
 from grader.classes.batch.work import ReadTask
 from grader.classes.comparable import mixed
-from grader.classes.executors.local import Control
 from grader.classes.final_points import absent, gradebook
 from grader.course.assignment import Deadline
 from grader.grading.session import open_grading
@@ -40,7 +40,7 @@ from grader.records.record import GraderRecord, Record
 from grader.sandbox import quarantine
 from grader.store import State, Store, check_store, open_store
 from tests.support.batch_engine import PlainC
-from tests.support.executors import InThisProcess
+from tests.support.executors import Here
 from tests.support.sequential import right_program
 
 RIGHT = right_program()
@@ -49,21 +49,6 @@ WRONG = RIGHT.replace("scale)\n{", "scale)\n{\n    scale *= 2;", 1)
 BROKEN = "int main( {"
 CRASHING = "int main() { return *(volatile int *)0; }"
 HANGING = "int main() { for (;;); }"
-
-
-class Here(InThisProcess):
-    """An executor that grades in this process, where a worker process needs a second to start."""
-
-    def __init__(self, name: str, setup: Setup) -> None:
-        super().__init__(name, setup)
-        self._opened = open_grading(setup)
-        self.grading = self._opened.__enter__()
-
-    def control(self) -> None:
-        self.submit(Control())
-
-    def close(self) -> None:
-        self._opened.__exit__(None, None, None)
 
 
 WITH_WORKERS = ("every_kind", "recorded_elsewhere", "worker_that_dies", "two_lanes", "killed")
@@ -359,6 +344,7 @@ def test_a_machine_that_fails_every_time_stops_the_class_after_three_and_keeps_t
     marker = tmp_path / "flaky"
     marker.write_text("always")
     monkeypatch.setenv("FLAKY", str(marker))
+    monkeypatch.setattr(schedule, "REST_S", 0.1)
     folder = a_class(tmp_path / "class", **{f"student{number}": RIGHT for number in range(8)})
     with pytest.raises(MachineFault, match=r"3 times in a row .*The GPU is gone.* continues with the rest"):
         graded(setup, store, folder, engines=[Flaky()])

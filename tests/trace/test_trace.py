@@ -383,10 +383,12 @@ def test_a_flood_of_lines_that_are_none_is_not_read_to_its_end() -> None:
     assert file.tell() < 1 << 16
 
 
-def test_counters_are_bounded_in_all_events_and_have_plain_names() -> None:
+def test_counters_are_bounded_in_all_events_and_have_plain_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 256_000 < MAX_COUNTERS < 10_000_000
+    monkeypatch.setattr(reader_module, "MAX_COUNTERS", 256_000)
     many: dict[str, object] = {f"c{number}": number for number in range(256)}
-    flood = kernel_line(many) * 50_000
-    assert len(read_received(io.BytesIO(flood)).kernels) == MAX_COUNTERS // 256
+    flood = kernel_line(many) * 2000
+    assert len(read_received(io.BytesIO(flood)).kernels) == 1000
     for name, value in (("\x1b[2J", 1), ("a" * 100, 1), ("a", 10**400)):
         odd = read_received(io.BytesIO(kernel_line({name: value})))
         assert (odd.kernels, odd.malformed_lines) == ((), 1)
