@@ -174,6 +174,20 @@ def test_static_shared_memory_that_does_not_fit_is_counted_and_named(rules: Assi
     assert "extern __shared__" in said
 
 
+@pytest.mark.parametrize(
+    ("open_end", "told"),
+    [
+        ("for (;;) { p[0] = 1; }\nint main() { return 0; }\n", "hw4.cu(2): a closing } is missing above this line"),
+        ("}\nint main() {\n    if (1) {\n}\n", "A closing } is missing: the source ends inside a function."),
+    ],
+)
+def test_a_missing_brace_is_looked_for_above_the_next_function(
+    open_end: str, told: str, tmp_path: Path, rules: Assignment
+) -> None:
+    source = f"__global__ void kernel(float* p) {{ {open_end}"
+    assert built(source, CudaEngine(find_toolkit(), GPU), rules, tmp_path).reason.startswith(told)
+
+
 @pytest.mark.usefixtures("hurried_room")
 def test_messages_made_to_be_searched_for_long_are_given_up(rules: Assignment) -> None:
     log = ("x" + ":1" * 90_000 + " error") * 3

@@ -53,6 +53,13 @@ def test_a_contradiction_is_said_with_its_line(line: int, instead: str, trace: T
     assert words in said("\n".join(lines), trace)
 
 
+def test_inputs_that_are_copied_before_a_function_that_launches_are_not_copied_the_wrong_way() -> None:
+    kernel, main, *rest = PROGRAM.splitlines()
+    start = "void start(float *x, float *y) {\n    scale<<<1, n>>>(x, y, n);\n}"
+    text = said("\n".join((kernel, start, main, *rest[:4], "    start(d_x, d_y);", "}")), replace(RAN, memcpys=(IN,)))
+    assert "Look at hw4.cu:10" in text and "after the last launch, copy it with" in text
+
+
 @pytest.mark.parametrize(("right_bytes", "is_said"), [(128, True), (64, False), (512, False)])
 def test_a_copy_of_a_part_of_the_result_is_said_if_that_part_is_right(right_bytes: int, is_said: bool) -> None:
     found = contradictions([("hw4.cu", PROGRAM.encode())], RAN, right_bytes, 512)

@@ -87,7 +87,9 @@ def _empty_kernel(source: Source) -> Finding | None:
 
 
 def _nothing_copied(source: Source) -> Finding:
-    last = max(source.launches, key=lambda launch: (launch.file, launch.line), default=None)
+    launching = {f.name for f in source.functions for each in source.launches if f.holds(each.file, each.line)}
+    calls = [call for call in source.calls if call.name in launching]  # that launch, elsewhere
+    last = max((*source.launches, *calls), key=lambda each: (each.file, each.line), default=None)
     wrong_way = [c for c in _copies(source) if last and c.file == last.file and c.line > last.line and _to_device(c)]
     if wrong_way:
         copy = wrong_way[0]

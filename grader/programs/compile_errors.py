@@ -48,7 +48,11 @@ _REFUSALS = (
 )
 """Compiler messages, each with a sentence for the student on the cause and the remedy."""
 
-
+_ENDS_OPEN = re.compile(r'^At end of source: error: expected a "}"', re.MULTILINE)
+_BEGINS_WITHIN = re.compile(
+    r'^(\S+?\(\d+\)): error: (?:expected a ";"|a block-scope function|a template declaration)', re.MULTILINE
+)
+"""What nvcc says where the next function begins, if the one before has no end."""
 _MAIN = re.compile(rb"\bint\s+main\s*\(")
 _OTHER_SIGNATURE = re.compile(r"^(\S+?(?:\(\d+\)|:\d+)).*\b[Ee]rror\b.*\"solve\b.*", re.MULTILINE)
 _SECOND_MAIN = re.compile(r"multiple definition of [`'\"]main")
@@ -98,6 +102,10 @@ def _sentence(
             "__shared__ arrays smaller, or declare one as extern __shared__ and give its size in the launch (above "
             f"{most:,} bytes after cudaFuncSetAttribute with cudaFuncAttributeMaxDynamicSharedMemorySize)."
         )
+    if _ENDS_OPEN.search(log):
+        if within := _BEGINS_WITHIN.search(log):
+            return f"{within[1]}: a closing }} is missing above this line, in the function before it."
+        return "A closing } is missing: the source ends inside a function."
     for found, sentence in _REFUSALS:
         if (match := found.search(log)) is not None:
             return match.expand(sentence)
