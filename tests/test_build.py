@@ -178,6 +178,7 @@ def test_static_shared_memory_that_does_not_fit_is_counted_and_named(rules: Assi
     ("open_end", "told"),
     [
         ("for (;;) { p[0] = 1; }\nint main() { return 0; }\n", "hw4.cu(2): a closing } is missing above this line"),
+        ("for (;;) {}\nstatic void f() {\n}\n}\nint main() { return 0; }\n", "hw4.cu(2): a closing } is missing"),
         ("}\nint main() {\n    if (1) {\n}\n", "A closing } is missing: the source ends inside a function."),
     ],
 )

@@ -48,7 +48,7 @@ _REFUSALS = (
 )
 """Compiler messages, each with a sentence for the student on the cause and the remedy."""
 
-_ENDS_OPEN = re.compile(r'^At end of source: error: expected a "}"', re.MULTILINE)
+_ENDS_OPEN = re.compile(r'^At end of source: error: expected a "}"|error: a block-scope function may', re.MULTILINE)
 _BEGINS_WITHIN = re.compile(
     r'^(\S+?\(\d+\)): error: (?:expected a ";"|a block-scope function|a template declaration)', re.MULTILINE
 )
