@@ -50,13 +50,6 @@ def says(case, tmp_path):
     return run
 
 
-def test_a_buffer_that_nothing_was_copied_back_into(says):
-    def buffer(q, k, v, _):
-        return np.stack([q, k, v], axis=1).reshape(3 * B, N, D)[:B]
-
-    assert "begins with the input's own values" in says(buffer)
-
-
 def softmax(scores):
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
@@ -85,9 +78,7 @@ KERNELS = {
         "goes to the place of batch 0",
     ),
     "all zero": (lambda q, k, v, o: 0 * o, "exactly 0: either this part of the output is never written"),
-    "values for bytes": (lambda q, k, v, o: patched(o, np.s_[:, N // 4 :], 0), "1/4 of the output of each batch"),
-    "constant": (lambda q, k, v, o: 0 * o + 7, "is 7: the output was filled"),
-    "all NaN": (lambda q, k, v, o: o * np.nan, "Every value is NaN"),
+    "all NaN": (lambda q, k, v, o: o * np.nan, "Every value is infinite or NaN"),
     "one NaN": (lambda q, k, v, o: patched(o, (2, 5, 6), np.nan), "only batch 2 of 4 is wrong"),
     "batch 0 only": (
         lambda q, k, v, o: patched(o, slice(1, None), 0),
@@ -166,6 +157,6 @@ def test_sums_that_overflow_a_narrow_type_are_named(bits, type):
     got: Any = right.astype(type).astype(np.int32)
     rows = np.flatnonzero(got != right)
     sample = Sample(0, Nearness(0.5, 0.0), rows, np.arange(1), (), got, right, {})
-    assert f"a number of {bits} bits" in overflown([sample])
-    assert overflown([replace(sample, got=right + 7)]) == ""
-    assert overflown([replace(sample, got=right.astype(np.float32))]) == ""
+    assert overflown([sample]) == f"{bits} bits"
+    assert overflown([replace(sample, got=right + 7)]) is None
+    assert overflown([replace(sample, got=right.astype(np.float32))]) is None

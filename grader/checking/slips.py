@@ -21,9 +21,9 @@ from grader.cpp.source import Call, Item, Source
 from grader.findings import Finding
 from grader.sandbox.room import confined
 
-Which = Literal["host", "all", "narrow"]
-"""`host`: slips of the host, which can cause bad accesses and unwritten memory. `narrow`: also the one number of 16 or
-8 bits, which is a slip where the output shows that it overflows."""
+Which = Literal["host", "all", "16 bits", "8 bits"]
+"""`host`: slips of the host, which can cause bad accesses and unwritten memory. `16 bits`, `8 bits`: also sums in
+numbers of this width, which are a slip where the output is right but for a multiple of 2^16 or 2^8."""
 
 _MOST = 50
 _SURE = 0.95
@@ -34,7 +34,7 @@ _SIZE_ARGUMENT |= dict.fromkeys(("cudaMemcpy", "cudaMemcpyAsync", "cudaMemset", 
 _SIZES_SAID = re.compile(r"sizeof|byte|size|stride|pitch", re.IGNORECASE)
 _WHOLE = frozenset({"int", "long", "short", "unsigned", "size_t", "unsigned int", "int64_t", "int32_t", "uint32_t"})
 _REAL = frozenset({"float", "double", "half", "__half", "float2", "float4", "__nv_bfloat16"})
-_NARROW = re.compile(r"short|char|int(?:8|16)_t")
+_NARROW = {"16 bits": re.compile(r"short|int16_t"), "8 bits": re.compile(r"char|int8_t")}
 _LARGE = re.compile(
     r"\+?(?:std::)?(?:INFINITY|FLT_MAX|HUGE_VALF?|CUDART_INF_F|numeric_limits<float>::(?:max|infinity)\(\))"
 )
@@ -64,9 +64,8 @@ def found_in(files: Files, which: Which) -> Annotated[list[Finding], Field(max_l
 
 
 def _slips(source: Source, which: Which) -> Iterator[Finding]:
-    narrow = [v for v in source.variables if _NARROW.search(v.type) and not (v.pointers and v.value)]
-    if which == "narrow" and len(narrow) == 1:
-        yield _slip("narrow_sum", narrow[0], name=narrow[0].name, type=narrow[0].type)
+    if which in _NARROW:
+        yield from _narrow_sums(source, _NARROW[which])
     yield from _early_copies(source)
     yield from _sizes_in_values(source)
     if which != "host":
@@ -78,6 +77,15 @@ def _slips(source: Source, which: Which) -> Iterator[Finding]:
 
 def _slip(kind: str, at: Item, values: dict[str, int] | None = None, **words: str) -> Finding:
     return Finding(kind=kind, certainty=_SURE, file=at.file, line=at.line, words=words, values=values or {})
+
+
+def _narrow_sums(source: Source, narrow: re.Pattern[str]) -> Iterator[Finding]:
+    """Numbers of a narrow type, to which something is added."""
+    added = {(a.function, a.name) for a in source.assignments if "+" in a.operator + a.value}
+    for each in source.variables:
+        sums = (each.function, each.name) in added or (not each.pointers and "+" in each.value)
+        if narrow.search(each.type) and sums:
+            yield _slip("narrow_sum", each, name=each.name, type=each.type)
 
 
 def _early_copies(source: Source) -> Iterator[Finding]:

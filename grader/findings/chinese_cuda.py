@@ -179,7 +179,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         _LUCK,
     ),
     "race.loop_end": (
-        f"{_RACE}，發生在迴圈的另一次執行中。第 {{present}} 行的 barrier 只在同一次之內把它們分開：請在迴圈結尾、"
+        f"{_RACE}，發生在迴圈的另一次執行中[。第 {{present}} 行的 barrier 只在同一次之內把它們分開]：請在迴圈結尾、"
         "{file}:{closes} 關閉迴圈之前放 {barrier}",
         _LUCK,
     ),

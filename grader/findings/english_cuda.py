@@ -205,7 +205,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         _LUCK,
     ),
     "race.loop_end": (
-        f"{_RACE} in another pass of the loop. The barrier at line {{present}} separates them within one pass only: "
+        f"{_RACE} in another pass of the loop[. The barrier at line {{present}} separates them within one pass only]: "
         "put {barrier} at the end of the loop, before {file}:{closes} closes it",
         _LUCK,
     ),

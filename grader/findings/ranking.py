@@ -2,7 +2,8 @@
 
 A finding's kind says where it stands: a contradiction (nothing was launched, O was never copied back) before a fault, a
 fault before a step that computes a wrong value. Within these, the more certain
-finding comes first, then the one that more tests show, then one with a line, then the one that was seen first.
+finding comes first, then the one that more tests show, then one with a line, then the one that was seen first. A race
+that a test shows after a bad access is less certain: a kernel built with checks goes on with a wrong value.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from grader.findings.kinds import kind_of
 
 CLAIMED = 0.5
 """Below this certainty a finding is kept in the record, but nothing is claimed in a sentence."""
+_AFTER_A_FAULT = 0.9
+"""The certainty of a race after a bad access."""
 
 
 def rank(tests: Iterable[Sequence[Finding]]) -> tuple[Finding, ...]:
     """All findings of the `tests`, each mistake once, in its most certain form, the likeliest cause first."""
     best: dict[tuple[object, ...], Finding] = {}
     support: dict[tuple[object, ...], int] = {}
-    for findings in tests:
+    for findings in map(_in_order, tests):
         for finding in findings:
             kept = best.get(finding.subject)
             best[finding.subject] = finding if kept is None or finding.certainty > kept.certainty else kept
@@ -37,6 +40,15 @@ def rank(tests: Iterable[Sequence[Finding]]) -> tuple[Finding, ...]:
 def claimed(tests: Iterable[Sequence[Finding]]) -> Finding | None:
     """The finding that is the likeliest cause; None if none is certain enough, or can be a cause."""
     return next((f for f in rank(tests) if f.certainty >= CLAIMED and kind_of(f).is_cause), None)
+
+
+def _in_order(findings: Sequence[Finding]) -> list[Finding]:
+    found, faulty = list[Finding](), False
+    for each in findings:
+        late = faulty and each.kind == "race" and each.certainty > _AFTER_A_FAULT
+        found.append(each.model_copy(update={"certainty": _AFTER_A_FAULT}) if late else each)
+        faulty |= kind_of(each).check == "memory" and each.kernel is not None and kind_of(each).severity == "error"
+    return found
 
 
 def without_echoes(findings: Iterable[Finding]) -> tuple[Finding, ...]:

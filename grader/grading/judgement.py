@@ -140,7 +140,7 @@ def _likely(wrong: Sequence[Finding], diagnosis: Diagnosis | None, submission: S
     it."""
     if wrong:
         return sentence(wrong[0], submission.line)
-    if slip := find_slip(submission.files, "narrow" if diagnosis is not None and diagnosis.overflows else "all"):
+    if slip := find_slip(submission.files, (diagnosis.overflows if diagnosis is not None else None) or "all"):
         return sentence(slip, submission.line)
     return diagnosis.cause if diagnosis is not None else ""
 

@@ -24,7 +24,7 @@ WIDTH = 100
 MAX_CAUSES = 3
 """The number of causes that a report lists without --verbose. A student fixes one cause at a time."""
 LONG_CAUSE = 2
-"""A cause with more line breaks follows its quoted source line, so that the line is among the first that are read."""
+"""In a cause with more line breaks, the quoted source line follows the first sentence, to be among the first lines."""
 MAX_LAST_WORDS = 12
 MAX_LINE = 200
 """The most characters of a line that are shown from a program that wrote no output file."""
@@ -114,9 +114,11 @@ def _causes(record: Record, verbose: bool) -> Iterator[str]:
         whose = f"[{cause.whose}] " if cause.whose else ""
         label = f"{cause.names}: " if len(found) > 1 or not cause.known or whose else ""
         seen = _looked_at(look) if look is not None and look.cause and look.cause == cause.first.cause else ""
-        lines = [textwrap.fill(part, WIDTH) for part in _LINE.split(f"{label}{whose}{cause.sentence}{seen}")]
-        if lines[0].count("\n") >= LONG_CAUSE:
-            lines = [*lines[1:], lines[0]]
+        said, *quoted = _LINE.split(f"{label}{whose}{cause.sentence}{seen}")
+        if textwrap.fill(said, WIDTH).count("\n") >= LONG_CAUSE:
+            first, ends, rest = said.partition(". ")
+            said, quoted = first + ends.rstrip(), [*quoted, *filter(None, [rest])]
+        lines = [textwrap.fill(part, WIDTH) for part in (said, *quoted)]
         if cause.known and record.build.ok and (came := consequence(cause.first)):
             lines.append(textwrap.fill(f"{cause.first.name}: {came}", WIDTH))
         yield "\n".join(lines)

@@ -175,8 +175,9 @@ def _barrier(finding: Finding, source: Source, files: Files) -> Finding:
     gap = find_gap(source, here.file, one, other)
     if gap.branch is not None and gap.present is not None:
         return _with(finding, {"branch": gap.branch, "present": gap.present}, how="branch")
-    if gap.closes is not None and gap.present is not None:
-        return _with(finding, {"closes": gap.closes, "present": gap.present}, how="loop_end")
+    if gap.closes is not None:
+        present = {"present": gap.present} if gap.present is not None else {}
+        return _with(finding, {"closes": gap.closes, **present}, how="loop_end")
     finding = _with(finding, {"after": gap.after}) if gap.after is not None else finding
     if not gap.looped and here.line < there.line and finding.words.get("other_does") == "read":
         return _turned(finding, here, there)  # the earlier line writes the value

@@ -17,6 +17,7 @@ class Gap:
     """The place for a missing barrier between two lines: after line `after`. If a loop around them already has a
     barrier between them, at line `present`, the missing one belongs before the loop's last line `closes`. If the
     barrier `present` is in the block of an `if` that ends before the second line, `branch` is the line of this `if`.
+    Without a barrier, it belongs before `closes`, too, if both lines are in one `if` that some threads do not enter.
     All of these are None if the place is unknown. `looped`: a loop is around both lines."""
 
     after: int | None = None
@@ -36,6 +37,16 @@ def find_gap(source: Source, file: str, one: int, other: int) -> Gap:
     present = next((line for line in barriers if first < line < last), None)
     around = [loop for loop in source.loops_around(file, first) if loop.holds(file, last)]
     if present is None:
+        inside = [
+            b for b in source.branches if b.holds(file, first) and b.holds(file, last) and "threadIdx" in b.condition
+        ]
+        inner = max(
+            (loop for loop in around if any(loop.line < b.line for b in inside)),
+            key=lambda loop: loop.line,
+            default=None,
+        )
+        if inner is not None:
+            return Gap(closes=inner.end)
         return Gap(after=_last_end(source, file, first, last), looped=bool(around))
     ifs = [b for b in source.branches if b.holds(file, present) and b.end < last]
     if ifs:

@@ -446,7 +446,7 @@ class Reader:
         return Label(weights.total, label.index[:2], label.factor, 0.0, 1 << label.index[2], label.made, label.source)
 
     def _negligible(self, a: Label, b: Label) -> bool:
-        """Whether one side's terms hardly matter, such as weights that are 0 in float."""
+        """Whether one side's terms hardly matter in the program, such as weights that are 0 in float."""
         weights = self.steps.weights
         if (
             weights is None
@@ -460,7 +460,8 @@ class Reader:
             return False
         log = self._log(a.index[0])[a.index[1]]
         shares = [float(np.exp(log[_numbers(each.terms)]).sum()) for each in (a, b)]
-        return min(shares) < 1e-5 * max(shares) or max(shares) < 1e-12
+        parts = [abs(each.factor) * share for each, share in zip((a, b), shares, strict=True)]
+        return min(parts) < 1e-5 * max(parts) or max(shares) < 1e-12
 
     def _may_shift(self, label: Label) -> bool:
         weights, difference = self.steps.weights, self.steps.difference

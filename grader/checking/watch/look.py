@@ -26,9 +26,9 @@ from grader.sandbox.quarantine import open_output
 from grader.sandbox.room import Unreadable, confined
 
 WATCHED_VALUES, CONTROL_VALUES = 6, 3
-FEWEST_RIGHT, RIGHT = 0.25, 0.002
-"""Right values are controls if there are this many for each wrong one, and their errors are at most this share of the
-allowed one: others are right by chance, or because a mistake hardly matters there."""
+FEWEST_RIGHT, RIGHT, RELATIVE = 0.25, 0.002, 1e-3
+"""Right values are controls if there are this many for each wrong one, and their errors are at most these shares of the
+allowed one and of the value: others are right by chance, or because a mistake hardly matters there."""
 _MOST_FINDINGS = 20
 WORD = 4
 """The bytes of a value that can be watched."""
@@ -89,7 +89,10 @@ def wrong_values(
                             wrong[violated.row, violated.column] = True
                     for is_right, chosen in (
                         (False, wrong),
-                        (True, (error <= RIGHT * limit.allowed(good)) & (mine != 0)),
+                        (
+                            True,
+                            (error <= np.minimum(RIGHT * limit.allowed(good), RELATIVE * np.abs(good))) & (mine != 0),
+                        ),
                     ):
                         rows, columns = np.nonzero(chosen)
                         bits = mine.view(np.uint32)[rows, columns]
