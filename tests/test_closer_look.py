@@ -23,7 +23,8 @@ from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
 from grader.report import terminal
-from grader.sanitizers import Files, cause_of, said_of
+from grader.sanitizers import Files, said_of
+from tests.support.causes import cause_of
 from tests.support.command_line import grader
 from tests.support.course import PROGRAMS, ROOT, course_with_emulator_limit
 from tests.support.records import made_record, made_test

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from grader.checking.probes.reading import examine, read_probe, write_probe
 from grader.findings import Finding, claimed, sentence
 from grader.operators import Operator, load_operator
+from grader.operators.attention.dimensions import one_head
 from grader.operators.attention.grouped import seen
-from grader.operators.attention_gradient import _problem as gradient_problem
 from grader.operators.attention_heads import _problem as heads_problem
 from grader.operators.base import Shape
 from grader.operators.probes import Probe
@@ -222,7 +222,7 @@ def test_a_mask_that_is_off_by_one(probed: Any, late: int, last: str) -> None:
 def test_a_gradient_without_d_and_one_without_some_queries(probed: Any) -> None:
     def mistaken(*, subtracts: bool, first: int) -> Program:
         def program(shape: Shape, units: list[tuple[F64, ...]]) -> list[tuple[F64, ...]]:
-            scale = gradient_problem(shape).scale
+            scale = one_head(shape).scale
             outputs: list[tuple[F64, ...]] = []
             for q, k, v, do in units:
                 p = exponentials(q, k)

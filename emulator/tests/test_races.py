@@ -10,7 +10,7 @@ import pytest
 from emulator.tests.programs import HERE
 from emulator.tests.seeded_bugs import programs_in, run
 from grader.programs.trace import read_trace
-from grader.sanitizers import cause_of
+from tests.support.causes import cause_of
 
 RACES = [(source, name) for source in sorted((HERE / "races").glob("*.cu")) for name in programs_in(source)]
 

@@ -10,7 +10,7 @@ import pytest
 from emulator.tests.programs import HERE, build, execute
 from grader.grading.closer_look import in_a_right_program
 from grader.programs.trace import read_trace
-from grader.sanitizers import cause_of
+from tests.support.causes import cause_of
 
 SOURCE = HERE / "uninitialised" / "reads.cu"
 LINES = {

@@ -95,7 +95,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "carried_over": ("{right} 仍含有 {left} 的值：請在加總前重設 {array}", ""),
     "sums_mixed": ("{left} 與 {right} 的項加在一起，但它們是不同的總和", ""),
     "start_wrong": ("{array} 從 {value} 開始，應從 0 開始", ""),
-    "padding_added.probe": ("{array} 多了 {count} 個 exp(0 − m)：填滿 tile 的 key 以 0 而不是 −∞ 的分數計入", ""),
     "padding_added": ("{array} 計入了 exp(0 − m) = {value}：屬於不存在或未載入的 key", ""),
     "maximum_wrong": (
         "exp 之前從分數減去了 {value}，它不是這一列分數的最大值",

@@ -121,11 +121,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "carried_over": ("{right} still contains {left}: reset {array} before it is summed", ""),
     "sums_mixed": ("Terms of {left} and of {right} are added up, which are different sums", ""),
     "start_wrong": ("{array} starts at {value} and should start at 0", ""),
-    "padding_added.probe": (
-        "{array} is too large by {count} exponentials exp(0 − m): keys that fill up a tile count with a score of 0 "
-        "instead of −∞",
-        "",
-    ),
     "padding_added": (
         "{array} counts exp(0 − m) = {value}: the score of a key that does not exist, or was not loaded",
         "",

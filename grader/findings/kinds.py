@@ -63,21 +63,26 @@ _UNWRITTEN = "uninitialised uninitialised_read unwritten_shared unwritten_local 
 _CALLS = """
     too_much_shared copy_null copy_direction not_device_memory symbol_too_small out_of_memory call_failed graph_cycle
     bad_channels not_for_surfaces bad_tensor_map bad_free"""
+_NO_RESULT = """
+    no_launch kernel_not_launched kernel_empty not_copied_back copied_the_wrong_way copied_in_part
+    input_copied_back"""
+_SLIPS = """
+    copied_before_launch bytes_without_sizeof maximum_starts_high integer_sum narrow_sum integer_division
+    guard_makes_zero"""
+_STEPS = """
+    step_wrong not_rescaled rescaled_wrongly weight_of_other_maximum terms_missing terms_repeated terms_unseen
+    carried_over start_wrong padding_added maximum_wrong operands_wrong other_input other_result
+    stored_elsewhere result_scaled difference_wrong factors_differ old_sum_left_out sums_mixed wrong_value_from"""
+_OUTPUTS = """
+    scale_wrong keys_unused rows_not_normalised mask_wrong transposed inputs_exchanged values_of_other_keys
+    columns_unused other_unit_read smallest_input row_sum_not_subtracted known_mistake"""
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         # The program as a whole.
         *_kinds("api", "error", "contradiction", "launch_refused"),
-        *_kinds(
-            "api",
-            "error",
-            "contradiction",
-            "no_launch kernel_not_launched kernel_empty",
-            leads=False,
-        ),
-        *_kinds("api", "error", "contradiction", "not_copied_back copied_the_wrong_way copied_in_part", leads=False),
-        *_kinds("api", "error", "contradiction", "input_copied_back", leads=False),
+        *_kinds("api", "error", "contradiction", _NO_RESULT, leads=False),
         # Rules of CUDA.
         *_kinds("memory", "error", "fault", _ACCESSES),
         *_kinds("memory", "error", "fault", _ASYNCHRONOUS),
@@ -96,31 +101,12 @@ KINDS: dict[str, Kind] = {
         *_kinds("api", "note", "none", "emulator_lacks"),
         *_kinds("emulator", "error", "none", "emulator_failed"),
         # Mistakes that the source shows by itself.
-        *_kinds(
-            "source", "error", "slip", "copied_before_launch bytes_without_sizeof maximum_starts_high", leads=False
-        ),
-        *_kinds("source", "error", "slip", "integer_sum narrow_sum integer_division guard_makes_zero", leads=False),
+        *_kinds("source", "error", "slip", _SLIPS, leads=False),
         *_kinds("probe", "error", "repair", "repaired"),
         # What the computation does. Their `words` name a quantity of the operator ("scores", "O") or a tensor.
         *_kinds("watch", "error", "step", "not_finite"),
-        *_kinds("watch", "error", "step", "step_wrong", leads=False),
-        *_kinds(
-            "watch", "error", "step", "not_rescaled rescaled_wrongly weight_of_other_maximum terms_missing", leads=False
-        ),
-        *_kinds("watch", "error", "step", "terms_repeated terms_unseen carried_over start_wrong", leads=False),
-        *_kinds("watch", "error", "step", "padding_added maximum_wrong operands_wrong other_input", leads=False),
-        *_kinds("watch", "error", "step", "other_result stored_elsewhere result_scaled difference_wrong", leads=False),
-        *_kinds("watch", "error", "step", "factors_differ old_sum_left_out sums_mixed wrong_value_from", leads=False),
-        *_kinds("probe", "error", "step", "scale_wrong keys_unused rows_not_normalised mask_wrong", leads=False),
-        *_kinds("probe", "error", "step", "transposed inputs_exchanged values_of_other_keys", leads=False),
-        *_kinds(
-            "probe",
-            "error",
-            "step",
-            "columns_unused other_unit_read smallest_input row_sum_not_subtracted",
-            leads=False,
-        ),
-        *_kinds("probe", "error", "step", "known_mistake", leads=False),
+        *_kinds("watch", "error", "step", _STEPS, leads=False),
+        *_kinds("probe", "error", "step", _OUTPUTS, leads=False),
     )
 }
 

@@ -12,36 +12,21 @@ from pathlib import Path
 
 import numpy as np
 
-from grader.operators.attention.dimensions import HEAD_DIMENSION, SEQUENCE_LENGTH
-from grader.operators.attention.grouped import SEPARATE, Problem
+from grader.operators.attention.dimensions import HEAD_DIMENSION, SEQUENCE_LENGTH, OneHead, one_head
+from grader.operators.attention.passes import forward
 from grader.operators.attention.probes import attention_probes
-from grader.operators.attention.softmax import F64, SAFE_SCORE, softmax_attention
+from grader.operators.attention.softmax import F64, SAFE_SCORE, is_bounded, softmax_attention
 from grader.operators.attention.steps import softmax_steps
-from grader.operators.base import Dimension, GpuOracle, Kernel, Operator, Rows, Shape, Tensor, Tensors, sizes
-from grader.operators.number_types import F32_TYPE
+from grader.operators.base import Dimension, GpuOracle, Kernel, Rows, Shape, Tensors, sizes
 from grader.operators.probes import MOST_ROWS, Probe
 from grader.operators.steps import Steps
 
 
-def _problem(shape: Shape) -> Problem:
-    b, n, d = sizes(shape)
-    return Problem(b, 1, 1, n, n, d, F32_TYPE, False, -1, SEPARATE, 1 / math.sqrt(d))
-
-
-class AttentionForward(Operator):
+class AttentionForward(OneHead):
     name = "attention_forward"
     dimensions = (Dimension("B", "from 2 to 14000", lambda v: 2 <= v <= 14000), SEQUENCE_LENGTH, HEAD_DIMENSION)
 
-    def units(self, shape: Shape) -> int:
-        return sizes(shape)[0]
-
-    def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
-        _, n, d = sizes(shape)
-        return Tensor("Q", n, d), Tensor("K", n, d), Tensor("V", n, d)
-
-    def outputs(self, shape: Shape) -> tuple[Tensor, ...]:
-        _, n, d = sizes(shape)
-        return (Tensor("O", n, d),)
+    names = ("Q", "K", "V"), ("O",)
 
     def flops(self, shape: Shape) -> int:
         b, n, d = sizes(shape)
@@ -70,13 +55,12 @@ class AttentionForward(Operator):
             arguments=(np.int32(n), np.float64(1.0 / np.sqrt(d))),
         )
 
-    def shrink(self, shape: Shape, units: int) -> Shape:
-        return (units, *shape[1:])
-
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
         q, k, v = tensors
-        scale = 1.0 / np.sqrt(shape[2])
-        return (softmax_attention(q[rows].astype(np.float64) * scale, k, v),)
+        scaled = q[rows].astype(np.float64) / np.sqrt(shape[2])
+        if not is_bounded(scaled, k):
+            return (np.asarray(forward(one_head(shape), tensors, rows)),)
+        return (softmax_attention(scaled, k, v),)
 
     def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps:
         _, n, d = sizes(shape)
@@ -84,7 +68,7 @@ class AttentionForward(Operator):
 
     def probes(self, shape: Shape) -> tuple[Probe, ...]:
         _, n, d = sizes(shape)
-        return attention_probes(self, _problem, lambda units: (max(2, units), min(n, MOST_ROWS), d))
+        return attention_probes(self, one_head, lambda units: (max(2, units), min(n, MOST_ROWS), d))
 
 
 OPERATOR = AttentionForward()

@@ -22,39 +22,23 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.attention.dimensions import HEAD_DIMENSION, SEQUENCE_LENGTH
-from grader.operators.attention.grouped import SEPARATE, Problem
+from grader.operators.attention.dimensions import HEAD_DIMENSION, SEQUENCE_LENGTH, OneHead, one_head
 from grader.operators.attention.passes import F64, gradients, with_other_queries
 from grader.operators.attention.probes import attention_probes
 from grader.operators.attention.steps import gradient_steps
-from grader.operators.base import Dimension, Draw, Operator, Rows, Shape, Tensor, Tensors, sizes
-from grader.operators.number_types import F32_TYPE
+from grader.operators.base import Dimension, Draw, Rows, Shape, Tensors, sizes
 from grader.operators.probes import MOST_ROWS, Probe
 from grader.operators.steps import Steps
 
 
-def _problem(shape: Shape) -> Problem:
-    b, n, d = sizes(shape)
-    return Problem(b, 1, 1, n, n, d, F32_TYPE, False, -1, SEPARATE, 1 / math.sqrt(d))
-
-
-class AttentionGradient(Operator):
+class AttentionGradient(OneHead):
     name = "attention_gradient"
     dimensions = (Dimension("B", "from 1 to 14000", lambda v: 1 <= v <= 14000), SEQUENCE_LENGTH, HEAD_DIMENSION)
     planar_output = True
     independent_rows = False
     differentiable = True
 
-    def units(self, shape: Shape) -> int:
-        return sizes(shape)[0]
-
-    def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
-        _, n, d = sizes(shape)
-        return tuple(Tensor(name, n, d) for name in ("Q", "K", "V", "dO"))
-
-    def outputs(self, shape: Shape) -> tuple[Tensor, ...]:
-        _, n, d = sizes(shape)
-        return tuple(Tensor(name, n, d) for name in ("O", "dQ", "dK", "dV"))
+    names = ("Q", "K", "V", "dO"), ("O", "dQ", "dK", "dV")
 
     def flops(self, shape: Shape) -> int:
         b, n, d = sizes(shape)
@@ -69,16 +53,13 @@ class AttentionGradient(Operator):
         b, n, d = sizes(shape)
         return 12 * b * n * n * d, b * n * n
 
-    def shrink(self, shape: Shape, units: int) -> Shape:
-        return (units, *shape[1:])
-
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
-        return tuple(each[rows] for each in gradients(_problem(shape), tensors))
+        return tuple(each[rows] for each in gradients(one_head(shape), tensors))
 
     def with_other_rows(
         self, shape: Shape, tensors: Tensors, outputs: Tensors, rows: NDArray[np.intp], draw: Draw
     ) -> tuple[Tensors, Tensors]:
-        p = _problem(shape)
+        p = one_head(shape)
         return with_other_queries(p, tensors, outputs, rows, draw(2 * len(rows) * p.d).reshape(2, len(rows), p.d))
 
     def function(self, shape: Shape, tensors: Sequence[F64]) -> F64:
@@ -93,7 +74,7 @@ class AttentionGradient(Operator):
 
     def probes(self, shape: Shape) -> tuple[Probe, ...]:
         _, n, d = sizes(shape)
-        return attention_probes(self, _problem, lambda units: (units, min(n, MOST_ROWS), d), gradient=True)
+        return attention_probes(self, one_head, lambda units: (units, min(n, MOST_ROWS), d), gradient=True)
 
 
 OPERATOR = AttentionGradient()

@@ -14,12 +14,6 @@ def likeliest(findings: Iterable[Finding]) -> Finding | None:
     return claimed([[found for found in findings if found.file or kind_of(found).check != "api"]])
 
 
-def cause_of(findings: Iterable[Finding], files: Files = ()) -> str:
-    """The sentences that name the likeliest cause; '' if no finding can be a cause."""
-    found = likeliest(findings)
-    return said_of(found, files) if found is not None else ""
-
-
 def said_of(finding: Finding, files: Files = ()) -> str:
     """Describe one finding for a student, with what the source explains of it."""
     return sentence(explained([finding], files)[0], line_in(files))

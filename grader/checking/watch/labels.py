@@ -92,7 +92,7 @@ class Reader:
         self.meanings: list[Meaning | None] = [None] * len(recording.value)
         self._log = cache(steps.weights.log) if steps.weights else None
         self._of = cache(steps.scores) if steps.scores else None
-        self._less = cache(steps.difference.value) if steps.difference else _no_numbers
+        self._less = cache(steps.difference.value) if steps.difference else _nothing
         self._offsets = self._common_offsets()
 
     def run(self) -> bool:
@@ -266,7 +266,7 @@ class Reader:
         log = self._log(unit)
         if label.step == weights.name:
             return label.factor * math.exp(log[row, rest[0]])
-        return label.factor * float(np.exp(log[row, _numbers(label.terms)]).sum())
+        return label.factor * float(np.exp(log[row, numbers(label.terms)]).sum())
 
     def _product(self, node: int, a: Meaning, b: Meaning) -> Meaning:
         if isinstance(a, Odd) or isinstance(b, Odd):
@@ -459,7 +459,7 @@ class Reader:
         ):
             return False
         log = self._log(a.index[0])[a.index[1]]
-        shares = [float(np.exp(log[_numbers(each.terms)]).sum()) for each in (a, b)]
+        shares = [float(np.exp(log[numbers(each.terms)]).sum()) for each in (a, b)]
         parts = [abs(each.factor) * share for each, share in zip((a, b), shares, strict=True)]
         return min(parts) < 1e-5 * max(parts) or max(shares) < 1e-12
 
@@ -542,12 +542,8 @@ class Reader:
         return 0 if label.terms == -1 else label.terms & ~self.expected_terms(label)
 
 
-def _no_numbers(unit: int) -> NDArray[np.float64]:
+def _nothing(unit: int) -> NDArray[np.float64]:
     return np.zeros(0)
-
-
-def numbers(terms: int) -> list[int]:
-    return _numbers(terms)
 
 
 def _scaled(a: Meaning, by: float, made: int = 0, corrected: int = 0) -> Meaning:
@@ -560,5 +556,5 @@ def _scaled(a: Meaning, by: float, made: int = 0, corrected: int = 0) -> Meaning
     return Label(a.step, a.index, a.factor * by, a.shift * by, a.terms, made or a.made, a.source, corrected or a.by)
 
 
-def _numbers(terms: int) -> list[int]:
+def numbers(terms: int) -> list[int]:
     return [n for n in range(terms.bit_length()) if terms >> n & 1]
