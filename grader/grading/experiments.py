@@ -57,9 +57,10 @@ def with_experiments(
 
 def _surer(known: Sequence[Finding], than: str) -> bool:
     first = claimed([known])
-    if first is not None and than == "repaired" and first.kind in _NAMED.split() and first.certainty >= SURE:
-        return first.place is not None
-    return first is not None and kind_of(first).order < KINDS[than].order
+    if first is None:
+        return False
+    named = than == "repaired" and first.kind in _NAMED.split() and first.place is not None
+    return named or kind_of(first).order < KINDS[than].order
 
 
 def _said(first: Finding | None, seen: Finding | None, submission: Submission) -> str:

@@ -7,5 +7,4 @@ from grader.sanitizers import Files, likeliest, said_of
 
 
 def cause_of(findings: Iterable[Finding], files: Files = ()) -> str:
-    found = likeliest(findings)
-    return said_of(found, files) if found is not None else ""
+    return said_of(found, files) if (found := likeliest(findings)) is not None else ""
