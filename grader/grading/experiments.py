@@ -6,13 +6,11 @@ others while nothing surer is known. The order of findings alone decides which i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from grader.base.hints import hint
 from grader.base.progress import Progress
 from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import Verdict
-from grader.findings import KINDS, Finding, claimed, fact, kind_of, rank, sentence
+from grader.findings import Finding, claimed, fact, kind_of, rank, sentence, surer
 from grader.grading.closer_look import case_to_look_at
 from grader.grading.hidden_testcases import shows_diagnosis
 from grader.grading.probing import by_probes
@@ -24,8 +22,6 @@ from grader.programs.submission import Submission
 
 SURE = 0.9
 """What was seen with this certainty is said although a repair is elsewhere: mistakes show where they have effects."""
-_NAMED = "not_rescaled rescaled_wrongly weight_of_other_maximum old_sum_left_out terms_repeated scale_wrong other_input"
-"""Kinds that name the mistake and its line by themselves: no change of 50 blind programs had a better line."""
 
 
 def with_experiments(
@@ -40,11 +36,11 @@ def with_experiments(
         return tested
     found = tuple[Finding, ...]()
     launching = [c for c in wrong if all(f.kind != "launch_not_reached" for f in shown[c].judgement.findings)] or wrong
-    if not _surer(known, than="scale_wrong"):
+    if not surer(known, than="scale_wrong"):
         with watch.stage("probes"):
             found = hint((), by_probes, grading, submission, built, launching, known, progress)
     seen = rank([(*known, *found)])
-    if grading.quick and not _surer(seen, than="repaired"):
+    if grading.quick and not surer(seen, than="repaired"):
         case = case_to_look_at(dict.fromkeys(wrong, Verdict.WRONG_ANSWER))
         others = [other for other, test in shown.items() if other != case and (test.passed or other in wrong)]
         with watch.stage("repairs"):
@@ -53,14 +49,6 @@ def with_experiments(
     for case in wrong:
         by_case[case] = by_case[case].with_cause(cause, found)
     return [by_case[case] for case in grading.cases]
-
-
-def _surer(known: Sequence[Finding], than: str) -> bool:
-    first = claimed([known])
-    if first is None:
-        return False
-    named = than == "repaired" and first.kind in _NAMED.split() and first.place is not None
-    return named or kind_of(first).order < KINDS[than].order
 
 
 def _said(first: Finding | None, seen: Finding | None, submission: Submission) -> str:
