@@ -21,8 +21,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from cudaemu import Extras, Workplace, compile_program
-from cudaemu.process import run_plainly as run
+from cudaemu import Extras, PlainHost, Workplace, compile_program
 from emulator import write_input
 from grader.course.metrics import COUNTED, METRICS
 from grader.findings import short_kernel
@@ -89,7 +88,7 @@ def emulate(folder: Path) -> Counters:
             folder / source.stem,
             Workplace(folder / f"{source.stem}.work"),
             nvcc=find_toolkit().nvcc,
-            run=run,
+            host=PlainHost(),
             flags=FLAGS,
             target=TARGET,
             extras=Extras(count=True),

@@ -39,7 +39,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cudaemu import Workplace, compile_program
+from cudaemu import PlainHost, Workplace, compile_program
 from cudaemu.process import Completed, run_plainly
 from grader.programs.toolkit import find_toolkit
 
@@ -93,7 +93,9 @@ def build(kernel: Path, folder: Path, nvcc: Path, target: str = "sm_80") -> tupl
     work = folder / f"{kernel.stem}.work"
     start = time.perf_counter()
     output = folder / f"{kernel.stem}-{target}"
-    program = compile_program([kernel], output, Workplace(work), nvcc=nvcc, run=runner, flags=FLAGS, target=target).path
+    program = compile_program(
+        [kernel], output, Workplace(work), nvcc=nvcc, host=PlainHost(runner), flags=FLAGS, target=target
+    ).path
     wall_s = time.perf_counter() - start
     shutil.rmtree(work)
     return program, runner.nvcc_s, wall_s - runner.nvcc_s

@@ -19,7 +19,7 @@ from grader.programs.build import Build, build
 from grader.programs.compile_errors import failure_sentence
 from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
-from grader.programs.engine.emulator import EmulatorEngine
+from grader.programs.engine.emulator import ConfinedHost, EmulatorEngine
 from grader.programs.engine.interface import Compiled
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
@@ -218,7 +218,7 @@ def test_a_compiler_that_was_stopped_has_not_failed(code: int, tmp_path: Path) -
         return Completed(code, "gcc was stopped at its memory limit.", stopped=True)
 
     with pytest.raises(Stopped, match="gcc was stopped"):
-        compile_c("int x;", tmp_path / "x.c", "-O2", stopped, tmp_path)
+        compile_c("int x;", tmp_path / "x.c", "-O2", ConfinedHost(stopped), tmp_path)
 
 
 SLOW = "Compiling took more than {} s of processor time: make the code, or its templates, smaller."

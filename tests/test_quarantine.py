@@ -35,6 +35,7 @@ OWN_FILES = {
     "grading/repairing": "inputs, of which it lends a copy",
     "commands/judge_client": "files that their owner submits from their own machine",
     "cudaemu/build": "the emulator's own files",
+    "cudaemu/host": "programs of the person who runs it; the grader has a host of its own",
     "cudaemu/isa": "the emulator's own files",
     "cudaemu/kernel_library": "PTX that it wrote, which compilers may only read",
     "checking/watch/look": "inputs and expected outputs",

@@ -53,7 +53,7 @@ from grader.programs.trace import read_received
 from grader.records.record import Record, read_records
 from grader.report import terminal
 from grader.report.explain import explain
-from grader.sandbox import archive, quarantine
+from grader.sandbox import archive, quarantine, room
 from grader.sandbox.room import Unreadable
 from grader.sanitizers.log import parse_report
 from grader.sanitizers.text import render
@@ -223,7 +223,7 @@ def _in_a_file(read: Callable[[Path], object]) -> Callable[[bytes], object]:
 
 
 def _room_ptx(text: bytes) -> None:
-    translate([_file(text)], prefix="m0", below="/nowhere", lanes=8)
+    room.read(translate, [_file(text)], prefix="m0", below="/nowhere", lanes=8)
 
 
 def _file(text: bytes) -> IO[bytes]:
@@ -345,7 +345,7 @@ def _fixtures(folder: str) -> tuple[bytes, ...]:
 TARGETS = (
     Target("trace", _fixtures("trace"), _trace),
     Target("ptx", (_PTX,), lambda text: parse(text.decode(errors="replace")), (PtxSyntaxError,)),
-    Target("ptxas", (_PTXAS,), lambda text: read_registers(text.decode(errors="replace")), (Unreadable,)),
+    Target("ptxas", (_PTXAS,), lambda text: room.read(read_registers, text.decode(errors="replace")), (Unreadable,)),
     Target("ncu", _fixtures("ncu"), _ncu),
     Target("sanitizer", _fixtures("sanitizer"), _sanitizer),
     Target("makefile", (_MAKE, _CMAKE), _make),
@@ -356,8 +356,10 @@ TARGETS = (
     Target("record", (made_record().model_dump_json(by_alias=True).encode(),), _record, (UsageError,)),
     Target("room-ptx", (_PTX,), _room_ptx, (Unreadable,)),
     Target("room-archive", _archives(), _room_archive, (quarantine.Refused,)),
-    Target("room-object", (_OBJECT,), lambda text: read_object(_file(text)), (Unreadable,)),
-    Target("room-link", (_LOG,), lambda text: missing_functions(text.decode(errors="replace")), (Unreadable,)),
+    Target("room-object", (_OBJECT,), lambda text: room.read(read_object, _file(text)), (Unreadable,)),
+    Target(
+        "room-link", (_LOG,), lambda text: room.read(missing_functions, text.decode(errors="replace")), (Unreadable,)
+    ),
     Target("store", _stores(), _store, most_bytes=1 << 20, each=100),
     Target("values", (b"honest",), _values, (ValueError, UsageError), each=100),
 )

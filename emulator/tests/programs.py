@@ -15,16 +15,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cudaemu import Extras, Workplace, compile_program, runtime_identity
-from cudaemu.host_lines import with_lines
+from cudaemu import Extras, PlainHost, Workplace, compile_program, runtime_identity
 from cudaemu.process import Completed, Runner, run_plainly
 from grader.base.paths import cache_folder
 from grader.findings import Finding, advice, detail, fact, kind_of
+from grader.programs.host_lines import with_lines
 from grader.programs.toolkit import find_toolkit
 
 HERE = Path(__file__).parent
 CONFORMANCE_FLAGS = ("-std=c++17", "--extended-lambda")
 """Without -O3, which changes the host code alone: nvcc needs half the time, and PTX is the same."""
+
+
+def host(run: Runner = run_plainly) -> PlainHost:
+    """A plain host with these tests' cache."""
+    return PlainHost(run, cache_folder())
 
 
 def runner() -> list[str]:
@@ -53,9 +58,10 @@ def build(
             work = output.with_suffix(".work")
             shutil.rmtree(work, ignore_errors=True)  # of a run that was stopped
             with _alone_for_the_runtime():
+                recalling = host(_keeping_what_nvcc_makes(content))
                 made = compile_program(
-                    sources, work / "program", Workplace(work), nvcc=nvcc(), run=_keeping_what_nvcc_makes(content),
-                    flags=flags, target=target, extras=Extras(watch=watch, count=count, record=record),
+                    sources, work / "program", Workplace(work), nvcc=nvcc(), host=recalling, flags=flags,
+                    target=target, extras=Extras(watch=watch, count=count, record=record),
                 ).path  # fmt: skip
             made.replace(output)
             shutil.rmtree(work)

@@ -9,10 +9,9 @@ from cudaemu import CompileFailed, EmulatedProgram, Unsupported, Workplace, comp
 from cudaemu.native import compile_c, compiled_runtime
 from cudaemu.nvcc import read_registers
 from cudaemu.nvcc_flags import NvccFlags
-from cudaemu.process import Completed
-from cudaemu.process import run_plainly as run
+from cudaemu.process import Completed, run_plainly
 from cudaemu.ptx import parse
-from emulator.tests.programs import CONFORMANCE_FLAGS, HERE, build, execute, nvcc
+from emulator.tests.programs import CONFORMANCE_FLAGS, HERE, build, execute, host, nvcc
 from grader.programs.toolkit import find_toolkit
 
 HELLO = "__global__ void k(int *p) { p[threadIdx.x] = 1; }\nint main() { k<<<1, 1>>>(0); return 0; }\n"
@@ -21,7 +20,7 @@ HELLO = "__global__ void k(int *p) { p[threadIdx.x] = 1; }\nint main() { k<<<1, 
 def make(folder: Path, text: str, *flags: str) -> EmulatedProgram:
     source = folder / "hw4.cu"
     source.write_text(text)
-    return compile_program([source], folder / "out", Workplace(folder / "work"), nvcc=nvcc(), run=run, flags=flags)
+    return compile_program([source], folder / "out", Workplace(folder / "work"), nvcc=nvcc(), host=host(), flags=flags)
 
 
 def test_a_syntax_error_is_reported_with_the_students_file_and_line(tmp_path: Path) -> None:
@@ -39,7 +38,9 @@ def test_a_call_into_a_library_fails_to_link_and_names_the_function(tmp_path: Pa
 def test_each_unsupported_instruction_is_refused_with_its_line(tmp_path: Path) -> None:
     source = HERE / "refused_instructions.cu"
     with pytest.raises(Unsupported) as caught:
-        compile_program([source], tmp_path / "out", Workplace(tmp_path / "work"), nvcc=nvcc(), run=run, target="sm_90")
+        compile_program(
+            [source], tmp_path / "out", Workplace(tmp_path / "work"), nvcc=nvcc(), host=host(), target="sm_90"
+        )
     lines = {i for i, line in enumerate(source.read_text().splitlines(), 1) if line.startswith("KERNEL(")}
     assert lines
     assert {f.line for f in caught.value.findings if f.file and f.file.endswith(source.name)} == lines
@@ -49,7 +50,7 @@ def test_each_unsupported_instruction_is_refused_with_its_line(tmp_path: Path) -
 def test_runtime_functions_the_emulator_lacks_are_named(tmp_path: Path) -> None:
     source = HERE / "refused_calls.cu"
     with pytest.raises(Unsupported) as caught:
-        compile_program([source], tmp_path / "out", Workplace(tmp_path / "work"), nvcc=nvcc(), run=run)
+        compile_program([source], tmp_path / "out", Workplace(tmp_path / "work"), nvcc=nvcc(), host=host())
     assert {f.what for f in caught.value.findings} == {
         "cudaGraphicsGLRegisterBuffer (OpenGL interoperability)",
         "cuMemCreate (virtual memory management)",
@@ -110,7 +111,7 @@ def test_a_kernels_registers_are_read_from_what_ptxas_prints() -> None:
         "ptxas info    : Function properties for _Z1kPi\n"
         "    0 bytes stack frame\nptxas info    : Used 10 registers, used 1 barriers, 1024 bytes smem\n"
     )
-    assert read_registers(log) == {"_Z1kPi": 10}
+    assert host().read(read_registers, log) == {"_Z1kPi": 10}
 
 
 @pytest.mark.parametrize("flags", [(), ("-rdc=true",)], ids=["separate", "relocatable"])
@@ -161,11 +162,10 @@ def test_where_an_optimisation_crashes_the_compiler_it_goes_without(tmp_path: Pa
         levels.append(next(word for word in command if word.startswith("-O")))
         if levels[-1] != "-O1":
             return Completed(1, "during GIMPLE pass: sink\ninternal compiler error: Segmentation fault")
-        return run(command, folder)
+        return run_plainly(command, folder)
 
-    assert compile_c(
-        "int one(void) { return 1; }\n", tmp_path / "one.c", "-O2", crashes_when_optimising, tmp_path
-    ).exists()
+    crashing = host(crashes_when_optimising)
+    assert compile_c("int one(void) { return 1; }\n", tmp_path / "one.c", "-O2", crashing, tmp_path).exists()
     assert levels == ["-O2", "-O1"]
 
 
@@ -176,5 +176,5 @@ def test_a_path_with_two_slashes_is_no_comment() -> None:
 
 
 def test_the_runtime_compiles_without_a_warning() -> None:
-    compiled = compiled_runtime(find_toolkit().include, run)
+    compiled = compiled_runtime(find_toolkit().include, host())
     assert (compiled / "warnings.txt").read_text() == ""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cudaemu.host_lines import with_lines
 from emulator.tests.programs import HERE, build, execute
 from emulator.tests.seeded_bugs import programs_in
+from grader.programs.host_lines import with_lines
 from grader.programs.trace import read_trace
 
 SOURCE = HERE / "loops.cu"

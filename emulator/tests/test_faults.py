@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 from cudaemu import Workplace, compile_program
-from cudaemu.process import run_plainly as run
 from cudaemu.translate.writer import HANDLERS
-from emulator.tests.programs import HERE, Execution, build, execute, nvcc
+from emulator.tests.programs import HERE, Execution, build, execute, host, nvcc
 from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.grading.judgement import judge
 from grader.programs.run import Run
 from grader.programs.trace import read_trace
-from grader.sandbox import Outcome, room
+from grader.sandbox import Outcome
 
 SOURCE = HERE / "faults.cu"
 
@@ -234,10 +233,9 @@ def test_a_crash_of_translated_code_is_the_emulators_and_says_so(
     mistake: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(HANDLERS, "pmevent", lambda w, instr: w.line(mistake))
-    monkeypatch.setattr(room, "_inside", True)  # only this process has the mistake
     (tmp_path / "crash.cu").write_text(DEVICE_CRASH)
     made = compile_program(
-        [tmp_path / "crash.cu"], tmp_path / "crash", Workplace(tmp_path / "work"), nvcc=nvcc(), run=run, flags=()
+        [tmp_path / "crash.cu"], tmp_path / "crash", Workplace(tmp_path / "work"), nvcc=nvcc(), host=host(), flags=()
     )
     done = execute(made.path, folder=tmp_path)
     assert done.exit_code == -number

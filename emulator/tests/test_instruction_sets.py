@@ -10,9 +10,9 @@ import pytest
 from cudaemu import runtime_identity
 from cudaemu.isa import InstructionSet, instruction_set
 from cudaemu.native import compile_c, template_objects
-from cudaemu.process import run_plainly as run
 from cudaemu.translated import Template
 from emulator.tests import runtime_functions
+from emulator.tests.programs import host
 from grader.base.errors import MachineFault, UsageError
 from tests.support.command_line import grader
 
@@ -49,7 +49,7 @@ def test_every_instruction_set_is_another_entry_of_every_cache(tmp_path: Path, m
     for isa in POSSIBLE:
         monkeypatch.setenv("GRADER_EMULATOR_ISA", isa.name)
         builds.add(runtime_identity())
-        kept, compilations = template_objects([template], "", run, tmp_path)
+        kept, compilations = template_objects([template], "", host(), tmp_path)
         assert kept == []
         for compilation in compilations:
             compilation()
@@ -129,4 +129,4 @@ def test_clang_is_refused_with_what_to_do(tmp_path: Path, monkeypatch: pytest.Mo
 def test_kernels_are_compiled_for_the_chosen_instruction_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADER_EMULATOR_ISA", POSSIBLE[-1].name)
     text = '#include "warp.h"\n_Static_assert(W == 4, "the least of this processor");\n'
-    assert compile_c(text, tmp_path / "least.c", "-O1", run, tmp_path).exists()
+    assert compile_c(text, tmp_path / "least.c", "-O1", host(), tmp_path).exists()

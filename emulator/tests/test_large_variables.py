@@ -11,7 +11,7 @@ from cudaemu.build import Extras, Unsupported
 from cudaemu.nvcc import Unit
 from cudaemu.ptx import parse
 from cudaemu.translate import translate_module
-from emulator.tests.programs import HERE, execute
+from emulator.tests.programs import HERE, execute, host
 from emulator.tests.programs import build as build_program
 
 PTX = """
@@ -34,7 +34,7 @@ def test_ptx_of_gigabytes_is_not_read(tmp_path: Path) -> None:
         file.truncate(1 << 40)
     unit = Unit("hw4.cu", tmp_path / "hw4.o", tmp_path / "hw4.ptx", "", tmp_path)
     with pytest.raises(Unsupported, match=r"the PTX of hw4\.cu, which is 1,099,511,627,776 bytes"):
-        build._translated([unit], 0, Extras())
+        build._translated([unit], 0, Extras(), host())
 
 
 @pytest.mark.parametrize("gigabytes", [10, 24])

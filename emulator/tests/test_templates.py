@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from cudaemu.native import template_objects
-from cudaemu.process import Completed
-from cudaemu.process import run_plainly as run
+from cudaemu.process import Completed, run_plainly
 from cudaemu.ptx import parse
 from cudaemu.translate import Translation, translate_module
 from cudaemu.translate.template import Recipe, Templates
 from cudaemu.translated import Template
+from emulator.tests.programs import host
 
 HEADER = '#include "warp.h"\n'
 PTX = """
@@ -62,10 +62,10 @@ def objects(templates: Sequence[Template], work: Path) -> tuple[list[Path], int]
 
     def counted(command: Sequence[str], folder: Path) -> Completed:
         compiled.append(command)
-        return run(command, folder)
+        return run_plainly(command, folder)
 
     work.mkdir()
-    lent, compilations = template_objects(templates, HEADER, counted, work)
+    lent, compilations = template_objects(templates, HEADER, host(counted), work)
     return [*lent, *(compile_() for compile_ in compilations)], len(compiled)
 
 
@@ -108,7 +108,7 @@ def test_another_header_has_templates_of_its_own(kept: Path, tmp_path: Path) -> 
     templates = sample_templates()
     objects(templates, tmp_path / "first")
     (tmp_path / "second").mkdir()
-    lent, compilations = template_objects(templates, HEADER + "#define X\n", run, tmp_path / "second")
+    lent, compilations = template_objects(templates, HEADER + "#define X\n", host(), tmp_path / "second")
     assert lent == [] and compilations
 
 

@@ -5,14 +5,9 @@ A student's failure is not an error here: it is a verdict in the record (see `gr
 
 from __future__ import annotations
 
-
-class UsageError(Exception):
-    """The user's error: a bad argument, file or configuration. Exit code 2."""
+from cudaemu.errors import MachineFault as MachineFault  # exit code 1; retried where that can help, then reported
+from cudaemu.errors import UsageError as UsageError  # exit code 2
 
 
 class GraderFault(Exception):
     """The grader or its set-up failed, not because of the submission. Exit code 1."""
-
-
-class MachineFault(Exception):
-    """The machine failed: disk full, GPU lost, no compiler. Retried where that can help, then reported. Exit code 1."""

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cudaemu.host_lines import with_lines
 from grader import sandbox
 from grader.base.errors import MachineFault
 from grader.course.assignment import Limits
 from grader.findings import Finding
 from grader.programs.engine import Engine, plan_program
+from grader.programs.host_lines import with_lines
 from grader.programs.python_main import SUFFIX
 from grader.programs.trace import MAX_FILE_BYTES, Trace, read_received, read_trace
 from grader.sandbox import memory_share

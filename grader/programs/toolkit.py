@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import sys
-import sysconfig
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from cudaemu.process import Completed
+from cudaemu.toolkit import find_nvcc, pypi_roots
 from grader import sandbox
 from grader.base.errors import MachineFault
 from grader.sandbox.scratch import scratch_folder
@@ -50,7 +48,7 @@ class Toolkit:
         empty."""
         if (self.include / _CURAND).is_file():
             return ()
-        return tuple(root / "include" for root in _pypi_roots() if (root / "include" / _CURAND).is_file())[:1]
+        return tuple(root / "include" for root in pypi_roots() if (root / "include" / _CURAND).is_file())[:1]
 
     @property
     def identity(self) -> str:
@@ -62,12 +60,12 @@ class Toolkit:
         beside = self.root / "bin" / name
         if beside.is_file():
             return beside
-        places = (shutil.which(name), *(str(root / "bin" / name) for root in _pypi_roots()))
+        places = (shutil.which(name), *(str(root / "bin" / name) for root in pypi_roots()))
         return next((Path(place) for place in places if place and Path(place).is_file()), None)
 
     def cupti(self) -> Cupti | None:
         """CUPTI's headers and library: the toolkit's, or the nvidia-cuda-cupti package's."""
-        for root in (self.root, *_pypi_roots()):
+        for root in (self.root, *pypi_roots()):
             for extra in (root, root / "extras" / "CUPTI"):
                 if not (extra / "include" / "cupti.h").is_file():
                     continue
@@ -80,14 +78,9 @@ class Toolkit:
 
 @cache
 def find_toolkit() -> Toolkit:
-    """The first nvcc found in $NVCC, PATH, $CUDA_HOME, $CUDA_PATH, the PyPI packages and /usr/local/cuda, in this
-    order. Raises MachineFault if there is none or if it does not run."""
-    candidates = [os.environ.get("NVCC"), shutil.which("nvcc")]
-    candidates += [f"{home}/bin/nvcc" for name in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(name))]
-    candidates += [*(str(root / "bin" / "nvcc") for root in _pypi_roots()), "/usr/local/cuda/bin/nvcc"]
-    for candidate in candidates:
-        if candidate and Path(candidate).is_file():
-            return _toolkit(Path(candidate))
+    """The toolkit of the nvcc that `cudaemu` finds. Raises MachineFault if there is none or if it does not run."""
+    if nvcc := find_nvcc():
+        return _toolkit(nvcc)
     raise MachineFault(
         "No CUDA compiler: nvcc is neither on PATH, nor in CUDA_HOME, nor installed from PyPI, nor in "
         "/usr/local/cuda. Run `make setup`, or `pip install 'cuda-homework-grader[cuda]'`, or install the CUDA "
@@ -119,11 +112,3 @@ def _root(nvcc: Path) -> Path:
     dry = _ask(nvcc, "--dryrun", "-x", "cu", "-c", "/dev/null")
     top = re.search(r"^#\$ TOP=(.+)$", dry.output, re.MULTILINE)
     return (nvcc.parent / top.group(1)).resolve() if top else near
-
-
-def _pypi_roots() -> tuple[Path, ...]:
-    """The folders in which PyPI's packages put a toolkit. They are resolved, since a virtual environment may be reached
-    through a link that does not exist in the sandbox."""
-    folders = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}
-    roots = (Path(folder) / "nvidia" / "cu13" for folder in sorted(filter(None, folders)))
-    return tuple(root.resolve() for root in roots if root.is_dir())

@@ -95,8 +95,8 @@ class _Server:
         data, status = descriptors
         try:
             module = importlib.import_module(request["module"])
-            function = getattr(module, request["name"])
-            room.answer_type(function.__wrapped__)  # made once, not in each child
+            function = getattr(module, request["name"]).__wrapped__
+            room.answer_type(function)  # made once, not in each child
             pid = os.fork()
         except Exception as error:
             os.close(data)
@@ -144,7 +144,7 @@ def _answer_to(connection: socket.socket, function: Any) -> bytes:
             payload += chunk
         arguments, named = room.unpickled(bytes(payload), files)
         del payload
-        return room.VALUE + room.answer_type(function.__wrapped__).dump_json(function(*arguments, **named))
+        return room.VALUE + room.answer_type(function).dump_json(function(*arguments, **named))
     except room.Unreadable as refused:
         return room.REFUSED + str(refused).encode()
     except MemoryError:

@@ -52,12 +52,14 @@ import threading
 import time
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Annotated, Any, ParamSpec, TypeVar
 
 from pydantic import BeforeValidator, Field, PlainSerializer, TypeAdapter, ValidationError
 
+from cudaemu.errors import MAX_DETAIL, MAX_SENTENCE, Exceeded, Unreadable, shortened
+from cudaemu.host import Confined, ReaderLimits
 from grader.base.errors import GraderFault, MachineFault
 from grader.base.identity import PACKAGES
 from grader.sandbox import bubblewrap, budget, landlock
@@ -68,8 +70,6 @@ from grader.sandbox.private import hidden_in_system
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-MAX_SENTENCE = 1000
-MAX_DETAIL = 8000
 Sentence = Annotated[str, Field(max_length=MAX_SENTENCE)]
 """A phrase or sentence for a person. `shortened` makes one of a text of any length."""
 Blob = Annotated[
@@ -91,35 +91,8 @@ VALUE, REFUSED, CRASHED, OUT_OF_MEMORY = b"V", b"R", b"C", b"M"
 """The first byte of an answer."""
 
 
-class Unreadable(Exception):
-    """The bytes could not be read. The message is a phrase for the submission's author, such as "took longer than 10 s
-    of processor time"; `detail` is a traceback from the room for the grader's authors, or ''."""
-
-    def __init__(self, why: str, detail: str = "") -> None:
-        super().__init__(shortened(why))
-        self.detail = detail[-MAX_DETAIL:]
-
-
-class Exceeded(Unreadable):
-    """The call ended without an answer of its own: at a limit, in a crash, by an exception that nobody expected."""
-
-
 class AtLimit(Exceeded):
     """The call ended at its limit of processor time, memory or answer, as it would again on any machine."""
-
-
-def shortened(text: str, most: int = MAX_SENTENCE) -> str:
-    """`text` with at most `most` characters; "…" stands for the rest."""
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-@dataclass(frozen=True)
-class RoomLimits:
-    """Limits of one call; see the module's documentation."""
-
-    cpu_s: int
-    memory_bytes: int
-    answer_bytes: int
 
 
 def confined(
@@ -127,22 +100,28 @@ def confined(
 ) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
     """Let a module-level function run in the room; its return type must be annotated. The function raises Unreadable
     for bytes that it refuses, and the caller gets that, or Unreadable for a limit or a crash."""
-    limits = RoomLimits(cpu_s, memory_bytes, answer_bytes)
+    limits = ReaderLimits(cpu_s, memory_bytes, answer_bytes)
 
     def wrap(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         @functools.wraps(function)
         def call(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
             if inside():
                 return function(*arguments, **named)
-            answer = _ask(function.__module__, function.__qualname__, limits, (arguments, named))
-            try:
-                return typing.cast(Result, answer_type(function).validate_json(answer, strict=True))
-            except ValidationError as error:
-                raise Exceeded("gives an answer that is too large or of the wrong kind", str(error)) from None
+            return read(Confined(function, limits), *arguments, **named)
 
         return call
 
     return wrap
+
+
+def read(reader: Confined[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+    """Call a reader in the room: for `confined`, and for readers of the emulator. Raises Unreadable."""
+    function = reader.__wrapped__
+    answer = _ask(function.__module__, function.__qualname__, reader.limits, (arguments, named))
+    try:
+        return typing.cast(Result, answer_type(function).validate_json(answer, strict=True))
+    except ValidationError as error:
+        raise Exceeded("gives an answer that is too large or of the wrong kind", str(error)) from None
 
 
 @functools.cache
@@ -177,7 +156,7 @@ def control() -> Annotated[int, Field(ge=0, le=1 << 20)]:
     return sum(range(1000))
 
 
-def _ask(module: str, name: str, limits: RoomLimits, arguments: object) -> bytes:
+def _ask(module: str, name: str, limits: ReaderLimits, arguments: object) -> bytes:
     """The JSON of the function's result. Raises Unreadable, and MachineFault if not even `control` works."""
     drawn = budget.current() if name != control.__qualname__ else None
     for _ in range(_ATTEMPTS):
@@ -201,7 +180,7 @@ class _ServerEnded(Exception):
     """The fork server was killed: by a person, or by a kernel without memory."""
 
 
-def _answer(module: str, name: str, limits: RoomLimits, arguments: object, drawn: Budget | None) -> bytes:
+def _answer(module: str, name: str, limits: ReaderLimits, arguments: object, drawn: Budget | None) -> bytes:
     files: list[int] = []
     payload = _pickled(arguments, files)
     ours, theirs = socket.socketpair()
@@ -240,7 +219,7 @@ def _answer(module: str, name: str, limits: RoomLimits, arguments: object, drawn
         os.close(status)  # if the child still runs, the server kills it now
 
 
-def _received(ours: socket.socket, limits: RoomLimits) -> tuple[bytes, bytes]:
+def _received(ours: socket.socket, limits: ReaderLimits) -> tuple[bytes, bytes]:
     deadline = time.monotonic() + _WALL_S + _WALL_PER_CPU_S * limits.cpu_s
     kind, answer = b"", bytearray()
     while True:
@@ -273,7 +252,7 @@ def _facts(status: int) -> dict[str, Any]:
     return facts
 
 
-def _how_it_ended(facts: Mapping[str, Any], limits: RoomLimits) -> Exceeded:
+def _how_it_ended(facts: Mapping[str, Any], limits: ReaderLimits) -> Exceeded:
     """Why a child ended without an answer."""
     code = facts["exit"]
     if code == -signal.SIGXCPU or facts["cpu_s"] > limits.cpu_s - 0.1:

@@ -25,10 +25,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from cudaemu import CompileFailed, Extras, Unsupported, Workplace, compile_program
+from cudaemu import CompileFailed, EmulatorFault, Extras, PlainHost, Unsupported, Workplace, compile_program
 from cudaemu.isa import VARIABLE
 from cudaemu.process import Completed, Runner, run_plainly
-from grader.base.errors import GraderFault
 from grader.programs.toolkit import find_toolkit
 from tools.emulator_fuzz.program import KINDS, write_program, write_programs
 
@@ -89,10 +88,10 @@ def _check(source: Path, written: Path, options: argparse.Namespace, run: Runner
     folder = source.parent
     try:
         made = compile_program(
-            [source], folder / "program", Workplace(folder / "work", written=written), nvcc=find_toolkit().nvcc, run=run, flags=("-std=c++17", *options.flags.split()),
+            [source], folder / "program", Workplace(folder / "work", written=written), nvcc=find_toolkit().nvcc, host=PlainHost(run), flags=("-std=c++17", *options.flags.split()),
             extras=Extras(watch=options.watch, count=options.count),
         )  # fmt: skip
-    except (Unsupported, CompileFailed, GraderFault, AssertionError) as error:  # the last: the translator gave up
+    except (Unsupported, CompileFailed, EmulatorFault, AssertionError) as error:  # the last: the translator gave up
         return [f"{type(error).__name__}: {str(error)[:2000]}", *getattr(error, "log", "").splitlines()[:10]]
     problems: list[str] = []
     for schedule in options.schedules.split(","):

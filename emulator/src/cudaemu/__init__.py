@@ -1,5 +1,5 @@
 """Run CUDA programs without a GPU, by translating nvcc's PTX to C over vectors of 32 lanes. This package knows nothing
-about grading.
+about grading, and imports nothing of the grader.
 
 `compile_program` makes a stand-alone executable from .cu files. The executable needs no Python and reads these
 variables:
@@ -20,7 +20,7 @@ At build time, GRADER_EMULATOR_ISA=avx512|avx2|sse|neon limits which of the proc
 `compile_kernel` makes a shared library from one kernel's PTX, for a process that has loaded `runtime_library`
 (grader/plans/replay).
 
-runtime/warp.h explains the theory of operation. May import `sandbox`, `findings` and `base`.
+runtime/warp.h explains the theory of operation. What the builder needs of its surroundings is a `Host` (host.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
         compile_program,
         runtime_identity,
     )
+    from cudaemu.errors import EmulatorFault, Unreadable
     from cudaemu.extras import Extras
+    from cudaemu.host import Host, PlainHost
     from cudaemu.isa import host_compiler_folders, instruction_set
     from cudaemu.kernel_library import compile_kernel
     from cudaemu.native import runtime_library
@@ -49,13 +51,21 @@ DEFAULT_SANITIZERS = frozenset({"memory", "sync"})
 WATCHING = frozenset({"race", "init"})
 """The checks for which a program is built to watch its accesses."""
 
+READERS = ("cudaemu.translation", "cudaemu.translate")
+"""The modules that a host may import before readers are called."""
+
 __all__ = [
     "DEFAULT_SANITIZERS",
+    "READERS",
     "WATCHING",
     "CompileFailed",
     "EmulatedProgram",
+    "EmulatorFault",
     "Extras",
+    "Host",
     "MissingFeature",
+    "PlainHost",
+    "Unreadable",
     "Unsupported",
     "Workplace",
     "compile_kernel",
@@ -71,7 +81,11 @@ _PLACES = {
     "host_compiler_folders": "isa",
     "instruction_set": "isa",
     "runtime_library": "native",
+    "EmulatorFault": "errors",
     "Extras": "extras",
+    "Host": "host",
+    "PlainHost": "host",
+    "Unreadable": "errors",
     "MissingFeature": "translated",
 }
 

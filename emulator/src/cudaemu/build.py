@@ -19,10 +19,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from pathlib import Path
 
+from cudaemu.errors import Exceeded, Unreadable
 from cudaemu.extras import NONE, Extras
+from cudaemu.host import Host
 from cudaemu.isa import RUNTIME, binutil, host_compiler, instruction_set
 from cudaemu.lacking import ON_A_GPU
 from cudaemu.native import compile_c, runtime_object, template_objects
@@ -38,12 +41,8 @@ from cudaemu.nvcc import (
     toolkit_of,
 )
 from cudaemu.nvcc_flags import NvccFlags
-from cudaemu.process import Completed, Runner, Stopped
 from cudaemu.translated import MissingFeature, ObjectNames, Translated
 from cudaemu.translation import MAX_PTX_BYTES, missing_functions, read_object, translate
-from grader.sandbox import quarantine, room
-from grader.sandbox.budget import current, draw_from
-from grader.sandbox.room import Exceeded, Unreadable
 
 PTX_MARK = "GRADER PTX:"
 """Begins a unit's PTX in a program that counts."""
@@ -67,7 +66,7 @@ class EmulatedProgram:
 
 @dataclass(frozen=True)
 class Workplace:
-    """Where a program is compiled. Intermediate files are in `work`. Files that the grader itself writes for the
+    """Where a program is compiled. Intermediate files are in `work`. Files that the builder itself writes for the
     compilers go to `written`, which must be read-only for them. The compilers run in `work` or in `folder`, never in a
     folder below `work`, because another compiler could have replaced it by a link. `folder` is the project's folder, by
     default the first source's: relative -I options and file names in messages are relative to it. `content` is a hash
@@ -85,16 +84,15 @@ def compile_program(
     place: Workplace,
     *,
     nvcc: Path,
-    run: Runner,
+    host: Host,
     flags: Sequence[str] = (),
     target: str = "sm_80",
     extras: Extras = NONE,
 ) -> EmulatedProgram:
     """Compile and link `sources` into the executable `output`. `flags` are nvcc's, as in a student's Makefile; the
-    architecture is always `target`; with -x=cu C++ files are CUDA. Every command goes through `run`. Raises
+    architecture is always `target`; with -x=cu C++ files are CUDA. `host` runs the compilers. Raises
     `CompileFailed`, `Unsupported`, and `MachineFault` if a compiler is missing.
     """
-    room.warm("cudaemu.translation", "cudaemu.translate")  # while nvcc compiles
     work, folder = place.work, place.folder
     work.mkdir(parents=True, exist_ok=True)
     written = place.written or work / "written"
@@ -103,13 +101,13 @@ def compile_program(
     if folder is None:
         sources = [source.resolve() for source in sources]
     folder = (folder or sources[0].parent).resolve()
-    parsed, run = NvccFlags.parse(flags), _within_limits(run)
+    parsed = NvccFlags.parse(flags)
     simple, few_runs = extras.record, extras.few_runs and not extras.record  # these share what nvcc makes for all runs
-    project = Project(folder, work, written, nvcc, parsed, target, run, place.content, simple, few_runs)
+    project = Project(folder, work, written, nvcc, parsed, target, host, place.content, simple, few_runs)
     names = [os.path.relpath((folder / source).resolve(), folder) for source in sources]
-    toolkit = toolkit_of(nvcc, run, work)
+    toolkit = toolkit_of(nvcc, host, work)
     with _tool_threads() as pool:
-        runtime = pool.submit(runtime_object, toolkit.include, run, written)
+        runtime = pool.submit(runtime_object, toolkit.include, host, written)
         cuda = [name for name in names if parsed.is_cuda(name)]
         plain = [
             pool.submit(compile_host, project, name, f"host{i}")
@@ -121,12 +119,12 @@ def compile_program(
         logs = [unit.log for unit in units] + [done.result()[1] for done in plain]
         sized = units if not extras.few_runs else []
         infos = [pool.submit(registers_of, project, unit, toolkit.ptxas) for unit in sized]
-        names_in = list(pool.map(_object_names, units))
+        names_in = list(pool.map(lambda unit: _object_names(unit, host), units))
         modules = (
             [units] if parsed.relocatable and units else [[unit] for unit in units]
         )  # linked to one with -rdc=true
         try:
-            translations = list(pool.map(lambda i: _translated(modules[i], i, extras), range(len(modules))))
+            translations = list(pool.map(lambda i: _translated(modules[i], i, extras, host), range(len(modules))))
         except Unsupported:
             for info in infos:
                 info.result()  # if ptxas refuses the PTX too, its CompileFailed is the better report
@@ -134,8 +132,8 @@ def compile_program(
         findings = [found for translation in translations for found in translation.findings]
         for translation in translations if not findings else ():
             for file in translation.files:
-                objects.append(pool.submit(compile_c, file.text, written / f"{file.name}.c", file.level, run, work))
-            cached, compilations = template_objects(translation.templates, translation.header, run, written)
+                objects.append(pool.submit(compile_c, file.text, written / f"{file.name}.c", file.level, host, work))
+            cached, compilations = template_objects(translation.templates, translation.header, host, written)
             lent += cached
             objects += map(pool.submit, compilations)
         registers = {name: count for info in infos for name, count in info.result()[0].items()}
@@ -143,14 +141,14 @@ def compile_program(
             glue = linked_registration(names_in) if parsed.relocatable else ""
             tables = tables_text(translation, f"m{i}", registers, per_thread=bool(names_in[i].per_thread)) + glue
             tables += carried_ptx(unit.ptx for unit in modules[i]) if extras.count else ""
-            objects.append(pool.submit(compile_c, tables, written / f"m{i}_tables.c", "-O0", run, work))
+            objects.append(pool.submit(compile_c, tables, written / f"m{i}_tables.c", "-O0", host, work))
         logs += [info.result()[1] for info in infos]
         for i, unit in enumerate(units):
-            objects.append(pool.submit(_rename_registration, unit, names_in[i], f"m{i}", run, work, written))
+            objects.append(pool.submit(_rename_registration, unit, names_in[i], f"m{i}", host, work, written))
         if findings:
             raise Unsupported(findings)
         finished = [o.result() for o in objects] + [done.result()[0] for done in plain]
-        logs.append(_link([*dict.fromkeys((*finished, *lent)), runtime.result()], output, run, work, parsed))
+        logs.append(_link([*dict.fromkeys((*finished, *lent)), runtime.result()], output, host, work, parsed))
     return EmulatedProgram(output, "".join(logs))
 
 
@@ -165,28 +163,22 @@ def carried_ptx(files: Iterable[Path]) -> str:
     return "".join(lines)
 
 
-def _within_limits(run: Runner) -> Runner:
-    """`run`, which raises Stopped for a command that was stopped: no caller takes that for the compiler's failure."""
-
-    def run_or_stop(command: Sequence[str], folder: Path) -> Completed:
-        done = run(command, folder)
-        if done.stopped:
-            raise Stopped(done.output)
-        return done
-
-    return run_or_stop
-
-
 @contextmanager
 def _tool_threads() -> Iterator[ThreadPoolExecutor]:
     """Threads that wait for compilers. After an interrupt they start no further compiler."""
-    most, budget = max(2, os.cpu_count() or 1), current()
-    with ThreadPoolExecutor(most, initializer=draw_from, initargs=(budget,)) as pool:
+    most = max(2, os.cpu_count() or 1)
+    with ThreadPoolExecutor(most, initializer=_take_over, initargs=(copy_context(),)) as pool:
         try:
             yield pool
         except (KeyboardInterrupt, SystemExit):
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _take_over(context: Context) -> None:
+    """Give this thread the context variables of another, such as a limit that a step's calls share."""
+    for variable, value in context.items():
+        variable.set(value)
 
 
 def runtime_identity() -> str:
@@ -199,20 +191,21 @@ def runtime_identity() -> str:
     return digest.hexdigest()
 
 
-def _translated(units: Sequence[Unit], number: int, extras: Extras) -> Translated:
+def _translated(units: Sequence[Unit], number: int, extras: Extras, host: Host) -> Translated:
     """Translate a module. nvcc makes the file names in PTX absolute; they become relative to the project's folder."""
     names = ", ".join(unit.source for unit in units)
     with ExitStack() as files:
         opened = []
         for unit in units:
             try:
-                opened.append(files.enter_context(quarantine.open_file(unit.ptx.parent, unit.ptx.name, MAX_PTX_BYTES)))
-            except quarantine.Refused as refused:
+                opened.append(files.enter_context(host.open(unit.ptx, MAX_PTX_BYTES)))
+            except Unreadable as refused:
                 advice = "make the initial values of its __device__ variables, or its templates, smaller"
                 what = f"the PTX of {unit.source}, which {refused}"
                 raise Unsupported([MissingFeature(what, unit.source, None, advice)]) from refused
         try:
-            return translate(
+            return host.read(
+                translate,
                 opened,
                 prefix=f"m{number}",
                 below=str(units[0].compiled_in),
@@ -241,22 +234,22 @@ def tables_text(translation: Translated, prefix: str, registers: Mapping[str, in
     )
 
 
-def _object_names(unit: Unit) -> ObjectNames:
+def _object_names(unit: Unit, host: Host) -> ObjectNames:
     try:
-        with quarantine.open_file(unit.object.parent, unit.object.name, MAX_OBJECT_BYTES) as file:
-            return read_object(file)
-    except (quarantine.Refused, Unreadable) as refused:
+        with host.open(unit.object, MAX_OBJECT_BYTES) as file:
+            return host.read(read_object, file)
+    except Unreadable as refused:
         raise CompileFailed(f"{unit.source}: its object file {refused}.") from refused
 
 
-def _rename_registration(unit: Unit, names: ObjectNames, prefix: str, run: Runner, work: Path, written: Path) -> Path:
+def _rename_registration(unit: Unit, names: ObjectNames, prefix: str, host: Host, work: Path, written: Path) -> Path:
     """Copy the unit's object to `work`, and give the copy its own function that registers its kernels."""
     renamed = [f"__cudaRegisterFatBinary __cudaRegisterFatBinary_{prefix}"]
     renamed += [f"{name} {name[:-5]}" for name in names.per_thread]
     pairs = written / f"{prefix}.names"  # a file, because a command line could become too long
     pairs.write_text("\n".join(renamed) + "\n")
     out = work / unit.object.parent.name / unit.object.name  # the linker's messages contain this name
-    checked(run([binutil("objcopy"), f"--redefine-syms={pairs}", str(unit.object), str(out)], work))
+    checked(host.run([binutil("objcopy"), f"--redefine-syms={pairs}", str(unit.object), str(out)], work))
     return out
 
 
@@ -277,13 +270,13 @@ def linked_registration(names: Sequence[ObjectNames]) -> str:
 # ---- link ---------------------------------------------------------------------------------------------------------------
 
 
-def _link(objects: Sequence[Path], output: Path, run: Runner, work: Path, flags: NvccFlags) -> str:
+def _link(objects: Sequence[Path], output: Path, host: Host, work: Path, flags: NvccFlags) -> str:
     command = [host_compiler("c++"), *map(str, objects), "-o", str(output), *flags.link, "-lpthread", "-lm"]
-    done = run(command, work)
+    done = host.run(command, work)
     if done.exit_code == 0:
         return done.output
     try:
-        missing = missing_functions(done.output)
+        missing = host.read(missing_functions, done.output)
     except Unreadable:
         missing = []
     if missing:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from grader.base.errors import MachineFault, UsageError
+from cudaemu.errors import MachineFault, UsageError
 
 VARIABLE = "GRADER_EMULATOR_ISA"
 RUNTIME = Path(__file__).parent / "runtime"

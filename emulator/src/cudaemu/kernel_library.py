@@ -6,15 +6,14 @@ import os
 from pathlib import Path
 
 from cudaemu.build import CompileFailed, Unsupported, carried_ptx, tables_text
+from cudaemu.errors import EmulatorFault, Unreadable
 from cudaemu.extras import Extras
+from cudaemu.host import Host
 from cudaemu.isa import host_compiler, instruction_set
 from cudaemu.native import compile_c, template_objects
 from cudaemu.nvcc import read_registers
-from cudaemu.process import Runner
 from cudaemu.translated import MissingFeature
 from cudaemu.translation import MAX_PTX_BYTES, translate
-from grader.base.errors import GraderFault
-from grader.sandbox.room import Unreadable
 
 PREFIX = "m0"
 """The module's table in the library is called m0_module."""
@@ -28,7 +27,7 @@ def compile_kernel(
     extras: Extras,
     work: Path,
     written: Path,
-    run: Runner,
+    host: Host,
     below: str,
 ) -> Path:
     """Compile the kernel in `ptx` for `target` (sm_80), and return its shared library. The compilers run in the empty
@@ -40,13 +39,14 @@ def compile_kernel(
         raise Unsupported([MissingFeature(what, None, None, "use smaller blocks")])
     source = written / "kernel.ptx"
     source.write_text(ptx, encoding="utf-8")
-    done = run([ptxas, "-v", f"-arch={target}", str(source), "-o", os.devnull], work)
+    done = host.run([ptxas, "-v", f"-arch={target}", str(source), "-o", os.devnull], work)
     if done.exit_code != 0:
         raise CompileFailed(done.output)
-    registers = read_registers(done.output)
+    registers = host.read(read_registers, done.output)
     with source.open("rb") as file:
         try:
-            translation = translate(
+            translation = host.read(
+                translate,
                 [file],
                 prefix=PREFIX,
                 below=below,
@@ -58,15 +58,15 @@ def compile_kernel(
             raise Unsupported([missing]) from error
     if translation.findings:
         raise Unsupported(translation.findings)
-    objects, compilations = template_objects(translation.templates, translation.header, run, written)
+    objects, compilations = template_objects(translation.templates, translation.header, host, written)
     objects += [make() for make in compilations]
     for c in translation.files:
-        objects.append(compile_c(c.text, written / f"{c.name}.c", c.level, run, work))
+        objects.append(compile_c(c.text, written / f"{c.name}.c", c.level, host, work))
     tables = tables_text(translation, PREFIX, registers, per_thread=False)
     tables += carried_ptx([source]) if extras.count else ""
-    objects.append(compile_c(tables, written / f"{PREFIX}_tables.c", "-O0", run, work))
+    objects.append(compile_c(tables, written / f"{PREFIX}_tables.c", "-O0", host, work))
     made = work / "kernel.so"
-    done = run([host_compiler(), "-shared", *map(str, dict.fromkeys(objects)), "-o", str(made)], work)
+    done = host.run([host_compiler(), "-shared", *map(str, dict.fromkeys(objects)), "-o", str(made)], work)
     if done.exit_code != 0:
-        raise GraderFault(f"The emulator's code for a kernel does not link:\n{done.output[:4000]}")
+        raise EmulatorFault(f"The emulator's code for a kernel does not link:\n{done.output[:4000]}")
     return made

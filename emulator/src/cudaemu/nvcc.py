@@ -18,14 +18,12 @@ from typing import IO, Annotated
 
 from pydantic import Field
 
+from cudaemu.errors import MachineFault
+from cudaemu.host import Host, confined
 from cudaemu.nvcc_flags import NvccFlags
-from cudaemu.process import Completed, Runner
+from cudaemu.process import Completed
 from cudaemu.translated import MAX_KERNELS, Name
 from cudaemu.translation import MAX_PTX_BYTES
-from grader.base.errors import MachineFault
-from grader.sandbox import quarantine
-from grader.sandbox.cache import kept
-from grader.sandbox.room import confined
 
 HOST_LINES = (
     "-g1",
@@ -44,8 +42,8 @@ class CompileFailed(Exception):
 
 @dataclass(frozen=True)
 class Project:
-    """What every call of nvcc needs. nvcc runs in `folder`; compilers write below `work`, and only the grader writes to
-    `written`. `content` is a hash over everything that the compilers read, or '' to cache nothing.
+    """What every call of nvcc needs. nvcc runs in `folder`; compilers write below `work`, and only the builder writes
+    to `written`. `content` is a hash over everything that the compilers read, or '' to cache nothing.
     `simple`: math functions are compiled to single instructions. `few_runs`: loops are not unrolled, which is quick."""
 
     folder: Path
@@ -54,7 +52,7 @@ class Project:
     nvcc: Path
     flags: NvccFlags
     target: str
-    run: Runner
+    host: Host
     content: str
     simple: bool = False
     few_runs: bool = False
@@ -81,13 +79,13 @@ class NvccToolkit:
 _toolkits: dict[tuple[Path, str | None], NvccToolkit] = {}
 
 
-def toolkit_of(nvcc: Path, run: Runner, work: Path) -> NvccToolkit:
+def toolkit_of(nvcc: Path, host: Host, work: Path) -> NvccToolkit:
     """The paths of nvcc's ptxas and headers, as reported by nvcc."""
     key = (nvcc, os.environ.get("NVCC_CCBIN"))  # with a cross compiler nvcc reports the other processor's headers
     known = _toolkits.get(key)
     if known is not None:
         return known
-    done = run([str(nvcc), "--dryrun", "-c", "-x", "cu", "/dev/null", "-o", "/dev/null"], work)
+    done = host.run([str(nvcc), "--dryrun", "-c", "-x", "cu", "/dev/null", "-o", "/dev/null"], work)
     here = re.search(r"^#\$ _HERE_=(.+)$", done.output, re.M)
     include = re.search(r'^#\$ INCLUDES="-I([^"]+)"', done.output, re.M)
     if not here or not include:
@@ -135,7 +133,7 @@ def _simple(project: Project, unit: Unit, number: str) -> Unit:
     ptx = made.folder / out
     if made.compiled_in != unit.compiled_in and ptx.stat().st_size <= MAX_PTX_BYTES:
         with ptx.open("rb") as own, unit.ptx.open("rb") as objects:
-            before, after = (module_id(file) for file in (own, objects))
+            before, after = (project.host.read(module_id, file) for file in (own, objects))
         if before and after:  # a file in the cache; this is its copy
             ptx.write_bytes(ptx.read_bytes().replace(before.encode(), after.encode()))
     return replace(unit, ptx=ptx, compiled_in=made.compiled_in)
@@ -164,7 +162,7 @@ def registers_of(project: Project, unit: Unit, ptxas: Path) -> tuple[dict[str, i
     options = ("-c", *project.flags.ptxas) if project.flags.relocatable else project.flags.ptxas
     command = [str(ptxas), *options, "-v", f"-arch={project.target}", str(unit.ptx), "-o", os.devnull]
     log = _make(project, command, unit.source, unit.ptx.parent.name).log
-    return read_registers(log), log if project.flags.verbose_ptxas else ""
+    return project.host.read(read_registers, log), log if project.flags.verbose_ptxas else ""
 
 
 @confined(cpu_s=10)
@@ -206,15 +204,15 @@ def _make(project: Project, command: Sequence[str], source: str, name: str, *fil
     work, lent = project.work / name, project.written / name
     work.mkdir(exist_ok=True)
     if not project.content:
-        return _Made(work, checked(project.run(command, project.folder)), project.folder)
+        return _Made(work, checked(project.host.run(command, project.folder)), project.folder)
     own = (f"{project.folder}/", f"{work}/", f"{lent}/")
 
     def make(scratch: Path) -> Path:
-        log = _without(own, checked(project.run(command, project.folder)))
+        log = _without(own, checked(project.host.run(command, project.folder)))
         (scratch / "made").mkdir()
         for file in files:
             made = scratch / "made" / file
-            if not quarantine.claim(work, file, made):
+            if not project.host.claim(work / file, made):
                 raise CompileFailed(f"{log}\n{Path(command[0]).name} ended without an error but wrote no {file}.")
             if made.stat().st_size > MAX_OBJECT_BYTES:
                 raise CompileFailed(f"{source}: {file} is larger than {MAX_OBJECT_BYTES >> 20} MB.")
@@ -224,7 +222,7 @@ def _make(project: Project, command: Sequence[str], source: str, name: str, *fil
     places = (str(project.folder), str(project.work), str(project.written))
     words = (project.content, repr(project.flags), source, *(_without(places, word) for word in command))
     digest = hashlib.sha256("\0".join((*words, os.environ.get("NVCC_CCBIN", ""))).encode()).hexdigest()
-    entry = kept("nvcc", digest[:32], make)
+    entry = project.host.kept("nvcc", digest[:32], make)
     lent.mkdir(exist_ok=True)
     for file in files:
         shutil.copyfile(entry / file, lent / file)

@@ -1,4 +1,4 @@
-"""What comes out of the room in which PTX is translated (`translation`): C text to compile, and findings."""
+"""What the readers of `translation` answer: C text to compile, and findings."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from grader.base.sizes import Whole
-from grader.sandbox.room import Sentence
+from cudaemu.errors import MAX_SENTENCE
 
 MAX_TEMPLATES = 50_000
 MAX_KERNELS = 20_000
@@ -21,6 +20,8 @@ Name = Annotated[str, Field(pattern=r"^[\w$.%]+$", max_length=4096)]
 CName = Annotated[str, Field(pattern=r"^\w+$", max_length=100)]
 CText = Annotated[str, Field(max_length=MAX_C_BYTES)]
 FileName = Annotated[str, Field(max_length=4096)]
+Sentence = Annotated[str, Field(max_length=MAX_SENTENCE)]
+Whole = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True)

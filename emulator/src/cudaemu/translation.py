@@ -1,4 +1,5 @@
-"""From PTX to C, in the room: what reads PTX, objects and messages of a submission's compilers is imported only here.
+"""From PTX to C: readers, since whoever wrote the program decides what its PTX, objects and messages contain. What
+parses them is imported inside readers only.
 
 MAX_PTX_BYTES bounds the memory: to parse a byte of PTX takes about 20, to translate it about as many.
 """
@@ -11,7 +12,9 @@ from typing import IO, Annotated
 
 from pydantic import Field
 
+from cudaemu.errors import Unreadable, shortened
 from cudaemu.extras import NONE, Extras
+from cudaemu.host import confined
 from cudaemu.lacking import lacking_function
 from cudaemu.translated import (
     MAX_C_BYTES,
@@ -22,7 +25,6 @@ from cudaemu.translated import (
     ObjectNames,
     Translated,
 )
-from grader.sandbox.room import Unreadable, confined, shortened
 
 MAX_PTX_BYTES = 32 << 20
 """Five lines of source can become gigabytes of PTX, because PTX lists an array's initial values one by one."""

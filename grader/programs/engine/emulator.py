@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 import cudaemu
-from cudaemu import DEFAULT_SANITIZERS, WATCHING
-from cudaemu.process import Runner, Stopped
+from cudaemu import DEFAULT_SANITIZERS, WATCHING, Unreadable
+from cudaemu.host import Answer, Arguments, Confined
+from cudaemu.process import Completed, Runner, Stopped
 from grader import sandbox
 from grader.base.errors import GraderFault
 from grader.base.verdict import Fault
@@ -20,12 +22,43 @@ from grader.programs.engine import plan_program
 from grader.programs.engine.interface import Compiled, Launch, Recording
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
-from grader.sandbox import quarantine
+from grader.sandbox import cache, quarantine, room
 from grader.sandbox.budget import Budget
-from grader.sandbox.room import Unreadable
 from grader.sandbox.scratch import scratch_folder
 
 _MAX_LIBRARY_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class ConfinedHost:
+    """The emulator's `Host` for a submission: compilers run as `runner` confines them, the quarantine opens what they
+    wrote, and the room reads it."""
+
+    runner: Runner
+
+    def run(self, command: Sequence[str], folder: Path) -> Completed:
+        done = self.runner(command, folder)
+        if done.stopped:
+            raise Stopped(done.output)
+        return done
+
+    def read(self, reader: Confined[Arguments, Answer], *words: Arguments.args, **named: Arguments.kwargs) -> Answer:
+        return room.read(reader, *words, **named)
+
+    def open(self, path: Path, most_bytes: int) -> IO[bytes]:
+        try:
+            return quarantine.open_file(path.parent, path.name, most_bytes)
+        except quarantine.Refused as refused:
+            raise Unreadable(str(refused)) from refused
+
+    def claim(self, made: Path, target: Path) -> bool:
+        return quarantine.claim(made.parent, made.name, target)
+
+    def kept(self, kind: str, name: str, make: Callable[[Path], Path]) -> Path:
+        return cache.kept(kind, name, make)
+
+    def entries(self, kind: str, prefix: str) -> Sequence[Path]:
+        return sorted(cache.cache_entry(kind, "").glob(f"{prefix}*"))
 
 
 @dataclass(frozen=True)
@@ -72,6 +105,7 @@ class EmulatorEngine:
     def compile(
         self, sources: Sequence[str], flags: Sequence[str], *, folder: Path, output: Path, run: Runner
     ) -> Compiled:
+        room.warm(*cudaemu.READERS)  # while nvcc compiles
         with scratch_folder("written", folder.parent) as written:
             try:
                 program = cudaemu.compile_program(
@@ -79,7 +113,7 @@ class EmulatorEngine:
                     output,
                     cudaemu.Workplace(output.parent, folder, written, self._content(folder)),
                     nvcc=self.toolkit.nvcc,
-                    run=run,
+                    host=ConfinedHost(run),
                     flags=(*flags, *header_flags(self.toolkit)),
                     target=self.target,
                     extras=self._extras,
@@ -88,10 +122,7 @@ class EmulatorEngine:
                 return Compiled(Fault.STUDENT, failure.log)
             except Unreadable as error:
                 return Compiled(Fault.STUDENT, f"A compiler's messages cannot be read: reading them {error}.")
-            except (
-                cudaemu.Unsupported,
-                GraderFault,
-            ) as fault:
+            except (cudaemu.Unsupported, cudaemu.EmulatorFault, GraderFault) as fault:
                 return Compiled(Fault.STUDENT, str(fault), lacking=True)
         return Compiled(None, program.log)
 
@@ -122,7 +153,7 @@ class EmulatorEngine:
             with scratch_folder("kernel", work) as made, scratch_folder("c", work.parent) as written:
                 text = ptx.decode(errors="replace")
                 readable = (*self.build_paths, work.parent)
-                run = sandbox.runner(budget, readable=readable, writable=(made,))
+                host = ConfinedHost(sandbox.runner(budget, readable=readable, writable=(made,)))
                 try:
                     library = cudaemu.compile_kernel(
                         text,
@@ -131,13 +162,13 @@ class EmulatorEngine:
                         extras=self._extras,
                         work=made,
                         written=written,
-                        run=run,
+                        host=host,
                         below=str(source),
                     )
                     return quarantine.read_bytes(library.parent, library.name, _MAX_LIBRARY_BYTES)
                 except (cudaemu.Unsupported, Unreadable) as fault:
                     raise Refused(str(fault), lacking=True) from None
-                except (Stopped, GraderFault) as fault:
+                except (Stopped, cudaemu.EmulatorFault, GraderFault) as fault:
                     budget.left_s()  # a compiler that was stopped is no fault
                     raise Refused(str(fault).partition(":\n")[0].strip(), lacking=True) from None
                 except cudaemu.CompileFailed as failed:
@@ -152,7 +183,7 @@ class EmulatorEngine:
         include = self.toolkit.include
         own = Path(cudaemu.__file__).parent
         paths = (self.toolkit.root, *self.toolkit.added_headers, own, *cudaemu.host_compiler_folders())
-        library = cudaemu.runtime_library(include, sandbox.runner(900, readable=paths))
+        library = cudaemu.runtime_library(include, ConfinedHost(sandbox.runner(900, readable=paths)))
         return str(replay_program("emulator", include)), f"{int(bool(self._watches))}:{library}"
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:

@@ -78,7 +78,7 @@ def parse(text: str, *, first_file: int = 0) -> Module:
         AssertionError,
         RecursionError,
     ) as error:
-        # Inline assembly can put any text into PTX, and half a statement must not crash the grader.
+        # Inline assembly can put any text into PTX, and half a statement must not crash the parser.
         raise PtxSyntaxError(f"an incomplete statement ({type(error).__name__})") from error
 
 

@@ -1,5 +1,5 @@
 /* Where host code called the runtime, for reports. Compiled code: the offset of the return address in the program. The grader
- * finds the lines afterwards (cudaemu/host_lines.py), since a graded program may start no process, so no addr2line.
+ * finds the lines afterwards (grader/programs/host_lines.py), since a graded program may start no process, so no addr2line.
  * The replayer of plans, which uses the runtime as a library, reports the submission's line before each call
  * (emu_called_from). */
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cudaemu.host_lines import with_lines
 from cudaemu.process import Completed
 from grader import sandbox
 from grader.findings import Finding
+from grader.programs.host_lines import with_lines
 
 ANSWER = """\
 0x10
