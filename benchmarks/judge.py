@@ -38,6 +38,7 @@ from grader.course.catalogue import TestcaseFiles  # noqa: E402
 from grader.course.testcase import load_suite  # noqa: E402
 from grader.grading.setup import Setup  # noqa: E402
 from grader.judge.ledger import Stage  # noqa: E402
+from grader.judge.negotiation import AnswerForm  # noqa: E402
 from grader.judge.office import Judge  # noqa: E402
 from grader.judge.server import reserve, serve  # noqa: E402
 from grader.judge.tokens import make_token  # noqa: E402
@@ -139,7 +140,7 @@ class Hour:
                         retry_s = int(line[6:]) / 1000
                     if line.startswith(b"data:"):
                         await asyncio.sleep(0.7 + random.random() * 1.5)
-                        await self.ask("board", "GET", "/board/part")
+                        await self.ask("board", "GET", "/board", Accept=AnswerForm.PART.value)
                         while getattr(
                             reader, "_buffer", b""
                         ):  # this answer also covers submissions that came meanwhile

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from judge import Hour
 
+from grader.judge.negotiation import AnswerForm
 from grader.judge.tokens import STAFF, make_token
 from grader.store import open_store
 
@@ -73,20 +74,21 @@ async def requests(hour: Hour, students: list[str], each: int, count: int) -> No
         ("nothing (healthz)", "/healthz", ""),
         ("status of a submission", "/api/v1/submissions/{id}", "student"),
         ("a student's page", "/", "student"),
-        ("its moving part", "/uploads/part", "student"),
+        ("its moving part", "/", "student"),
         ("page of a submission", "/submissions/{id}", "student"),
-        ("its moving part", "/submissions/{id}/part", "student"),
-        ("board's moving part", "/board/part", ""),
+        ("its moving part", "/submissions/{id}", "student"),
+        ("board's moving part", "/board", ""),
         ("board's page", "/board", ""),
         ("board as JSON", "/api/v1/board", ""),
         ("style sheet", "/static/style.css", ""),
-        ("staff's moving part", "/staff/part", "staff"),
+        ("staff's moving part", "/staff", "staff"),
     ):
 
         async def once(number: int, kind: str = kind, place: str = place, who: str = who) -> None:
             student = "staff" if who == "staff" else students[number % len(students)]
             id = newest[student] if who == "student" else ""
-            status, content = await hour.ask(kind, "GET", place.format(id=id), student if who else "")
+            accept = AnswerForm.PART.value if "moving part" in kind else AnswerForm.PAGE.value
+            status, content = await hour.ask(kind, "GET", place.format(id=id), student if who else "", Accept=accept)
             assert status == 200, content
 
         if who == "student":

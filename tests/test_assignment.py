@@ -82,6 +82,8 @@ def test_a_small_file_that_unfolds_to_a_huge_one_is_refused_before_it_does(write
 def test_numbers_and_files_are_read_as_people_write_them(write: Write) -> None:
     path = write("assignment.yaml", "\ufeff" + YAML.replace("5.0e-3", "5e-3").replace("\n", "\r\n"))
     assert load_assignment_file(path).tolerance == 5e-3
+    path = write("assignment.yaml", YAML.replace("metrics:", "judge: {per_hour: 7}\nmetrics:"))  # the key's older name
+    assert load_assignment_file(path).judge.runs == 7
 
 
 def test_an_empty_yaml_is_told_which_keys_it_needs(write: Write) -> None:

@@ -6,23 +6,27 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from grader.base.errors import MachineFault
+from grader.base.stopwatch import Stopwatch
 from grader.course.assignment import Assignment, TimingRules, load_assignment
 from grader.course.catalogue import TestcaseFiles, generate, limits
 from grader.course.testcase import Case, Suite, load_suite
 from grader.gpu.outside_clock import Busy
 from grader.gpu.state import GpuState
+from grader.grading import one_test
 from grader.operators.tolerance import Tolerance
 from grader.records.disclosure import Doubt
 from grader.timing import fresh_inputs
 from grader.timing.evidence import Outside
-from grader.timing.fresh_inputs import MOST_CHECKED_ROWS, FreshInput, fresh_input, one_ahead, some_rows
+from grader.timing.fresh_inputs import MOST_CHECKED_ROWS, FreshInput, fresh_input, some_rows
 from grader.timing.measurement import TimedRun, Timer, Timing, repeat
 from tests.support.machine import goes
 
@@ -266,20 +270,22 @@ def test_an_output_that_is_no_file_is_named(fresh: FreshInput, case: Case, tmp_p
         assert "its output is not a regular file" in str(answer.problem(tmp_path / name, tolerance(case, tmp_path)))
 
 
-def test_the_next_input_is_opened_ahead_and_each_is_closed_in_its_turn() -> None:
+def test_the_next_input_is_opened_ahead_and_each_is_closed_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     log: list[str] = []
 
     @contextmanager
-    def opened(name: str) -> Iterator[str]:
+    def opened(_: object, name: str) -> Iterator[str]:
         log.append(f"open {name}")
         yield name.upper()
         log.append(f"close {name}")
 
-    for name, value in one_ahead("abc", opened):
+    monkeypatch.setattr(one_test, "input_of", opened)
+    ahead = partial(one_test.inputs_ahead, cast(Any, None), cast(Any, SimpleNamespace(program="built")))
+    for name, value in ahead(cast(Any, "abc"), Stopwatch()):
         log.append(f"use {name}{value}")
     assert log == ["open a", "open b", "use aA", "close a", "open c", "use bB", "close b", "use cC", "close c"]
     log.clear()
-    with closing(one_ahead("abc", opened)) as pairs:
+    with closing(ahead(cast(Any, "abc"), Stopwatch())) as pairs:
         next(pairs)
     assert log == ["open a", "open b", "close a", "close b"]
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar
-
-T = TypeVar("T")
+from collections.abc import Iterator, Mapping
 
 RUN_STAGES = ("compile", "graded runs", "timed runs", "profiled run")
 """The stages of the submission itself; all other time is the grader's overhead."""
@@ -33,17 +30,6 @@ class Stopwatch:
         finally:
             inner = sum(self._seconds.values()) - before
             self.add(name, time.monotonic() - began - inner)
-
-    def each(self, name: str, items: Iterable[T]) -> Iterator[T]:
-        """The items; the time to make each one belongs to the stage `name`."""
-        iterator = iter(items)
-        while True:
-            with self.stage(name):
-                try:
-                    item = next(iterator)
-                except StopIteration:
-                    return
-            yield item
 
     def timings(self) -> dict[str, float]:
         """Seconds by stage, in the order in which the stages first began, then `other` and `total`."""

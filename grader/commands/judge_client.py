@@ -38,10 +38,8 @@ def submit(path: Path, server: str, token: str | None, *, wait: bool) -> bool:
     """Submit to a judge, and with `wait` print each test as it ends. Return whether nothing failed."""
     client = _client(server, token)
     name, content = _packed(path)
-    # If the answer gets lost, the key makes it safe to send the submission again.
-    status = client.ask(
-        f"/api/v1/submissions?{urlencode({'name': name})}", content, {"Idempotency-Key": secrets.token_hex(12)}
-    )
+    key = {"Idempotency-Key": secrets.token_hex(12)}  # makes it safe to send the submission again
+    status = client.ask(f"/api/v1/submissions?{urlencode({'name': name})}", content, key)
     say(f"{client.server}{status['url']}: {_words(status)}", flush=True)
     if not wait:
         return True
@@ -113,12 +111,11 @@ def staff(words: str, target: str, server: str, token: str | None, value: int) -
         known = ", ".join((*_LOOKS, *ON_THE_JUDGE, *ON_A_SUBMISSION, *ON_A_STUDENT))
         raise UsageError(f"There is no action {words!r}: choose one of {known}.")
     asked = json.dumps({"action": words, "target": target, "value": value}).encode()
-    said: dict[str, str] = json.loads(client.text(f"{_API}/actions", asked, {"Content-Type": "application/json"}))
-    return said["said"] + "\n"
+    return f"{client.ask(f'{_API}/actions', asked, {'Content-Type': 'application/json'})['said']}\n"
 
 
 def _queue(client: _Client, _: str) -> str:
-    found = json.loads(client.text(f"{_API}/queue"))
+    found = client.ask(f"{_API}/queue")
     lines = [f"Nothing is started: {found['problem']}"] if found["problem"] else []
     switches = (("paused", "The queue is paused."), ("draining", "Submissions are refused."))
     lines += [words for key, words in switches if found[key]]
@@ -140,7 +137,7 @@ def _lane(lane: dict[str, Any]) -> str:
 
 
 def _show(client: _Client, student: str) -> str:
-    found = json.loads(client.text(f"{_API}/students/{quote(student, safe='')}"))
+    found = client.ask(f"{_API}/students/{quote(student, safe='')}")
     rows = [(one["id"], one["received"], _words(one)) for one in found["submissions"]]
     return tabulate(rows, ("submission", "received", "state")) + f"\n\n{found['explained']}\n"
 
@@ -154,6 +151,14 @@ _LOOKS: dict[str, Callable[[_Client, str], str]] = {
 
 
 # ---- the connection ----------------------------------------------------------------------------------------------
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: object) -> None:
+        """Follow no redirect: urllib would send the token to any address."""
+
+
+_OPENER = urllib.request.build_opener(_Stay)
 
 
 def _client(server: str, token: str | None) -> _Client:
@@ -177,14 +182,12 @@ class _Client:
 
     def text(self, place: str, content: bytes | None = None, headers: dict[str, str] | None = None) -> str:
         """Send a request, and return the answer. If the judge does not answer, repeat the request for a while."""
-        all_headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/octet-stream"} | (
-            headers or {}
-        )
-        request = urllib.request.Request(self.server + place, content, all_headers)
+        own = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/octet-stream"}
+        request = urllib.request.Request(self.server + place, content, own | (headers or {}))
         until = time.monotonic() + _AGAIN_FOR_S
         while True:
             try:
-                with urllib.request.urlopen(request, timeout=_ANSWER_S) as answer:
+                with _OPENER.open(request, timeout=_ANSWER_S) as answer:
                     return str(answer.read().decode())
             except urllib.error.HTTPError as error:
                 why, soon_s = _detail(error), _soon_s(error)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AliasChoices,
     AwareDatetime,
     BeforeValidator,
     ConfigDict,
@@ -165,22 +166,28 @@ class Cluster(StrictModel):
     """A folder that has this path on all nodes and on the submitting machine."""
 
 
-class Gradescope(StrictModel):
+class UploadLimit(StrictModel):
+    """How often one student may submit: `runs` times within `window_hours`; None for no limit."""
+
+    runs: PositiveInt | None = None
+    window_hours: float = Field(default=24, gt=0, le=_LONGEST_S)
+
+
+class Gradescope(UploadLimit):
     """The presentation of results on Gradescope. The values of `hidden_tests` are Gradescope's words."""
 
     hidden_tests: Literal["hidden", "after_due_date", "after_published", "visible"] = "after_published"
     leaderboard: bool = True
-    runs: PositiveInt | None = None
-    """The maximum number of graded runs of one student within `window_hours`; None for no limit."""
-    window_hours: float = Field(default=24, gt=0, le=_LONGEST_S)
 
 
-class JudgeRules(StrictModel):
+class JudgeRules(UploadLimit):
     """The limits of the live judge (`grader serve`) on uploads."""
 
     max_upload_bytes: int = Field(default=4 << 20, ge=1 << 10, le=16 << 20)
     """The maximum size of one upload, packed or not; `submission.max_bytes` limits its contents."""
-    per_hour: PositiveInt = 30
+    runs: PositiveInt | None = Field(default=30, validation_alias=AliasChoices("runs", "per_hour"))
+    """Its older name is `per_hour`."""
+    window_hours: float = Field(default=1, gt=0, le=_LONGEST_S)
 
 
 class HiddenInputs(StrictModel):

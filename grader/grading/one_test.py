@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, partial
 
@@ -36,6 +37,7 @@ from grader.timing.phases import phase_times
 
 _MACHINE_RETRIES = 1
 """The number of times that the grader repeats a test after a machine fault, before it reports the fault."""
+INPUTS = "fresh inputs and their checks"
 DIAGNOSIS = "diagnosis"
 """The stage in which causes of failures are looked for, as far as the GPU is not at work meanwhile."""
 _PRINTED = 4000
@@ -56,6 +58,30 @@ def input_of(grading: Grading, case: Case) -> Iterator[OwnInput | MachineFault]:
         except MachineFault as fault:  # raised later, when this case runs
             made = fault
         yield made
+
+
+def inputs_ahead(
+    grading: Grading, built: Build, cases: Sequence[Case], watch: Stopwatch
+) -> Generator[tuple[Case, OwnInput | MachineFault | None]]:
+    """Yield each case with its input; with None if there is no program to run. The next one's input is opened before a
+    case is yielded, and a case's input is given up when the next one is requested. A caller that does not request all
+    cases must close the generator."""
+    waiting: deque[tuple[Case, OwnInput | MachineFault | None, contextlib.ExitStack]] = deque()
+    try:
+        for case in cases:
+            stack = contextlib.ExitStack()
+            with watch.stage(INPUTS):
+                opened = input_of(grading, case) if built.program is not None else contextlib.nullcontext()
+                waiting.append((case, stack.enter_context(opened), stack))
+            if len(waiting) > 1:
+                yield waiting[0][:2]
+                with watch.stage(INPUTS):
+                    waiting.popleft()[2].close()
+        for case, own, _ in waiting:
+            yield case, own
+    finally:
+        for _, _, stack in waiting:
+            stack.close()
 
 
 def grade_case(
@@ -122,7 +148,7 @@ def _run(trial: Trial, own: OwnInput, later: Later | None, *, last: bool) -> Tes
     def machine_fails() -> bool:
         return not last or bool(engine.problem())
 
-    with watch.stage("fresh inputs and their checks"):
+    with watch.stage(INPUTS):
         own_path = own.path  # waits until it is made
         since = bench.mark() if bench is not None and isinstance(own, FreshInput) else None
     with contextlib.ExitStack() as stack:

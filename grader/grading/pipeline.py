@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 
 from grader import sandbox
 from grader.base.errors import MachineFault
@@ -26,7 +25,7 @@ from grader.grading.closer_look import CloserLook, case_to_look_at
 from grader.grading.experiments import with_experiments
 from grader.grading.hidden_testcases import drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
 from grader.grading.judgement import Judgement
-from grader.grading.one_test import Later, grade_case, input_of
+from grader.grading.one_test import Later, grade_case, inputs_ahead
 from grader.grading.session import Grading
 from grader.grading.shape_split import wrong_launch
 from grader.grading.tested import Tested, both, record_of
@@ -47,7 +46,7 @@ from grader.records.record import (
 )
 from grader.records.rescore import scored
 from grader.timing.evidence import flags_of
-from grader.timing.fresh_inputs import OwnInput, one_ahead
+from grader.timing.fresh_inputs import OwnInput
 
 
 def grade(grading: Grading, submission: Submission, progress: Progress, built: Build | None = None) -> Record:
@@ -55,10 +54,13 @@ def grade(grading: Grading, submission: Submission, progress: Progress, built: B
     not. Raises MachineFault or GraderFault if the grading as a whole cannot continue. A fault in one test goes into
     that test's record, and what the submission itself causes into the record of a failed build (`control`)."""
     try:
-        step = partial(_grade, grading, submission, progress, built)
-        return control.witnessed(step, grading.engine, python=submission.is_python)
-    except control.Caused as caused:
-        broken = failed_build(Fault.STUDENT, str(caused))
+        return _grade(grading, submission, progress, built)
+    except Exception as error:
+        control.acquit(error, grading.engine, python=submission.is_python)
+    try:
+        return _grade(grading, submission, progress, built)
+    except Exception as error:
+        broken = failed_build(Fault.STUDENT, control.caused(error))
         with _closer_look(grading, submission) as closer:
             return _grade_built(grading, submission, broken, progress, Stopwatch(), closer)
 
@@ -120,12 +122,9 @@ def _grade_built(
         by_case: dict[Case, Tested] = {}
         looks = closer.possible and built.program is not None
 
-        def opened_ahead(case: Case) -> contextlib.AbstractContextManager[OwnInput | MachineFault | None]:
-            return input_of(grading, case) if built.program is not None else contextlib.nullcontext()
-
         # In random order, a test's position tells the program nothing.
         order = grading.cases if grading.quick else shuffled(grading.cases)
-        with contextlib.closing(one_ahead(order, opened_ahead)) as opened:
+        with contextlib.closing(inputs_ahead(grading, built, order, watch)) as opened:
             if built.program is not None:
                 progress.stage(f"{submission.id}: running", total=len(whole))
 
@@ -143,7 +142,7 @@ def _grade_built(
                 return _ended(by_case[case])
 
             smallest = min(grading.cases, key=lambda case: case.flops)
-            for case, own in watch.each("fresh inputs and their checks", opened):
+            for case, own in opened:
                 if case in by_case or ran(case, own):
                     continue
                 if grading.quick or not (ran(smallest) if smallest not in by_case else _ended(by_case[smallest])):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from grader.base.csv_table import csv_text
+from grader.judge.answers import Status, status_of
 from grader.judge.ledger import PAGE, Ledger, Upload
 from grader.judge.office import Judge, own
 from grader.judge.problems import Problem
@@ -61,6 +62,11 @@ def _some(ledger: Ledger, uploads: Sequence[Upload]) -> list[Entry]:
         if time.monotonic() > until:
             break
     return found
+
+
+def statuses(ledger: Ledger, judge: Judge, page: Page) -> list[Status]:
+    """The statuses of a page's uploads."""
+    return [status_of(judge, ledger, entry.upload) for entry in page.entries]
 
 
 async def explained(judge: Judge, who: Person, student: str, before: str) -> tuple[Page, str]:

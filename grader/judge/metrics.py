@@ -27,12 +27,12 @@ def _queue(judge: Judge, ledger: Ledger) -> Iterator[str]:
 
 
 def _lanes(judge: Judge) -> Iterator[str]:
+    lanes = [(f'{{lane="{number}",stage="{lane.stage}"}}', lane) for number, lane in enumerate(judge.foreman.lanes)]
+    yield from (f"judge_lane_busy{labels} {int(lane.upload is not None)}" for labels, lane in lanes)
     yield "# TYPE judge_lane_busy_seconds_total counter"
-    for number, lane in enumerate(judge.foreman.lanes):
-        labels = f'{{lane="{number}",stage="{lane.stage}"}}'
-        yield f"judge_lane_busy{labels} {int(lane.upload is not None)}"
-        yield f"judge_lane_busy_seconds_total{labels} {lane.busy_s:.3f}"
-        yield f"judge_lane_finished_total{labels} {lane.finished}"
+    yield from (f"judge_lane_busy_seconds_total{labels} {lane.busy_s:.3f}" for labels, lane in lanes)
+    yield "# TYPE judge_lane_finished_total counter"
+    yield from (f"judge_lane_finished_total{labels} {lane.finished}" for labels, lane in lanes)
 
 
 def _requests(judge: Judge) -> Iterator[str]:

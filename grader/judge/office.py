@@ -39,7 +39,6 @@ from grader.report.leaderboard import Board
 from grader.site.class_site import shown_board
 from grader.store import Compressed, Files, compressed
 
-_HOUR_S = 3600.0
 _LAST_S = 15.0
 _LINE_S = 0.5
 _KNOWN_S = 1.0
@@ -149,11 +148,11 @@ class Judge:
             raise Problem(503, "The judge takes no submissions now: try again later.", {"retry-after": "60"})
         if ledger.switch(f"banned:{who.submits_as}"):
             raise Problem(403, "The staff has stopped your submissions: talk to them.")
-        recent = [] if who.is_staff else ledger.received_within(who.submits_as, _HOUR_S)
-        most = self.rules.judge.per_hour
-        if len(recent) >= most:
-            wait_s = int(recent[-most] + _HOUR_S - time.time()) + 1
-            said = f"You submitted {len(recent)} times within an hour, and the limit is {most}"
+        most, window_s = self.rules.judge.runs, 3600 * self.rules.judge.window_hours
+        recent = [] if who.is_staff else ledger.received_within(who.submits_as, window_s)
+        if most is not None and len(recent) >= most:
+            wait_s = int(recent[-most] + window_s - time.time()) + 1
+            said = f"You submitted {len(recent)} times within {duration(window_s)}, and the limit is {most}"
             raise Problem(429, f"{said}: wait {duration(wait_s)}.", {"retry-after": str(wait_s)})
 
     async def do(self, asked: Action) -> str:

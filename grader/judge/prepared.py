@@ -20,7 +20,7 @@ class Prepared:
 
     def answer(self, request: Request, cache: str) -> Response:
         """The response to a request: 304 if the client has this content already."""
-        headers = {"etag": self.etag, "cache-control": cache, "vary": "accept-encoding"}
+        headers = {"etag": self.etag, "cache-control": cache, "vary": "accept, accept-encoding"}
         if request.headers.get("if-none-match") == self.etag:
             return Response(status_code=304, headers=headers)
         if "gzip" in request.headers.get("accept-encoding", ""):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import Request, Response
+from fastapi import Response
 from fastapi.responses import JSONResponse
 
 _TEXT, _NUMBER = {"type": "string"}, {"type": "integer"}
@@ -41,12 +41,3 @@ def problem_content(status: int, detail: str) -> dict[str, object]:
 def problem_response(status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
     """The response for a problem."""
     return JSONResponse(problem_content(status, detail), status, headers, media_type="application/problem+json")
-
-
-async def show_problem(request: Request, error: Exception) -> Response:
-    """FastAPI's handler of `Problem`; a browser that asked for a page gets a page with the sentence."""
-    assert isinstance(error, Problem)
-    if "text/html" in request.headers.get("accept", ""):
-        judge = request.app.state.judge
-        return judge.page(request, "problem.html.j2", status=error.status, detail=error.detail, headers=error.headers)  # type: ignore[no-any-return]
-    return problem_response(error.status, error.detail, error.headers)

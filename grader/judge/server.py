@@ -22,17 +22,19 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from grader.base.errors import MachineFault, UsageError
 from grader.base.identity import identity
-from grader.judge import api, pages
+from grader.judge import entrance, staff_room, submissions
 from grader.judge.guard import Guard
 from grader.judge.headers import HEADER_BYTES, MAX_HEADERS
 from grader.judge.hub import Hub
+from grader.judge.negotiation import show_problem
 from grader.judge.office import Judge
-from grader.judge.problems import PROBLEMS, Problem, show_problem
+from grader.judge.problems import PROBLEMS, Problem
 
 HEADERS_S = 15.0
 """A connection is closed if no request begins within this time."""
 _CONNECTIONS = 4000
 _HEAD_END = re.compile(rb"\n\r?\n")
+_PARTS = (entrance, submissions, staff_room)
 log = logging.getLogger(__name__)
 _SWITCH_S = 0.0005
 """The time after which a running Python thread must let others run. With Python's default of 5 ms, every busy thread
@@ -54,8 +56,9 @@ def application(judge: Judge) -> FastAPI:
         redoc_url=None, openapi_url="/api/openapi.json",
     )  # fmt: skip
     app.state.judge = judge
-    app.include_router(api.router, responses=PROBLEMS)
-    app.include_router(pages.router)
+    for part in _PARTS:
+        app.include_router(part.api, responses=PROBLEMS)
+        app.include_router(part.page)
     app.add_exception_handler(Problem, show_problem)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -74,9 +77,10 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     if error.status_code == 404:
         said = "There is nothing at this address: check it, or begin at the judge's first page."
     elif error.status_code == 405:  # each method of an address is a route of its own
-        routes = [route for route in (*api.router.routes, *pages.router.routes) if isinstance(route, Route)]
-        takes = {tuple(route.methods or ()) for route in routes if route.matches(request.scope)[0] is not Match.NONE}
-        headers["Allow"] = ", ".join(sorted(method for methods in takes for method in methods))
+        every = [route for part in _PARTS for route in (*part.api.routes, *part.page.routes)]
+        routes = [route for route in every if isinstance(route, Route)]
+        takes = [route.methods or () for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+        headers["Allow"] = ", ".join(sorted({method for methods in takes for method in methods}))
         said = f"This address does not support this method, only {headers['Allow']}."
     return await show_problem(request, Problem(error.status_code, said, headers))
 

@@ -19,10 +19,8 @@ import secrets
 import shutil
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -65,8 +63,6 @@ _ROOM = 4
 
 _CHOICE = random.SystemRandom()
 
-T = TypeVar("T")
-U = TypeVar("U")
 Input = TypeVar("Input", bound="OwnInput")
 
 
@@ -355,25 +351,6 @@ def _made_in(case: Case, make: Callable[[Path, ThreadPoolExecutor], Input]) -> I
             yield made
         finally:
             made.give_up()
-
-
-def one_ahead(items: Iterable[T], opened: Callable[[T], AbstractContextManager[U]]) -> Generator[tuple[T, U]]:
-    """Yield each item with the value of its context `opened(item)`. The context of the next item is entered before an
-    item is yielded, and an item's context is left when the next item is requested. A caller that does not request all
-    items must close the generator."""
-    waiting: deque[tuple[T, U, contextlib.ExitStack]] = deque()
-    try:
-        for item in items:
-            stack = contextlib.ExitStack()
-            waiting.append((item, stack.enter_context(opened(item)), stack))
-            if len(waiting) > 1:
-                yield waiting[0][:2]
-                waiting.popleft()[2].close()
-        for item, value, _ in waiting:
-            yield item, value
-    finally:
-        for _, _, stack in waiting:
-            stack.close()
 
 
 def _place(size: int) -> Path | None:

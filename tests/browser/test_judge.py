@@ -1,4 +1,5 @@
-"""A student's evening and an assistant's in a real browser, by keyboard, on a telephone and a desk; stand-ins grade."""
+"""A student's evening and an assistant's in a real browser, by keyboard, each on a telephone and on a desk; stand-ins
+grade."""
 
 from __future__ import annotations
 
@@ -31,6 +32,7 @@ from tests.browser.looks import SIDEWAYS, prefer, resize
 from tests.support.judge_stand_in import stand_in_lanes
 
 PATIENCE_S = 25
+LONG_ID = "s20261127.dora-example.northern-campus"
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,18 @@ class Served:
         ).close()
 
 
-@pytest.fixture(scope="module")
-def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+@pytest.fixture(scope="module", params=(375, 1440))
+def served(
+    request: pytest.FixtureRequest, browser: webdriver.Chrome, setup: Setup, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    resize(browser, request.param, 1000)
     store = tmp_path_factory.mktemp("judge") / "class.sqlite"
-    people = ("alice", "bob", "carol")
+    people = ("alice", "bob", "carol", LONG_ID)
     with open_store(store, create=True) as opened:
         for student in people:
-            opened.add_student(student, nickname=f"nick {student}", enrolled=True)
+            opened.add_student(
+                student, name=f"{student[:5].title()} of the roster", nickname=f"nick {student}", enrolled=True
+            )
         tokens = {who or "staff": make_token(opened, who) for who in (STAFF, *people)}
     judge = Judge(store, setup.assignment, stand_in_lanes(setup, tuple(Stage), predicts=True))
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -64,6 +71,7 @@ def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         yield Served("http://127.0.0.1:{}".format(*listening.getsockname()[1:2]), tokens)
         web.should_exit = True
         thread.join()
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def log_in(browser: webdriver.Chrome, served: Served, who: str) -> None:
@@ -104,19 +112,33 @@ def press(browser: webdriver.Chrome, words: str) -> None:
 
 
 def look(browser: webdriver.Chrome, name: str) -> None:
-    """The page as it is, on a telephone and a desk: nothing scrolls sideways, and axe finds nothing."""
-    for width in (375, 1440):
-        resize(browser, width, 1000)
-        assert browser.execute_script(SIDEWAYS) == [], f"{name} at {width} px"
-        for scheme in ("light", "dark"):
-            prefer(browser, scheme)
-            found = Axe().run(browser, options={"resultTypes": ["violations"]})["violations"]
-            assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == [], f"{name}, {scheme}"
-            if folder := os.environ.get("SCREENSHOTS"):
-                Path(folder).mkdir(parents=True, exist_ok=True)
-                browser.save_screenshot(str(Path(folder) / f"judge-{name}-{width}-{scheme}.png"))
+    """The page as it is: nothing scrolls sideways, no id or heading is broken within a word, no backtick is left of a
+    command in a sentence, and axe finds nothing."""
+    width = browser.execute_script("return innerWidth")
+    assert browser.execute_script(SIDEWAYS) == [], f"{name} at {width} px"
+    assert browser.execute_script(BROKEN) == [], f"{name} at {width} px"
+    assert "`" not in text_of(browser)
+    for scheme in ("light", "dark"):
+        prefer(browser, scheme)
+        found = Axe().run(browser, options={"resultTypes": ["violations"]})["violations"]
+        assert [(rule["id"], rule["nodes"][0]["html"][:200]) for rule in found] == [], f"{name}, {scheme}"
+        if folder := os.environ.get("SCREENSHOTS"):
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            browser.save_screenshot(str(Path(folder) / f"judge-{name}-{width}-{scheme}.png"))
     prefer(browser, "light")
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+BROKEN = """
+const broken = [], range = new Range(), texts = document.createTreeWalker(document.querySelector("main"), 4);
+while (texts.nextNode())
+  for (const word of texts.currentNode.data.matchAll(/\\w+/g)) {
+    range.setStart(texts.currentNode, word.index);
+    range.setEnd(texts.currentNode, word.index + word[0].length);
+    if (!texts.currentNode.parentElement.closest("th, h1, a, button")) continue;
+    if (new Set([...range.getClientRects()].map((line) => line.top)).size > 1) broken.push(word[0]);
+  }
+return broken;
+"""
 
 
 def test_a_students_evening_by_keyboard(browser: webdriver.Chrome, served: Served, tmp_path: Path) -> None:
@@ -208,12 +230,14 @@ def test_many_open_tabs_leave_the_browser_connections_for_a_submission(
 
 
 def test_an_assistants_evening_by_keyboard(browser: webdriver.Chrome, served: Served) -> None:
+    served.hand_in(LONG_ID, "// always fails\nint main() {}")
     log_in(browser, served, "staff")
-    browser.get(f"{served.url}/staff")
+    see(browser, f"{LONG_ID} S2026 of the roster: could not be judged: …/hw4.sqlite cannot be read: see grader doctor.")
     press(browser, "Pause the queue")
     see(browser, "Nothing new is started.")
     served.hand_in("carol", "// fails: s01\nint main() {}")
     see(browser, "waits, place 1")  # carol may also be among those who need attention
+    assert "Carol of the roster" in browser.execute_script(QUEUE)
     press(browser, "First")
     see(browser, "priority 10")
     look(browser, "staff")
@@ -223,6 +247,7 @@ def test_an_assistants_evening_by_keyboard(browser: webdriver.Chrome, served: Se
     field = browser.find_element(By.ID, "student")
     field.send_keys("carol", Keys.ENTER)
     see(browser, "Where the numbers come from")
+    assert "Carol of the roster" in text_of(browser)
     look(browser, "complaint")
     press(browser, "Grade again")
     see(browser, "will be graded again")
@@ -282,7 +307,7 @@ def test_a_running_submission_shows_its_step_its_time_and_a_way_to_stop_it(
     log_in(browser, served, "alice")
     served.hand_in("alice", "// seconds: 600\nint main() {}")
     see(browser, " for ")
-    browser.find_element(By.CSS_SELECTOR, "#uploads th a").send_keys(Keys.ENTER)
+    press(browser, browser.find_element(By.CSS_SELECTOR, "#uploads th a").text)
     see(browser, "run the tests")
     elapsed = "return document.querySelector('[role=timer]').textContent"  # the page may replace it at any moment
     first = browser.execute_script(elapsed)

@@ -18,12 +18,14 @@ from starlette.testclient import TestClient
 from grader.grading.setup import Setup
 from grader.judge import foreman, server
 from grader.judge.ledger import Stage
+from grader.judge.negotiation import AnswerForm
 from grader.judge.office import Judge
 from grader.judge.server import application
 from grader.judge.tokens import STAFF, make_token
 from grader.store import open_store
 from tests.support.judge_stand_in import stand_in_lanes
 
+PART = {"accept": AnswerForm.PART.value}
 STUDENTS = ("alice", "bob", "carol", "mallory")
 PATIENCE_S = 60.0
 
@@ -79,7 +81,7 @@ def served(setup: Setup, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
             opened.add_student(student, nickname=f"{student} the <b>bold</b>", enrolled=True)
         tokens = {who or "staff": make_token(opened, who) for who in (STAFF, *STUDENTS)}
     rules = setup.assignment.model_copy(
-        update={"judge": setup.assignment.judge.model_copy(update={"max_upload_bytes": 64 << 10, "per_hour": 25})}
+        update={"judge": setup.assignment.judge.model_copy(update={"max_upload_bytes": 64 << 10, "runs": 25})}
     )
     patch = pytest.MonkeyPatch()
     patch.setattr(foreman, "IDLE_S", float("inf"))  # rechecks begin when a test says so

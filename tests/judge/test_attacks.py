@@ -67,7 +67,7 @@ def test_a_page_of_two_megabytes_of_line_ends_is_small_and_slow_readers_hold_lit
     served: Served, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules = served.judge.rules
-    bigger = rules.model_copy(update={"judge": rules.judge.model_copy(update={"per_hour": 1000})})
+    bigger = rules.model_copy(update={"judge": rules.judge.model_copy(update={"runs": None})})
     monkeypatch.setattr(served.judge, "rules", bigger)
     lines = "int main() {}" + "\n" * 60_000
     status = served.settled("mallory", served.hand_in("mallory", lines)["id"])

@@ -29,7 +29,7 @@ from grader.judge.office import Judge
 from grader.judge.server import application
 from grader.judge.tokens import make_token
 from grader.store import check_store, open_store
-from tests.judge.conftest import PATIENCE_S, Served, eventually
+from tests.judge.conftest import PART, PATIENCE_S, Served, eventually
 from tests.support.batch_engine import PlainC
 from tests.support.command_line import grader
 from tests.support.sequential import right_program
@@ -49,12 +49,12 @@ def test_verdicts_then_times_then_the_board_and_what_changed(served: Served) -> 
     assert '<span class="add">+// speedup: 40</span>' in changed and "-// fails: s02" in changed
     log = list(csv.DictReader(io.StringIO(served.ask("alice", "GET", "/api/v1/worklog.csv").text)))
     assert [row["passed"] for row in log[-2:]] == ["2", "3"]
-    board = eventually(lambda: "alice the" in (text := served.client.get("/board/part").text) and text)
+    board = eventually(lambda: "alice the" in (text := served.client.get("/board", headers=PART).text) and text)
     assert "alice the &lt;b&gt;bold&lt;/b&gt;" in board and "<b>bold" not in board
 
     def unchanged() -> bool:
-        etag = served.client.get("/board/part").headers["etag"]
-        return bool(served.client.get("/board/part", headers={"if-none-match": etag}).status_code == 304)
+        etag = served.client.get("/board", headers=PART).headers["etag"]
+        return bool(served.client.get("/board", headers=PART | {"if-none-match": etag}).status_code == 304)
 
     assert eventually(unchanged)  # the board may change once more between two requests
     assert served.client.get("/beamer").status_code == 200
@@ -114,6 +114,23 @@ def test_the_staff_sees_the_queue_and_moves_it_and_the_same_can_be_done_by_curl(
     assert "carol" in served.ask("staff", "GET", "/api/v1/staff/gradebook.csv").text
     metrics = served.ask("staff", "GET", "/metrics").text
     assert 'judge_uploads{stage="timing",state="done"}' in metrics and "carol" not in metrics
+
+
+def test_one_handler_answers_with_a_page_its_live_part_or_json(served: Served) -> None:
+    id = served.settled("alice", served.hand_in("alice", GOOD)["id"])["id"]
+    for who, page, api in (
+        ("alice", f"/submissions/{id}", f"/api/v1/submissions/{id}"),
+        ("alice", "/", "/api/v1/submissions"),
+        ("staff", "/staff", "/api/v1/staff/queue"),
+        ("staff", "/board", "/api/v1/board"),
+    ):
+        json_, part, whole = (
+            served.ask(who, "GET", page, headers={"accept": accept})
+            for accept in ("application/json", PART["accept"], "text/html,*/*;q=0.8")
+        )
+        assert json_.json() == served.ask(who, "GET", api, headers={"accept": "text/html"}).json()
+        assert "<html" in whole.text and "<html" not in part.text and part.text in whole.text
+    assert served.client.get("/", headers=PART).status_code == 401  # no page to log in within a page
 
 
 def test_events_tell_a_student_of_their_own_and_everybody_of_the_board(served: Served) -> None:
@@ -209,7 +226,7 @@ def test_the_board_follows_what_other_commands_write_and_a_late_submission_says_
     with open_store(served.store) as store:
         store.add_student("alice", nickname="a name of today")
     served.judge.standings.look()
-    eventually(lambda: "a name of today" in served.client.get("/board/part").text)
+    eventually(lambda: "a name of today" in served.client.get("/board", headers=PART).text)
     rules = served.judge.rules.model_copy(update={"deadline": Deadline(due=datetime.now(UTC) - timedelta(hours=30))})
     monkeypatch.setattr(served.judge.foreman, "_rules", rules)
     late = served.settled("alice", served.hand_in("alice", f"{GOOD}// late")["id"])

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from grader.base.errors import UsageError
 from grader.classes.batch.roster import Student
+from grader.commands import judge_client
 from grader.course.assignment import Deadline
 from grader.grading.session import open_grading
 from grader.judge import guard, server
@@ -22,7 +24,7 @@ from grader.judge.hub import Hub
 from grader.judge.problems import Problem
 from grader.judge.tokens import Person
 from grader.store import compressed
-from tests.judge.conftest import Served, eventually, listening
+from tests.judge.conftest import PART, Served, eventually, listening
 from tests.support.command_line import Said, grader
 
 SECRET = "int main() { /* alice's own */ }"
@@ -98,7 +100,7 @@ REQUESTS = [
     Request("a token in the address", "GET", "/api/v1/submissions?token={alice}", 401, None),
     Request("alice's submission", "GET", "/api/v1/submissions/{id}", 404),
     Request("alice's page", "GET", "/submissions/{id}", 404),
-    Request("the part of alice's page that moves", "GET", "/submissions/{id}/part", 404),
+    Request("the part of alice's page that moves", "GET", "/submissions/{id}", 404, options={"headers": PART}),
     Request("alice's record", "GET", "/api/v1/submissions/{id}/record", 404),
     Request("alice's sources by a difference", "GET", "/submissions/{own}/since/{id}", 404),
     Request("alice's sources by the other difference", "GET", "/submissions/{id}/since/{own}", 404),
@@ -275,7 +277,7 @@ def test_the_description_says_which_routes_need_a_token_and_how_errors_look(serv
 
 
 def test_what_a_monitor_asks_with_head_is_answered_as_get_without_the_content(served: Served) -> None:
-    for place in ("/healthz", "/board", "/board/part", "/api/v1/board", "/static/judge.js"):
+    for place in ("/healthz", "/board", "/api/v1/board", "/static/judge.js"):
         answer = served.client.head(place)
         assert (answer.status_code, answer.text) == (200, ""), place
     endless = served.client.head("/api/v1/events")
@@ -390,6 +392,8 @@ def test_submit_waits_for_the_result_and_exits_with_it(
     assert grader("submit", folder, *common, "--wait").code == 0
     refused = grader("submit", folder / "hw4.cu", "--server", url, "--token", "x.y")
     assert refused.code == 2 and "does not know this token" in refused.err
+    with pytest.raises(UsageError, match="303"):  # the token is sent to no other address
+        judge_client._client(url, "x.y").text("/logout", b"")
 
 
 def test_a_port_that_is_taken_is_named_before_anything_is_made(

@@ -17,7 +17,7 @@ from grader.judge.office import Judge
 from grader.judge.server import application
 from grader.judge.tokens import STAFF, make_token
 from grader.store import open_store
-from tests.judge.conftest import Served, eventually
+from tests.judge.conftest import PART, Served, eventually
 from tests.support.judge_stand_in import stand_in_lanes
 
 STUDENTS = ("alice", "bob", "mallory")
@@ -37,7 +37,7 @@ def predicting(setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def page(served: Served, who: str, upload: str) -> str:
-    return served.ask(who, "GET", f"/submissions/{upload}/part").text
+    return served.ask(who, "GET", f"/submissions/{upload}", headers=PART).text
 
 
 def predicted(served: Served, who: str, upload: str) -> None:
@@ -52,14 +52,14 @@ def test_the_prediction_comes_first_and_the_measured_time_next_to_it(predicting:
     status = predicting.ask("alice", "GET", f"/api/v1/submissions/{upload}").json()
     assert (status["stage"], "measured on" in page(predicting, "alice", upload)) == ("timing", False)
     assert "90 ms" not in json.dumps(status) and status["scores"]["total"] is None
-    assert "alice" not in predicting.client.get("/board/part").text
-    assert predicting.ask("bob", "GET", f"/submissions/{upload}/part").status_code == 404
+    assert "alice" not in predicting.client.get("/board", headers=PART).text
+    assert predicting.ask("bob", "GET", f"/submissions/{upload}", headers=PART).status_code == 404
 
     timing.rests_until = -math.inf
     predicting.judge.foreman.ring()
     predicting.settled("alice", upload)
     assert "about 90 ms. s01 takes 100 ms, measured on NVIDIA H200." in page(predicting, "alice", upload)
-    assert "far from the predicted one" not in predicting.ask("staff", "GET", "/staff/part").text
+    assert "far from the predicted one" not in predicting.ask("staff", "GET", "/staff", headers=PART).text
 
 
 def test_a_time_far_from_the_predicted_one_is_a_hint_for_the_staff_and_costs_nothing(predicting: Served) -> None:
@@ -67,7 +67,9 @@ def test_a_time_far_from_the_predicted_one_is_a_hint_for_the_staff_and_costs_not
         upload = predicting.hand_in(who, f"int main() {{}} // predicted: {ms}")["id"]
         assert predicting.settled(who, upload)["scores"]["total"] == 60.0
         predicted(predicting, who, upload)
-    staff = eventually(lambda: (text := predicting.ask("staff", "GET", "/staff/part").text) * ("far from" in text))
+    staff = eventually(
+        lambda: (text := predicting.ask("staff", "GET", "/staff", headers=PART).text) * ("far from" in text)
+    )
     assert "s01 takes 100 ms, measured on NVIDIA H200; predicted were 3,600 ms to 4,400 ms" in staff
     attention = predicting.ask("staff", "GET", "/api/v1/staff/queue").json()["attention"]
     assert [who for why, who in attention.items() if "predicted" in why] == [["mallory"]]

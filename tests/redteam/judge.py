@@ -26,6 +26,7 @@ from typing import Any
 
 import httpx
 
+from grader.judge.negotiation import AnswerForm
 from grader.judge.tokens import STAFF, make_token
 from grader.store import open_store
 from tests.redteam.judge_floods import FLOODS, fill
@@ -210,10 +211,10 @@ def served(folder: Path, landlock: bool) -> Iterator[Judge]:
 
 def work(judge: Judge, ended: threading.Event) -> None:
     """What the second student's browser asks for, again and again."""
-    headers = {"authorization": f"Bearer {judge.tokens['alice']}"}
+    headers = {"authorization": f"Bearer {judge.tokens['alice']}", "accept": AnswerForm.PART.value}
     with httpx.Client(base_url=judge.url, headers=headers, timeout=60) as client:
         while not ended.wait(0.05):
-            for place in ("/uploads/part", "/api/v1/submissions", "/board/part"):
+            for place in ("/", "/api/v1/submissions", "/board"):
                 began = time.monotonic()
                 client.get(place)
                 judge.waits.append(time.monotonic() - began)

@@ -103,7 +103,7 @@ def crumbs(judge: Judge) -> str:
 
 
 def lists(judge: Judge) -> str:
-    places = ("/uploads/part", "/", "/api/v1/submissions", "/api/v1/worklog.csv")
+    places = ("/", "/api/v1/submissions", "/api/v1/worklog.csv")
     numbers = itertools.count(1)
 
     def report(client: httpx.Client) -> httpx.Response:

@@ -5,6 +5,7 @@
 // speedup: 40      what the timing stage finds
 // predicted: 90    the predicted GPU time in ms, by default 100; // predicts for: 600 is how many seconds that takes
 // machine fails    the first try of each stage ends with a fault of the machine, // dies: with the worker's death
+// always fails     every try ends with a fault of the machine, which names a file of the server
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class StandIn:
             os._exit(9)
         if "// machine fails" in text and self.upload.tries == 1:
             raise MachineFault("The stand-in's machine failed.")
+        if "// always fails" in text:
+            raise MachineFault("/srv/grader/hw4.sqlite cannot be read: see `grader doctor`.")
         sha256 = hashlib.sha256(repr(files).encode()).hexdigest()
         names = tuple(name for name, _ in self.files)
         return Judged(sha256, names[0], self.files, _record(self.upload, sha256, names, said))

@@ -13,7 +13,8 @@ for (const part of parts) {
   const load = async () => {
     due = 0;
     try {
-      const answer = await fetch(part.dataset.part, { headers: etag ? { "If-None-Match": etag } : {} });
+      const headers = { Accept: "text/html;part=live", ...(etag ? { "If-None-Match": etag } : {}) };
+      const answer = await fetch(part.dataset.part, { headers });
       part.classList.toggle("stale", !answer.ok && answer.status !== 304);
       if (!answer.ok) return;
       etag = answer.headers.get("ETag") ?? "";
