@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from grader.base.progress import Progress
 from grader.checking.probes.smallest import smallest_input
+from grader.course.assignment import load_assignment
+from grader.course.catalogue import TestcaseFiles, ensure
+from grader.course.testcase import load_suite
 from grader.cpp.solve import left_out, main_line
 from grader.findings import sentence
+from grader.grading import probing
+from grader.grading.probing import by_probes
 from grader.operators import load_operator
+from grader.programs.build import Build
 
 Array = NDArray[Any]
 RANDOM = np.random.default_rng(1)
@@ -146,3 +156,24 @@ def test_lines_are_found_through_the_pointers_that_take_turns() -> None:
 """)  # fmt: skip
     assert line_of(text, 0, writes=False) == 3
     assert line_of(text, 1, writes=True) == 4
+
+
+def test_a_program_that_sleeps_does_not_stretch_the_search(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It takes no processor time, so the search ends by wall time too."""
+    rules, slept = load_assignment("reduction"), []
+    suite, files = load_suite(rules.testcases_file), TestcaseFiles(tmp_path)
+    cases = suite.select("s03")
+    ensure(cases, suite, files)
+
+    @contextlib.contextmanager
+    def run_of(*_: object) -> Iterator[SimpleNamespace]:
+        slept.append(probing.PROBE_LIMIT_S * probing.WALL_PER_CPU_S - 1)
+        (tmp_path / "output").write_bytes(np.float32(1e9).tobytes())
+        yield SimpleNamespace(outcome=SimpleNamespace(wall_s=slept[-1], cpu_s=0.0), output=tmp_path / "output")
+
+    monkeypatch.setattr(probing, "_run_of", run_of)
+    engine = SimpleNamespace(measures_time=False)
+    grading: Any = SimpleNamespace(engine=engine, files=files, assignment=rules, bench=None)
+    submission: Any = SimpleNamespace(is_python=False, files=())
+    by_probes(grading, submission, cast(Build, SimpleNamespace(program=tmp_path)), cases, (), Progress())
+    assert 0 < sum(slept) <= 2 * probing.EXPERIMENTS_S * probing.WALL_PER_CPU_S

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 
 from cudaemu.process import Completed
 from grader import sandbox
-from grader.findings import Finding
-from grader.programs.host_lines import with_lines
+from grader.findings import Finding, Place
+from grader.programs.host_lines import read_lines, with_lines
 
 ANSWER = """\
 0x10
@@ -71,3 +72,11 @@ def test_inside_the_runtime_the_line_is_that_of_the_last_call(
 ) -> None:
     found = placed(host_at=(innermost, 0x10), last_at=(0x40,))
     assert (found.line, found.words.get("last")) == (line, last)
+
+
+def test_a_file_name_that_is_slow_to_match_is_read_at_once() -> None:
+    """200,000 times "./", at a line with more digits than are taken: two minutes of backtracking before."""
+    began = time.process_time()
+    room_reads = read_lines.__wrapped__  # type: ignore[attr-defined]
+    assert room_reads("0x10\n" + "./" * 200_000 + "x:20000000\n./hw4.cu:7\n") == [(16, Place(file="hw4.cu", line=7))]
+    assert time.process_time() - began < 5

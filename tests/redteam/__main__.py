@@ -228,9 +228,10 @@ def _run_on(rules: Assignment, attacks: Iterable[Attack], engine: Engine, folder
 
 
 def timed(result: Result) -> Result:
-    """A result that took longer than its attack may take the grader is a bypass."""
+    """A result that took longer than its attack may take the grader is a bypass. The grader's limits count processor
+    time, so on a machine with more work than cores an attack may take longer in proportion."""
     most = result.attack.within_s
-    if most is None or result.seconds <= most:
+    if most is None or result.seconds <= most * max(1.0, os.getloadavg()[0] / cores()):
         return result
     return replace(result, bypasses=(*result.bypasses, f"it kept the grader for {result.seconds:.0f} s"))
 

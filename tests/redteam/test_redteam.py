@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.paths import cache_folder
+from grader.base.workers import cores
 from grader.grading.closer_look import CloserLook
 from grader.programs.engine import select_engine
 from grader.records.record import Record
@@ -113,8 +114,11 @@ def test_what_commands_a_terminal_is_a_bypass_wherever_it_stands(text: str) -> N
     assert judge(an_attack(), record_of("passed", "two\n\tlines, \\u001b spelled out"), ()).bypasses == ()
 
 
-def test_keeping_the_grader_waiting_is_a_bypass() -> None:
+def test_keeping_the_grader_waiting_is_a_bypass(monkeypatch: pytest.MonkeyPatch) -> None:
     result = judge(an_attack(within_s=60), record_of("passed", ""), ())
+    monkeypatch.setattr(os, "getloadavg", lambda: (2.0 * cores(), 0.0, 0.0))
+    assert timed(replace(result, seconds=119)).bypasses == ()
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.5, 0.0, 0.0))
     assert timed(replace(result, seconds=59)).bypasses == ()
     assert timed(replace(result, seconds=70)).bypasses == ("it kept the grader for 70 s",)
 

@@ -116,7 +116,8 @@ def record(
 def _record(
     main: str, folder: Path, work: Path, recording: Recording, shapes: Sequence[ShapeToRecord], budget: Budget
 ) -> Compiled:
-    """Hidden shapes are recorded in a process of their own, since what it leaves can tell all that it knows."""
+    """Hidden shapes are recorded in a process of their own, the last one, since what it leaves can tell all that it
+    knows: other processes can see names and sizes of files under Landlock."""
     constants, kernels = dict[str, bytes](), dict[Code, bytes]()
     chosen, told, notes, worked = dict[bytes, Script](), "", list[str](), not shapes
 
@@ -127,11 +128,15 @@ def _record(
         if not (group := [shape for shape in shapes if shape.hidden == hidden]):
             continue
         try:
-            out, outcome = _run_recorder(folder / main, work / f"hidden-{hidden}", recording, group, budget)
-            if failed := message_of(out, "error"):
-                if hidden:
-                    out, _ = _run_recorder(folder / main, work / "file", recording, (), budget)
-                    failed = message_of(out, "error") or _unfit(main, _HIDDEN)
+            failed = ""
+            if hidden and not chosen:  # an error of the file itself may be told by a process before that with shapes
+                out, _ = _run_recorder(folder / main, work / "file", recording, (), budget)
+                failed = message_of(out, "error")
+            if not failed:
+                out, outcome = _run_recorder(folder / main, work / f"hidden-{hidden}", recording, group, budget)
+                failed = message_of(out, "error")
+                failed = _unfit(main, _HIDDEN) if failed and hidden else failed
+            if failed:
                 return Compiled(Fault.STUDENT, failed)
             stopped, scripts, failures = _stopped(outcome, main), list[Script](), list[str]()
             for number, shape in enumerate(group):
