@@ -72,20 +72,10 @@ def test_failing_on_a_damaged_testcase_is_the_machines_fault(tmp_path: Path) -> 
     assert record["scores"]["correctness"] is None
 
 
-@pytest.mark.parametrize(
-    ("program", "warning"),
-    [
-        ("exit_nonzero_but_right", "ended with exit code"),
-        ("unusual_but_right", None),
-    ],
-)
-def test_only_the_output_decides(program: str, warning: str | None, tmp_path: Path) -> None:
-    record = graded(PROGRAMS / f"{program}.cu", tmp_path)
-    for test in record["tests"]:
+def test_only_the_output_decides(tmp_path: Path) -> None:
+    for test in graded(PROGRAMS / "exit_nonzero_but_right.cu", tmp_path)["tests"]:
         assert (test["verdict"], test["reason"]) == ("passed", "")
-        assert bool(test["warnings"]) == bool(warning)
-        if warning:
-            assert warning in test["warnings"][0]
+        assert "ended with exit code" in test["warnings"][0]
 
 
 def test_check_exits_1_when_a_test_fails_and_0_when_all_pass() -> None:

@@ -56,11 +56,11 @@ def test_a_judges_worker_predicts_the_usual_test_of_a_submission_and_gives_up_on
     predict = predictor(["an emulated GPU"])
     assert predict is not None
     grading = Grading(**vars(replace(setup, assignment=load_assignment("hw4"))))  # with its own limits
-    found = predict(compressed([("hw4.cu", TILED.read_bytes())]))(grading)
+    found = predict(compressed([("tiled.cu", TILED.read_bytes())]))(grading)
     assert found is not None and (found.test, found.gpu) == ("t23", "H100")
     assert found.low_ms < MEASURED["hw4/tiled"]["t23"]["ms"] < found.high_ms
     assert found.words.startswith("Predicted, not measured: on an H100, t23 would take about")
-    assert "Limit: shared-memory bank conflicts at hw4.cu:" in found.words
+    assert "Limit: shared-memory bank conflicts at tiled.cu:" in found.words
     assert predict(compressed([("hw4.cu", b"int main() {")]))(grading) is None
 
 
