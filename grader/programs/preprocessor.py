@@ -13,11 +13,12 @@ from __future__ import annotations
 import posixpath
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cudaemu.process import Completed, Runner, Stopped
+from cudaemu.process import Completed, Stopped
+from grader import sandbox
 from grader.base.errors import MachineFault
 from grader.programs.compile_errors import first_line
 from grader.programs.stubs import STUB_HEADERS
@@ -54,19 +55,12 @@ class Places:
 
 class Preprocessor:
     """A submission's preprocessor; `folder` is an empty folder for its files, which commands can read. Results go
-    to `product`; `runner_of` makes a runner with so many seconds or a budget. Raises MachineFault if the preprocessor
-    does not even work on an empty file."""
+    to `product`, and nvcc's time comes from `budget`. Raises MachineFault if the preprocessor does not even work on an
+    empty file."""
 
-    def __init__(
-        self,
-        submission: Submission,
-        folder: Path,
-        product: Path,
-        runner_of: Callable[[float | Budget], Runner],
-        budget: Budget,
-    ) -> None:
+    def __init__(self, submission: Submission, folder: Path, product: Path, budget: Budget) -> None:
         self.places = Places(folder / secrets.token_hex(16), folder / secrets.token_hex(16))
-        self._folder, self._product, self._runner_of, self._run = folder, product, runner_of, runner_of(budget)
+        self._folder, self._product, self._budget = folder, product, budget
         self.places.own.mkdir()
         self.places.headers.mkdir()
         submission.write_to(self.places.own)
@@ -84,7 +78,7 @@ class Preprocessor:
             "-Xcompiler=-fno-canonical-system-headers,-fno-working-directory"
         ]
         command = [str(find_toolkit().nvcc), "-E", *flags, "-o", str(self._product / name), str(own / source)]
-        done = self._run(command, own)
+        done = self._run(self._budget, command, own)
         if done.stopped:
             raise Stopped(done.output.strip().rpartition("\n")[2])
         if done.exit_code == 0:
@@ -98,12 +92,16 @@ class Preprocessor:
         empty.write_bytes(b"")
         made = self._product / f"{empty.name}.ii"
         flags = ["-E", f"-isystem={STUB_HEADERS}", "-Xcompiler=-v", "-o", str(made), str(empty)]
-        done = self._runner_of(_CONTROL_S)([str(find_toolkit().nvcc), *flags], self._product)
+        done = self._run(_CONTROL_S, [str(find_toolkit().nvcc), *flags], self._product)
         if done.exit_code != 0 or not _searched(done.output):
             said = first_line(done.output)[:_MAX_SAID]
             problem = "This machine's preprocessor does not work, not even on an empty file"
             raise MachineFault(f"{problem}: {said}; see `grader doctor`.")
         return done
+
+    def _run(self, limit: float | Budget, command: Sequence[str], folder: Path) -> Completed:
+        readable = (find_toolkit().root, STUB_HEADERS, self._folder)
+        return sandbox.runner(limit, readable=readable, writable=(self._product,))(command, folder)
 
 
 def _language(source: str) -> str:

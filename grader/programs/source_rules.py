@@ -31,8 +31,7 @@ from typing import IO, Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from cudaemu.process import Runner, Stopped
-from grader import sandbox
+from cudaemu.process import Stopped
 from grader.base.sizes import Whole
 from grader.course.assignment import Assignment, SourceRule
 from grader.cpp.calls import Found, calls_in
@@ -41,7 +40,6 @@ from grader.programs.engine import Engine
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.preprocessor import Line, Places, Preprocessor, own_lines
-from grader.programs.stubs import STUB_HEADERS
 from grader.programs.submission import Submission
 from grader.programs.toolkit import find_toolkit
 from grader.sandbox import quarantine
@@ -248,12 +246,7 @@ def _preprocessed(
         files, product = folder / "files", folder / "build"
         files.mkdir()
         product.mkdir()
-        readable = (find_toolkit().root, STUB_HEADERS, files)
-
-        def runner_of(limit: float | Budget) -> Runner:
-            return sandbox.runner(limit, readable=readable, writable=(product,))
-
-        preprocessor = Preprocessor(submission, files, product, runner_of, budget)
+        preprocessor = Preprocessor(submission, files, product, budget)
         for number, (name, more) in enumerate(itertools.product(submission.sources, _PASSES)):
             made = f"preprocessed{number}"
             if not preprocessor.preprocess(name, (*submission.flags, *_architecture(engine), *more), made):
