@@ -149,7 +149,7 @@ def test_the_gpu_is_taken_for_runs_alone_not_for_baselines_or_builds_of_probes(
     graded: Callable[..., Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[tuple[str, bool]] = []
-    monkeypatch.setattr(experiments, "_surer", lambda *_, **__: False)  # the source, in C, says too much
+    monkeypatch.setattr(experiments, "surer", lambda *_, **__: False)  # the source, in C, says too much
     for name in ("_programs", "_run_of"):
         before = getattr(probing, name)
 

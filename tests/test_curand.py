@@ -167,7 +167,7 @@ def test_without_the_header_one_sentence_says_where_to_get_it(
     include = tmp_path / "site" / "nvidia" / "cu13" / "include"
     include.mkdir(parents=True)
     (include / "curand_kernel.h").write_text(PACKAGED)
-    monkeypatch.setattr(toolkit, "_pypi_roots", lambda: (include.parent,) if package else ())
+    monkeypatch.setattr(toolkit, "pypi_roots", lambda: (include.parent,) if package else ())
     (tmp_path / "uses.cu").write_text(USES)
     made = build(read_submission(tmp_path / "uses.cu", rules), rules, select_engine("emulator", "sm_80"))
     if package:

@@ -128,8 +128,8 @@ def test_bad_words_get_one_sentence_and_exit_code_2(tmp_path: Path, words: list[
 def test_without_a_compiler_the_sentence_says_how_to_get_one(tmp_path: Path) -> None:
     """A machine without nvcc: an empty PATH, and a Python that finds no toolkit anywhere."""
     script = (
-        "import grader.programs.toolkit as t, pathlib, sys\n"
-        "t._pypi_roots = lambda: ()\n"
+        "import cudaemu.toolkit as t, pathlib, sys\n"
+        "t.pypi_roots = lambda: ()\n"
         "real = pathlib.Path.is_file\n"
         "pathlib.Path.is_file = lambda self: False if self.name == 'nvcc' else real(self)\n"
         "from grader.commands.cli import main\n"

@@ -22,6 +22,7 @@ from grader.findings import Finding, Place
 from grader.sandbox.room import Unreadable, confined
 from grader.sandbox.scratch import scratch_folder
 
+_Address = Annotated[int, Field(ge=0, lt=2**64)]
 _LIMIT_S = 3.0
 _MAX_ADDRESSES = 1000
 _KINDS = ("host_at", "allocated_at", "other_at", "last_at")
@@ -56,7 +57,7 @@ def _look_up(addresses: Sequence[int], program: Path) -> dict[int, Place]:
 
 
 @confined(cpu_s=5)
-def read_lines(answer: str) -> Annotated[list[tuple[int, Place]], Field(max_length=_MAX_ADDRESSES)]:
+def read_lines(answer: str) -> Annotated[list[tuple[_Address, Place]], Field(max_length=_MAX_ADDRESSES)]:
     """The place of each address in addr2line's answer that has one."""
     lines: dict[int, Place] = {}
     address = -1

@@ -1,5 +1,5 @@
 // Row and column begins with the input's own values: the output is a copy.
-// expect: wrong_answer on most: belongs in T
+// expect: wrong_answer on most: belongs in T | read with rows and columns exchanged
 
 __global__ void transpose(const float* a, float* t, int rows, int columns) {
     const int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
