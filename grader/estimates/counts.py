@@ -71,7 +71,7 @@ def plans(case: Case) -> list[tuple[list[Case], list[Case]]]:
 
 
 def sampled(engine: EmulatorEngine, program: Path, case: Case, limits: Limits) -> Samples:
-    """Run a program that counts. Raises NotPredictable if it does not end well with a few of its blocks."""
+    """Run a program with counters built in. Raises NotPredictable if it does not end well with a few of its blocks."""
     sizes, possible = _sizes(case), plans(case)
     for plan in possible:
         wall_s = limits.emulator_wall_s if plan is possible[-1] else min(_PATIENCE_S, limits.emulator_wall_s)

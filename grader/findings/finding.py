@@ -37,7 +37,7 @@ def _short(most: int) -> BeforeValidator:
 
 
 def _finite(values: Any) -> Any:
-    """Leaves out what is no number, as the ratio of an output with infinities may be. A list in JSON is a tuple, which
+    """Leaves out NaN and infinity, such as the ratio of an output with infinities. A list in JSON is a tuple, which
     strict validation does not see behind this function."""
     if not isinstance(values, Mapping):
         return values

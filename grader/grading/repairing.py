@@ -28,7 +28,7 @@ from grader.programs.submission import Submission
 from grader.sandbox.scratch import scratch_folder
 
 SEARCH_CPU_S, VERIFY_CPU_S, TRY_CPU_S = 9.0, 6.0, 2
-"""Processor time for all tries, for the other samples with what helped, and for one try."""
+"""Limits of processor time: for all tries together, for trying on the other samples what helped, for one try."""
 _TIMES_THE_CONTROL, _LEAST_KERNEL_S = 5, 0.5
 """Kernels of a try may take so many times as long as the unchanged program takes: many changes make endless loops."""
 _WALL_PER_CPU_S = 8

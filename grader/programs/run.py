@@ -146,7 +146,7 @@ def _copy(program: Path, to: Path) -> Path:
         shutil.copyfile(program, to)
     except OSError as error:
         raise MachineFault(
-            f"{to.parent} has no room for a copy of the program: {error.strerror}; free some."
+            f"{to.parent} has no room for a copy of the program: {error.strerror}; free some space there."
         ) from error
     to.chmod(0o555)
     return to
@@ -190,7 +190,7 @@ def _lent(input_file: Path, folder: Path) -> Iterator[Path]:
             shutil.copyfile(original, other)
         except OSError as error:
             raise MachineFault(
-                f"{folder} has no room for a copy of {input_file}: {error.strerror}; free some."
+                f"{folder} has no room for a copy of {input_file}: {error.strerror}; free some space there."
             ) from error
     try:
         yield other

@@ -338,7 +338,7 @@ def _wait(pid: int, deadline: float, gauge: Gauge) -> str:
 
 def _kill_orphans(session: int) -> _Ended:
     """Kill and reap the processes of `session` that became our children when their parents died. Repeats, because
-    killing one makes its children ours."""
+    the children of each that is killed become ours."""
     killed, cpu_s = 0, 0.0
     for _ in range(100):
         ours = os.getpid()
