@@ -115,7 +115,7 @@ def _causes(record: Record, verbose: bool) -> Iterator[str]:
         label = f"{cause.names}: " if len(found) > 1 or not cause.known or whose else ""
         seen = _looked_at(look) if look is not None and look.cause and look.cause == cause.first.cause else ""
         said, *quoted = _LINE.split(f"{label}{whose}{cause.sentence}{seen}")
-        if textwrap.fill(said, WIDTH).count("\n") >= LONG_CAUSE:
+        if quoted and textwrap.fill(said, WIDTH).count("\n") >= LONG_CAUSE:
             first, ends, rest = said.partition(". ")
             said, quoted = first + ends.rstrip(), [*quoted, *filter(None, [rest])]
         lines = [textwrap.fill(part, WIDTH) for part in (said, *quoted)]
