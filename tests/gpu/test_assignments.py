@@ -6,14 +6,18 @@ The hidden testcases of all assignments take some GB of disk and minutes of proc
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from grader.base.verdict import Verdict
+from grader.commands.verify_assignment import unexpected
 from grader.course.assignment import load_assignment
 from grader.programs.engine import plan_program
 from grader.programs.engine.cuda import CudaEngine
+from grader.records.record import Record
 from tests.support.assignments import SAYS, WITH_WRONGS, assignment_of, models, shown, template, wrongs
 from tests.support.command_line import grader
 from tests.support.course import ROOT
@@ -70,7 +74,7 @@ def test_phases_are_timed_and_sum_to_the_whole(name: str, tmp_path: Path, gpu: C
     phases = [phase.name for phase in load_assignment(name).phases]
     for path in models(name):
         for test in graded(path, name, tmp_path, "public")["tests"]:
-            assert list(test["phases_ms"]) == phases  # and no `other`
+            assert [each for each in test["phases_ms"] if each != "other"] == phases  # a memset is of none
             assert all(time > 0 for time in test["phases_ms"].values())
             assert sum(test["phases_ms"].values()) == pytest.approx(test["gpu_ms"], rel=0.5)
 
@@ -79,14 +83,11 @@ def test_phases_are_timed_and_sum_to_the_whole(name: str, tmp_path: Path, gpu: C
 def test_the_template_fails_every_test_politely(path: Path, name: str, tmp_path: Path, gpu: CudaEngine) -> None:
     record = graded(path, name, tmp_path, "public")
     assert {test["verdict"] for test in record["tests"]} == {"wrong_answer"}
-    assert all("exactly 0" in test["reason"] for test in record["tests"])
+    assert all(re.search("is empty|exactly 0", test["reason"]) for test in record["tests"])
 
 
 @pytest.mark.parametrize("path", WRONGS, ids=shown)
 def test_a_wrong_solution_is_refused_with_its_cause(path: Path, tmp_path: Path, gpu: CudaEngine) -> None:
-    said = SAYS.search(path.read_text(encoding="utf-8"))
-    assert said is not None
-    tests = graded(path, assignment_of(path), tmp_path, "public")["tests"]
-    failed = [test for test in tests if test["verdict"] != "passed"]
-    explained = [test for test in failed if any(words in test["reason"] for words in said[1].split(" | "))]
-    assert failed and 2 * len(explained) > len(failed), [test["reason"] for test in failed]
+    record = Record.model_validate(graded(path, assignment_of(path), tmp_path, "public"))
+    assert any(test.verdict is not Verdict.PASSED for test in record.tests)
+    assert unexpected(path, record) == ""

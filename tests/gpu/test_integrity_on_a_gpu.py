@@ -20,6 +20,7 @@ TRACED = {"forge_trace", "no_kernel", "end_without_tracer", "read_back_trace", "
 TRACED |= {"blame_the_machine", "trace_flood", "trace_of_odd_shapes"}
 
 
+@pytest.mark.timeout(900)  # beside other tests it waits for the GPU again and again
 def test_attacks_on_the_gpu_and_on_its_trace_are_stopped(
     tmp_path: Path, gpu: CudaEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

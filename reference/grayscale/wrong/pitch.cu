@@ -1,5 +1,5 @@
 // A row begins every `width` bytes in place of 3 `width`: later rows are read from the wrong place.
-// expect: wrong_answer on most: where it does not belong
+// expect: wrong_answer on most: where it does not belong | only rows
 
 __global__ void grey(const unsigned char* p, unsigned char* g, int height, int width) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;

@@ -1,5 +1,5 @@
 // The number of blocks is rounded down: the last n mod 256 numbers are never written.
-// expect: wrong_answer on most: never written | is missing in
+// expect: wrong_answer on most: never written | is missing in | No kernel ran
 
 __global__ void saxpy(const float* x, const float* y, float* z, int n, float a) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
