@@ -5,8 +5,9 @@ The warps of a GPU run nearly in step, so a program without a needed barrier may
 fails, but the wrong values alone do not show which line is wrong. A closer look finds that line. Its finding is a hint:
 the checker still decides the verdict, and a look that fails changes nothing.
 
-The program is built for the look in the background, while the tests run. That build starts at the first failure, or at
-the beginning if the grader looks for races in any case (`grader check`).
+The program is built for the look in the background, while the tests run. That build starts at the first failure; if the
+grader looks for races in any case (`grader check`), after the first test. A right program's build records no values, so
+it needs no PTX of its own.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class CloserLook:
 
     def __enter__(self) -> CloserLook:
         self._background = ThreadPoolExecutor(1)
-        self._building: Future[Build] | None = None
+        self._building: dict[bool, Future[Build]] = {}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -109,22 +110,23 @@ class CloserLook:
         """Whether the engine can look for races while a program runs."""
         return isinstance(self.engine, EmulatorEngine)
 
-    @property
-    def _checking(self) -> Engine:
+    def _checking(self, *, record: bool) -> Engine:
         assert isinstance(self.engine, EmulatorEngine)
-        return replace(self.engine, sanitize=frozenset(CHECKS), record=True, few_runs=True)
+        return replace(self.engine, sanitize=frozenset(CHECKS), record=record, few_runs=True)
 
-    def prepare(self) -> None:
-        """Start compiling the program with checks, unless that has already started. A Python submission's build is for
-        one test, which is not known yet."""
-        if self._building is None and not self.submission.is_python:
-            self._building = self._background.submit(build, self.submission, self.assignment, self._checking)
+    def prepare(self, *, record: bool) -> None:
+        """Start compiling the program with checks, unless that has already started. With `record` it can record where
+        its values come from, as the look at a failed test wants. A Python submission's build is for one test, which is
+        not known yet."""
+        if record not in self._building and not self.submission.is_python:
+            engine = self._checking(record=record)
+            self._building[record] = self._background.submit(build, self.submission, self.assignment, engine)
 
-    def _built(self, case: Case) -> Build:
-        self.prepare()
-        if self._building is not None:
-            return self._building.result()
-        return build(self.submission, self.assignment, self._checking, (case,))
+    def _built(self, case: Case, engine: Engine, *, record: bool) -> Build:
+        self.prepare(record=record)
+        if self._building:
+            return self._building[record].result()
+        return build(self.submission, self.assignment, engine, (case,))
 
     def at(self, case: Case, verdict: Verdict) -> CloserLookRecord:
         """The findings of a run of `case` with checks. If the test hit its time limit, only races count: the plain run
@@ -147,11 +149,13 @@ class CloserLook:
     def _run(self, case: Case, verdict: Verdict) -> tuple[tuple[Finding, ...], str]:
         """Return (the findings, what was not looked at and why); either may be empty."""
         limit_s = ENDLESS_LOOK_LIMIT_S if verdict is Verdict.TIME_LIMIT else LOOK_LIMIT_S
-        built = self._built(case)
+        record = verdict is not Verdict.PASSED
+        engine = self._checking(record=record)
+        built = self._built(case, engine, record=record)
         if built.program is None:
             return (), f"it was not built with checks: {built.reason}"
         with run_program(
-            self._checking,
+            engine,
             built.program,
             self.files.input(case),
             output_bytes=case.output_bytes,
@@ -198,7 +202,7 @@ class CloserLook:
             receiver.start()
             wanted = [(each.word, each.bits) for each in watched]
             with run_program(
-                self._checking,
+                self._checking(record=True),
                 program,
                 self.files.input(case),
                 output_bytes=case.output_bytes,

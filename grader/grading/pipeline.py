@@ -68,9 +68,6 @@ def grade(grading: Grading, submission: Submission, progress: Progress, built: B
 def _grade(grading: Grading, submission: Submission, progress: Progress, built: Build | None) -> Record:
     watch = Stopwatch()
     with _closer_look(grading, submission) as closer, ThreadPoolExecutor(1) as background:
-        early = grading.quick and closer.possible and built is None
-        if early:
-            closer.prepare()
         looked: Future[tuple[Violation, ...]] = Future()
         if built is None or built.fault in (None, Fault.STUDENT):
             looked = background.submit(violations, submission, grading.assignment, grading.engine)
@@ -82,8 +79,6 @@ def _grade(grading: Grading, submission: Submission, progress: Progress, built: 
                 built = build(submission, grading.assignment, grading.engine, grading.cases)
         with watch.stage("source rules"):  # their check can outlast a build from the cache
             submission, built = _within_rules(submission, built, looked.result())
-        if early and built.program is not None:
-            closer.prepare()
         return _grade_built(grading, submission, built, progress, watch, closer)
 
 
@@ -137,8 +132,9 @@ def _grade_built(
                     progress.step(case.name, _in_short(by_case[case]))
                 if grading.keep is not None and _final(grading, by_case[case]):
                     grading.keep(record_of(by_case[case], grading.assignment.hidden_inputs))
-                if looks and _needs_a_look(grading, by_case[case]):
-                    closer.prepare()
+                needed = _needs_a_look(grading, by_case[case])
+                if looks and (needed or grading.quick):
+                    closer.prepare(record=needed)
                 return _ended(by_case[case])
 
             smallest = min(grading.cases, key=lambda case: case.flops)

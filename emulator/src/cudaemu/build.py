@@ -102,12 +102,12 @@ def compile_program(
         sources = [source.resolve() for source in sources]
     folder = (folder or sources[0].parent).resolve()
     parsed = NvccFlags.parse(flags)
-    simple, few_runs = extras.record, extras.few_runs and not extras.record  # these share what nvcc makes for all runs
+    simple = extras.record
+    few_runs = extras.few_runs and not (simple or extras.watch)  # these share what nvcc makes for all runs
     project = Project(folder, work, written, nvcc, parsed, target, host, place.content, simple, few_runs)
     names = [os.path.relpath((folder / source).resolve(), folder) for source in sources]
-    toolkit = toolkit_of(nvcc, host, work)
     with _tool_threads() as pool:
-        runtime = pool.submit(runtime_object, toolkit.include, host, written)
+        runtime = pool.submit(_runtime, nvcc, host, work, written)
         cuda = [name for name in names if parsed.is_cuda(name)]
         plain = [
             pool.submit(compile_host, project, name, f"host{i}")
@@ -118,7 +118,7 @@ def compile_program(
         lent: list[Path] = []
         logs = [unit.log for unit in units] + [done.result()[1] for done in plain]
         sized = units if not extras.few_runs else []
-        infos = [pool.submit(registers_of, project, unit, toolkit.ptxas) for unit in sized]
+        infos = [pool.submit(registers_of, project, unit, toolkit_of(nvcc, host, work).ptxas) for unit in sized]
         names_in = list(pool.map(lambda unit: _object_names(unit, host), units))
         modules = (
             [units] if parsed.relocatable and units else [[unit] for unit in units]
@@ -150,6 +150,10 @@ def compile_program(
         finished = [o.result() for o in objects] + [done.result()[0] for done in plain]
         logs.append(_link([*dict.fromkeys((*finished, *lent)), runtime.result()], output, host, work, parsed))
     return EmulatedProgram(output, "".join(logs))
+
+
+def _runtime(nvcc: Path, host: Host, work: Path, written: Path) -> Path:
+    return runtime_object(toolkit_of(nvcc, host, work).include, host, written)
 
 
 def carried_ptx(files: Iterable[Path]) -> str:

@@ -63,8 +63,11 @@ def instruction_set() -> InstructionSet:
 
 @lru_cache(maxsize=8)
 def _instruction_set(compiler: str, wanted: str) -> InstructionSet:
-    native = ("-march=native",) if _defines(compiler, ["-march=native"]) else ()  # cross compilers refuse this option
+    native: tuple[str, ...] = ("-march=native",)
     macros = _defines(compiler, native)
+    if not macros:  # cross compilers refuse this option
+        native = ()
+        macros = _defines(compiler, native)
     if "W" not in macros:
         raise MachineFault(f"{compiler} does not compile here; the emulator needs gcc and g++ (apt install g++).")
     if "__clang__" in macros:
