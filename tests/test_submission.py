@@ -82,7 +82,8 @@ def test_the_digest_changes_with_content_and_with_names(write: Write, rules: Ass
 @pytest.mark.parametrize(
     ("files", "path", "says"),
     [
-        ({}, "nothing.cu", "does not exist: give the path"),
+        ({}, "nothing.cu", "does not exist: give the path .* that holds one.$"),
+        ({"hw4.cu": PROGRAM}, "hw5.cu", r"does not exist: give the path .* Its folder holds hw4\.cu\.$"),
         ({"a.cu": ""}, "a.cu", "is empty"),
         ({"a.cu": " \n\t\n"}, "a.cu", "is empty"),
         ({"a.py": "x"}, "a.py", "is not a .cu file"),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from grader.base.errors import MachineFault
 from grader.base.progress import Progress
+from grader.classes.batch.work import BuildTask
 from grader.course.assignment import Assignment, HiddenInputs
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
@@ -45,16 +46,12 @@ class SecondDraw:
         """Grade the files in `folder` on `tests` of this draw: one run of each, all of its output compared."""
         setup = replace(self.setup, cases=self.setup.suite.select(",".join(tests)))
         ensure(setup.cases, setup.suite, setup.files, self.progress)
-        submission = read_submission(folder, setup.assignment, any_name=True)
-        grading = Grading(**vars(setup), baseline=baselines_of(setup.assignment, setup.engine))
-        with _to_ourselves(setup.engine, self.progress):
-            return grade(grading, submission, self.progress)
-
-
-def _to_ourselves(engine: Engine, progress: Progress) -> contextlib.AbstractContextManager[object]:
-    if isinstance(engine, CudaEngine):
-        return gpu_to_ourselves(engine.gpu.uuid, progress.line)
-    return contextlib.nullcontext()
+        submission, engine = read_submission(folder, setup.assignment, any_name=True), setup.engine
+        grading = Grading(**vars(setup), baseline=baselines_of(setup.assignment, engine))
+        built = BuildTask(submission)(grading)  # before the GPU is taken
+        gpu = isinstance(engine, CudaEngine) and gpu_to_ourselves(engine.gpu.uuid, self.progress.line)
+        with gpu or contextlib.nullcontext():
+            return grade(grading, submission, self.progress, built)
 
 
 @contextlib.contextmanager

@@ -149,7 +149,11 @@ def read_submission(
     `any_name`: the program may have another name than the handout asks for. Raises UsageError if there is nothing to
     grade."""
     if not path.exists():
-        raise UsageError(f"{shown(path)} does not exist: give the path of a .cu file or of a folder that holds one.")
+        near = [file.name for file in path.parent.glob("*") if file.suffix in (".cu", SUFFIX)]
+        there = f" Its folder holds {printable_name(', '.join(sorted(near)[:_MAX_NOTES]))}." if near else ""
+        raise UsageError(
+            f"{shown(path)} does not exist: give the path of a .cu file or of a folder that holds one.{there}"
+        )
     packed = _archive_of(path)
     submission = _read(path, assignment, shared_folder) if packed is None else _opened(packed, path, assignment)
     note = "" if any_name or shared_folder else _other_name(submission, assignment)

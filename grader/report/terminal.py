@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tabulate import tabulate
 
@@ -48,6 +48,7 @@ def render_check(record: Record, *, verbose: bool = False) -> str:
 
 
 def _results(record: Record, verbose: bool, *, brief: bool = False) -> Iterator[str]:
+    yield _noted(record.notes)  # on the submission, such as a wrong file name: below the table nobody reads them
     if record.build.ok:
         yield _table(record.tests, brief)
     if nearest := nearest_to_the_limit(record.tests):
@@ -263,11 +264,20 @@ def _warnings(record: Record) -> Iterator[str]:
         for warning in test.warnings:
             if not harmless or alike(warning.removeprefix(BUT)) != harmless:  # `_causes` shows it
                 seen.setdefault(alike(warning), (warning, []))[1].append(test.name)
-    lines = [f"warning ({names[0]}{' and others' if len(names) > 1 else ''}): {text}" for text, names in seen.values()]
-    lines += [f"flag, for a person to check: {flag}" for flag in record.flags]
-    lines += [f"note: {note}" for note in (*record.notes, record.hidden_inputs, *_looked(look, record.tests)) if note]
-    if lines:
-        yield "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="      ") for line in lines)
+    lines = [
+        _hung(f"warning ({names[0]}{' and others' if len(names) > 1 else ''}): {text}") for text, names in seen.values()
+    ]
+    lines += [_hung(f"flag, for a person to check: {flag}") for flag in record.flags]
+    lines += [_noted([record.hidden_inputs, *_looked(look, record.tests)])]
+    yield "\n".join(filter(None, lines))
+
+
+def _noted(notes: Iterable[str]) -> str:
+    return "\n".join(_hung(f"note: {note}") for note in notes if note)
+
+
+def _hung(text: str) -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent="      ")
 
 
 def _looked(look: CloserLookRecord | None, tests: Sequence[TestRecord]) -> Iterator[str]:

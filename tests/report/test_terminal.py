@@ -113,6 +113,11 @@ def test_warnings_that_differ_in_an_address_are_said_once() -> None:
     assert render_check(practice_record(tests=tests)).count("it was freed before") == 1
 
 
+def test_a_wrong_file_name_is_noted_before_the_table() -> None:
+    text = render_check(practice_record(notes=("hw5.cu is graded: rename it.",), tests=(passing("s01"),)))
+    assert text.index("note: hw5.cu is graded: rename it.") < text.index("verdict")
+
+
 def test_a_warning_that_many_tests_share_is_said_once() -> None:
     tests = tuple(passing(f"t0{n}").model_copy(update={"warnings": ("It ended with exit code 3.",)}) for n in (1, 2))
     text = render(practice_record(tests=tests))
