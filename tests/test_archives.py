@@ -176,7 +176,7 @@ def test_another_name_is_graded_with_a_note(name: str, tmp_path: Path, rules: As
         ("hw4.cpp", "hw4.cpp must be called hw4.cu."),
         ("hw4.cu.txt", "hw4.cu.txt must be called hw4.cu."),
         ("hw4.CU", "hw4.CU is not spelled .cu."),
-        ("hw4.rar", "hw4.rar is an archive that cannot be opened: hand in a zip, or hw4.cu."),
+        ("work.rar", "work.rar is an archive that cannot be opened: hand in a zip, or hw4.cu."),
         ("report.pdf", "It holds report.pdf."),
     ],
 )

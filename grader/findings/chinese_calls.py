@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _REFUSED = "kernel {launched} 的啟動被拒絕："
+_DYNAMIC = f"{_REFUSED}要求 {{bytes}} 位元組的動態 shared memory，最多 {{limit}} 位元組（靜態：{{static}}）"
 _SETUP = "請檢查 barrier 的設定：由一個 thread、在其他 thread 使用之前、以實際到達的 thread 數來設定。"
 
 WORDS = {
@@ -28,14 +29,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "launch_refused.shared": (
-        f"{_REFUSED}要求 {{bytes}} 位元組的動態 shared memory，但除了靜態的 {{static}} 位元組之外最多 {{limit}} 位元組"
-        "（用 cudaFuncSetAttribute 和 cudaFuncAttributeMaxDynamicSharedMemorySize 可以更多）",
-        "",
+        _DYNAMIC,
+        "請少用一些，或先用 cudaFuncSetAttribute 和 cudaFuncAttributeMaxDynamicSharedMemorySize 允許更多。",
     ),
-    "launch_refused.shared_allowed": (
-        f"{_REFUSED}要求 {{bytes}} 位元組的動態 shared memory，但除了靜態的 {{static}} 位元組之外最多 {{limit}} 位元組",
-        "",
-    ),
+    "launch_refused.shared_allowed": (_DYNAMIC, "請少用一些。"),
     "launch_refused.bounds": (
         f"{_REFUSED}每個 block {{threads}} 個 thread，但 __launch_bounds__ 承諾最多 {{limit}} 個",
         "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _REFUSED = "the launch of kernel {launched} was refused: "
+_DYNAMIC = f"{_REFUSED}{{bytes}} bytes of dynamic shared memory; at most {{limit}} are allowed (static: {{static}})"
 _SETUP = (
     "Check how the barrier is set up: by one thread, before any other uses it, and for the number of threads that "
     "arrive at it."
@@ -37,15 +38,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "launch_refused.shared": (
-        f"{_REFUSED}{{bytes}} bytes of dynamic shared memory, but at most {{limit}} are allowed next to the {{static}} "
-        "static ones (cudaFuncSetAttribute with cudaFuncAttributeMaxDynamicSharedMemorySize allows more)",
-        "",
+        _DYNAMIC,
+        "Ask for fewer, or allow more first: cudaFuncSetAttribute(…, cudaFuncAttributeMaxDynamicSharedMemorySize, …).",
     ),
-    "launch_refused.shared_allowed": (
-        f"{_REFUSED}{{bytes}} bytes of dynamic shared memory, but at most {{limit}} are allowed next to the {{static}} "
-        "static ones",
-        "",
-    ),
+    "launch_refused.shared_allowed": (_DYNAMIC, "Ask for fewer."),
     "launch_refused.bounds": (
         f"{_REFUSED}{{threads}} threads per block, but __launch_bounds__ promises at most {{limit}}",
         "",

@@ -310,8 +310,8 @@ def _found_instead(folder: Path, assignment: Assignment) -> str:
             return f" {name} is {kind}."
         if path.suffix == SUFFIX:
             return f" {name} is in Python, which {assignment.name} does not accept."
-        if ".cu." in lower or lower.startswith(f"{Path(main).stem}.") or path.suffix in SOURCES:
-            foreign = archive.is_foreign(lower)
+        foreign = archive.is_foreign(lower)
+        if foreign or ".cu." in lower or lower.startswith(f"{Path(main).stem}.") or path.suffix in SOURCES:
             said = "is an archive that cannot be opened: hand in a zip, or" if foreign else "must be called"
             return f" {name} {said} {main}."
     if not found:

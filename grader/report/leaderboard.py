@@ -103,6 +103,7 @@ _PER_TEST: dict[str, tuple[Callable[[TestRecord], Measured | None], str, bool]] 
 """Metrics of single tests: the function that reads a value, the unit, and whether more is better."""
 
 _GPU_TIMES = ("speedup", "gpu_ms")
+_ADVICE = " Rank by something else, such as --metric correctness."
 _TIMED_PARTS = ("log_speedup", "reference_ratio", "speed_of_light")
 
 
@@ -157,7 +158,7 @@ def leaderboard(
     if not valued or claims.keys() == {id(line) for line, _ in valued}:
         on = f" on {chosen[0]}" if len(chosen) == 1 else ""
         why = next(iter(claims.values()), "It was not measured.")
-        raise UsageError(f"No student has a {metric}{on}: {why} Rank by something else, such as --metric correctness.")
+        raise UsageError(f"No student has a {metric}{on}: {why}{_ADVICE}")
     _refuse_mixed([line.attempt.record for line, _ in valued], metric, chosen, mix_devices)
     students = [(line, value) for line, value in valued if not line.is_model]
     students.sort(key=lambda pair: (-pair[1].value if more_is_better else pair[1].value, pair[0].attempt.student.id))
@@ -200,7 +201,9 @@ def default_board(
         points = next((part.part for part in parts if part.kind == "failed_tests"), "correctness")
         if points not in {part.part for part in parts}:
             raise
-        return leaderboard(lines, metric=points, names=names, top=top, mix_devices=mix_devices), str(error)
+        return leaderboard(lines, metric=points, names=names, top=top, mix_devices=mix_devices), str(
+            error
+        ).removesuffix(_ADVICE)
 
 
 def _unconfirmed(line: Line, metric: str, tests: Sequence[str]) -> str:
