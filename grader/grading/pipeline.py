@@ -45,6 +45,7 @@ from grader.records.record import (
     SubmissionRecord,
 )
 from grader.records.rescore import scored
+from grader.timing.baseline import time_all
 from grader.timing.evidence import flags_of
 from grader.timing.fresh_inputs import OwnInput
 
@@ -103,10 +104,9 @@ def _grade_built(
     grading = replace(grading, cases=tuple(case for case in whole if case.name not in before) or whole[-1:])
     with contextlib.ExitStack() as stack:
         later = None
-        if grading.baseline is not None and built.program is not None:
+        if built.program is not None:
             with watch.stage("baseline"):  # before threads prepare inputs, which would disturb it, and without the GPU
-                for case in grading.cases:
-                    grading.baseline(case)
+                time_all(grading.baseline, grading.cases, progress.stage)
         if bench is not None:
             later = stack.enter_context(Later(watch))
             with watch.stage("waiting for the GPU"):
