@@ -40,6 +40,9 @@ _MACHINE_RETRIES = 1
 INPUTS = "fresh inputs and their checks"
 DIAGNOSIS = "diagnosis"
 """The stage in which causes of failures are looked for, as far as the GPU is not at work meanwhile."""
+_LEAST_EMULATED_S, _EMULATED_FLOPS = 10.0, 1e7
+"""On the emulator a small test has so many seconds, and one more for so many operations: hundreds of times what a plain
+kernel takes. An endless program costs two limits, and all who wait behind it, too."""
 _PRINTED = 4000
 """Characters of printed text that a record keeps, the last ones."""
 
@@ -261,7 +264,9 @@ def wall_limit(grading: Grading, case: Case) -> tuple[float, str]:
     """The wall time in seconds that `case` may take, and the name of that limit."""
     limits = grading.assignment.limits
     if not grading.engine.measures_time:
-        return limits.emulator_wall_s, f"the {grading.engine.name}'s own limit (not the assignment's)"
+        return min(
+            limits.emulator_wall_s, _LEAST_EMULATED_S + case.flops / _EMULATED_FLOPS
+        ), f"the {grading.engine.name}'s own limit (not the assignment's)"
     for limit in limits.wall_s:
         if case in grading.suite.select(limit.tests):
             return limit.seconds, "the assignment's limit"

@@ -127,15 +127,15 @@ def _grade_built(
                 """Run a case; whether it ended within its time limit."""
                 progress.step(case.name)
                 progress.advance(len(before) + len(by_case))
-                by_case[case] = grade_case(grading, submission, built, case, watch, own, later)
+                by_case[case] = test = grade_case(grading, submission, built, case, watch, own, later)
                 if built.program is not None:
-                    progress.step(case.name, _in_short(by_case[case]))
-                if grading.keep is not None and _final(grading, by_case[case]):
-                    grading.keep(record_of(by_case[case], grading.assignment.hidden_inputs))
-                needed = _needs_a_look(grading, by_case[case])
-                if looks and (needed or grading.quick):
+                    progress.step(case.name, _in_short(test))
+                if grading.keep is not None and _final(grading, test):
+                    grading.keep(record_of(test, grading.assignment.hidden_inputs))
+                needed = _needs_a_look(grading, test)
+                if looks and (needed or (grading.quick and test.passed)):
                     closer.prepare(record=needed)
-                return _ended(by_case[case])
+                return _ended(test)
 
             smallest = min(grading.cases, key=lambda case: case.flops)
             for case, own in opened:
@@ -231,8 +231,7 @@ def _left_out(case: Case, over_time: str, *, quick: bool) -> Tested:
     """The result of a test that is not run, because others ran into their time limits. A student's own check stops at
     the first; a grading when the smallest test is among them. Then this test, which is larger, has failed, too."""
     if quick:
-        reason = f"Not run: {over_time} ran into its time limit."
-        return Tested(case, Judgement(Verdict.NOT_RUN, None, reason))
+        return Tested(case, Judgement(Verdict.NOT_RUN, None, f"Not run: {over_time} ran into its time limit."))
     limits = "their time limits" if "," in over_time else "its time limit"
     reason = f"Not run: {over_time} ran into {limits}, and this test is not smaller."
     return Tested(case, Judgement(Verdict.TIME_LIMIT, Fault.STUDENT, reason))

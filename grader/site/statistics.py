@@ -114,14 +114,14 @@ def _occupancy(lines: Sequence[Line]) -> Markup:
 
 
 def _failures(lines: Sequence[Line]) -> list[Failure]:
-    """The most common causes of failures, grouped as in each student's own report: tests that fail for one cause count
-    for that cause alone. Causes are alike if they are findings of one kind; without a finding, if they have one
-    sentence. The commonest sentence stands for all."""
+    """The most common causes of failures, grouped as in each student's own report, of tests that were run. Causes are
+    alike if they are findings of one kind or, without one, have one sentence. The commonest sentence stands for all."""
     students: dict[str, set[str]] = {}
     tests: Counter[str] = Counter()
     said: dict[str, Counter[tuple[Verdict, str]]] = {}
     for line in lines:
-        for cause in causes(test for test in line.attempt.record.tests if test.fault is Fault.STUDENT):
+        blamed = [test for test in line.attempt.record.tests if test.fault is Fault.STUDENT]
+        for cause in causes(each for each in blamed if each.verdict is not Verdict.TIME_LIMIT or each.wall_s):
             words = cause.first.verdict, _in_general(cause.sentence)
             found = cause.first.findings if cause.known else ()
             key = found[0].kind if found else " ".join(words)

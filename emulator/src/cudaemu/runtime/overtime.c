@@ -51,7 +51,7 @@ static void *wait_for_it(void *argument) {
     while (clock_nanosleep(limit_clock, 0, &rest, &rest) == EINTR) {}
     if (pthread_kill(program, INTERRUPT)) return NULL;
     while (sem_wait(&noted)) {}
-    if (seen.hurried) return NULL;
+    if (seen.hurried || sticky_error == cudaErrorLaunchTimeout || pending_fault == cudaErrorLaunchTimeout) return NULL; /* a kernel is, or was just now */
     char here[400] = "", last[400];
     if (!seen.kernel && (is_in_program(seen.frames[0]) || !seen.last_call)) place_facts("host", (const void *const *)seen.frames, seen.count, here, sizeof here);
     host_call = *here ? NULL : seen.last_call;
