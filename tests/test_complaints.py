@@ -63,7 +63,7 @@ def test_a_difference_of_two_students_shows_their_sources(path: Path, capsys: py
         store.add_record(store.add_submission(handed), "c", made_record("bob"))
     run("diff", "alice", "bob", "--store", path)
     text = capsys.readouterr().out
-    assert "-int main() {}" in text and "+int main() {" in text and "\x1b" not in text.replace("\\x1b", "")
+    assert "--- hw4.cu, alice" in text and "+int main() {" in text and "\x1b" not in text.replace("\\x1b", "")
     run("diff", "alice", "alice", "--store", path)
     assert "int main" not in capsys.readouterr().out
 

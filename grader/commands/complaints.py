@@ -105,7 +105,7 @@ def difference(first: str, second: str, store: Path | None, assignment: str | No
     if one.sources is None or other.sources is None or one.record.submission.sha256 == other.record.submission.sha256:
         return text
     try:
-        lines = source_difference(one.sources, other.sources)
+        lines = source_difference(one.sources, other.sources, (first, second))
     except Unreadable as error:
         lines = f"Their sources could not be compared: {error}"
     return f"{text}\n\n{lines}" if lines else text

@@ -16,21 +16,25 @@ _SHOWN_LINES = 4000
 _KINDS = {"+++": "file", "---": "file", "@@ ": "where"}
 
 
-def changes(before: Files, after: Files) -> list[tuple[str, str]]:
+def changes(before: Files, after: Files, sides: tuple[str, str] = ("before", "after")) -> list[tuple[str, str]]:
     """The lines of a unified diff, each with its kind: file, where, add, remove or same. Call it in the room."""
+    left, right = sides
     if sum(len(content) for _, content in (*before, *after)) > _COMPARED_BYTES:
         return [("where", "The files are too large to compare here.")]
     old, new = dict(before), dict(after)
     lines: list[tuple[str, str]] = []
     for name in sorted(old.keys() | new.keys()):
         was, now = (spelled_out(side.get(name, b"").decode(errors="replace")).splitlines() for side in (old, new))
-        for line in difflib.unified_diff(was, now, f"{name}, before", f"{name}, after", lineterm=""):
+        for line in difflib.unified_diff(was, now, f"{name}, {left}", f"{name}, {right}", lineterm=""):
             kind = _KINDS.get(line[:3]) or {"+": "add", "-": "remove"}.get(line[:1], "same")
             lines.append((kind, line))
     return lines[:_SHOWN_LINES]
 
 
 @confined()
-def source_difference(before: Compressed, after: Compressed) -> Annotated[str, Field(max_length=2 * _COMPARED_BYTES)]:
-    """The changes as text; '' if the sources are the same."""
-    return "\n".join(line for _, line in changes(decompressed(before), decompressed(after)))[: 2 * _COMPARED_BYTES]
+def source_difference(
+    before: Compressed, after: Compressed, sides: tuple[str, str]
+) -> Annotated[str, Field(max_length=2 * _COMPARED_BYTES)]:
+    """The changes as text; '' if the sources are the same. `sides` name the two."""
+    lines = changes(decompressed(before), decompressed(after), sides)
+    return "\n".join(line for _, line in lines)[: 2 * _COMPARED_BYTES]
