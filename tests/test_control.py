@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,24 +30,35 @@ from grader.sandbox import Outcome
 ENGINE = select_engine("emulator", "sm_80")
 
 
+def failing(*errors: Exception) -> Callable[[], str]:
+    left = list(errors)
+
+    def step() -> str:
+        if left:
+            raise left.pop(0)
+        return "done"
+
+    return step
+
+
 @pytest.mark.parametrize("error", [GraderFault("odd C"), MachineFault("no process"), RecursionError("deep")])
 def test_a_fault_without_a_witness_is_the_submissions(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "problem", lambda engine, python: "")
-    control.acquit(error, ENGINE, python=False)
-    assert str(error) in control.caused(error)
+    assert control.witnessed(failing(error), ENGINE, python=False) == "done"
+    with pytest.raises(control.Caused, match=str(error)):
+        control.witnessed(failing(error, error), ENGINE, python=False)
 
 
 def test_a_fault_with_a_witness_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "problem", lambda engine, python: "the disk is full")
     with pytest.raises(MachineFault):
-        control.acquit(MachineFault("the disk is full"), ENGINE, python=False)
+        control.witnessed(failing(MachineFault("the disk is full")), ENGINE, python=False)
 
 
 def test_a_users_error_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "problem", lambda engine, python: pytest.fail("asked the control program"))
-    for raises in (lambda error: control.acquit(error, ENGINE, python=False), control.caused):
-        with pytest.raises(UsageError):
-            raises(UsageError("no such file"))
+    with pytest.raises(UsageError):
+        control.witnessed(failing(UsageError("no such file")), ENGINE, python=False)
 
 
 def test_the_control_program_runs_on_this_machine() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 from grader import sandbox
 from grader.base.errors import MachineFault
@@ -55,13 +56,10 @@ def grade(grading: Grading, submission: Submission, progress: Progress, built: B
     not. Raises MachineFault or GraderFault if the grading as a whole cannot continue. A fault in one test goes into
     that test's record, and what the submission itself causes into the record of a failed build (`control`)."""
     try:
-        return _grade(grading, submission, progress, built)
-    except Exception as error:
-        control.acquit(error, grading.engine, python=submission.is_python)
-    try:
-        return _grade(grading, submission, progress, built)
-    except Exception as error:
-        broken = failed_build(Fault.STUDENT, control.caused(error))
+        step = partial(_grade, grading, submission, progress, built)
+        return control.witnessed(step, grading.engine, python=submission.is_python)
+    except control.Caused as caused:
+        broken = failed_build(Fault.STUDENT, str(caused))
         with _closer_look(grading, submission) as closer:
             return _grade_built(grading, submission, broken, progress, Stopwatch(), closer)
 

@@ -89,13 +89,9 @@ def build(submission: Submission, assignment: Assignment, engine: Engine, cases:
             return _compile(submission, assignment, engine, key, scratch, folder, cases)
 
     try:
-        return compile_once()
-    except Exception as error:
-        control.acquit(error, engine, python=submission.is_python)
-    try:
-        return compile_once()
-    except Exception as error:
-        return failed_build(Fault.STUDENT, control.caused(error))
+        return control.witnessed(compile_once, engine, python=submission.is_python)
+    except control.Caused as caused:
+        return failed_build(Fault.STUDENT, str(caused))
 
 
 def failed_build(fault: Fault, problem: str) -> Build:

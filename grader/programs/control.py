@@ -8,8 +8,9 @@ same moment, fails too. If it works, the failure is the submission's.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from cudaemu.process import Stopped
 from grader import sandbox
@@ -21,6 +22,8 @@ from grader.programs.engine import Compiled, Engine, plan_program
 from grader.programs.toolkit import find_toolkit
 from grader.sandbox import quarantine
 from grader.sandbox.scratch import scratch_folder
+
+Result = TypeVar("Result")
 
 OWN_PROGRAM = "program"
 """The name of the program that `compile_own` builds."""
@@ -50,21 +53,29 @@ _RUN_LIMIT_S = 60
 _MAX_QUOTED = 300
 
 
-def acquit(error: Exception, engine: Engine, *, python: bool) -> None:
-    """Return if a step of grading a submission, in `python` or not, that failed with `error` may be the submission's
-    fault, and has to be repeated. Raises the error if the control program of that language fails too, and the user's
-    own error."""
-    if isinstance(error, UsageError) or problem(engine, python=python):
-        raise error
+class Caused(Exception):
+    """A submission caused what looked like a fault of the grader or of the machine; the message says what it was."""
 
 
-def caused(error: Exception) -> str:
-    """What a submission caused, whose step failed with `error` once more. Raises the user's own error."""
-    if isinstance(error, UsageError):
-        raise error
-    name = "" if isinstance(error, GraderFault | MachineFault) else f"{type(error).__name__}: "
-    said = first_line(str(error))[:_MAX_QUOTED]
-    return f"The grader failed on this program twice, and not on its own: {name}{said}"
+def witnessed(step: Callable[[], Result], engine: Engine, *, python: bool) -> Result:
+    """The result of a step of grading a submission, in `python` or not. If it fails and the control program of that
+    language fails too, raises the step's error. If the control program works, repeats the step, and raises Caused if
+    it fails again."""
+    try:
+        return step()
+    except UsageError:
+        raise
+    except Exception:
+        if problem(engine, python=python):
+            raise
+    try:
+        return step()
+    except UsageError:
+        raise
+    except Exception as error:
+        name = "" if isinstance(error, GraderFault | MachineFault) else f"{type(error).__name__}: "
+        said = first_line(str(error))[:_MAX_QUOTED]
+        raise Caused(f"The grader failed on this program twice, and not on its own: {name}{said}") from error
 
 
 def problem(engine: Engine, *, python: bool = False) -> str:
