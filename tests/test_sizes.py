@@ -7,7 +7,6 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from grader.base.sizes import MAX_NAME, Names, Sentences
@@ -85,14 +84,12 @@ class Walk:
         return 0
 
 
-MODELS: dict[str, TypeAdapter[Any]] = {"Record": TypeAdapter(Record), "Plan": TypeAdapter(Plan), **dict(answers())}
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_every_field_is_bounded_by_its_type(name: str) -> None:
-    walk = Walk(MODELS[name], name)
-    assert walk.unbounded == []
-    assert walk.bytes > 0
+def test_every_field_is_bounded_by_its_type() -> None:
+    models: dict[str, TypeAdapter[Any]] = {"Record": TypeAdapter(Record), "Plan": TypeAdapter(Plan)}
+    for name, model in (models | dict(answers())).items():
+        walk = Walk(model, name)
+        assert walk.unbounded == [], name
+        assert walk.bytes > 0
 
 
 def test_the_walk_finds_fields_without_a_bound() -> None:
