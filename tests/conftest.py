@@ -14,6 +14,10 @@ from grader.course.assignment import Assignment, load_assignment, load_assignmen
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
 from grader.grading.setup import Setup
+from grader.programs import control
+from grader.programs.engine import Engine
+from grader.programs.engine.cuda import CudaEngine
+from grader.programs.engine.emulator import EmulatorEngine
 from grader.sandbox import room
 from grader.timing import sequential
 from tests.support.batch_engine import PlainC
@@ -24,6 +28,23 @@ from tests.support.course import ROOT
 def _quick_baselines() -> None:
     """Whether baselines are right is what test_baseline.py tests."""
     sequential.LEAST_RUNS, sequential.AGREED = 3, 1.0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _a_machine_that_compiles() -> None:
+    """Each engine compiles the control program once, not after every failed build; test_control.py and test_build.py
+    try it."""
+    ask, works = control.compile_problem, set[tuple[str, bool]]()
+
+    def once(engine: Engine, *, run: bool = False) -> str:
+        key = (engine.identity(), run)
+        if key in works:
+            return ""
+        if not (problem := ask(engine, run=run)) and isinstance(engine, EmulatorEngine | CudaEngine):
+            works.add(key)
+        return problem
+
+    control.compile_problem = once
 
 
 @pytest.fixture

@@ -27,9 +27,8 @@ RIGHT = right_program()
 
 
 @pytest.fixture(autouse=True)
-def _in_plain_c(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    if "a_folder_of_students" not in request.node.name:  # that one has worker processes
-        monkeypatch.setattr("grader.classes.schedule.LocalExecutor", Here)
+def _in_plain_c(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("grader.classes.schedule.LocalExecutor", Here)
     monkeypatch.setattr(choice, "select_engines", lambda name, target: (PlainC(),))
     monkeypatch.chdir(tmp_path)
 

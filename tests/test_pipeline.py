@@ -37,7 +37,6 @@ def test_a_model_solution_passes_the_samples_and_without_a_gpu_no_times_are_meas
     ("program", "verdict", "reason"),
     [
         ("nan", "wrong_answer", "NaN"),
-        ("silent", "no_output", "no output file"),
         ("crash", "runtime_error", "segmentation fault"),
         ("device_fault", "runtime_error", "device_fault.cu:2: kernel"),
         ("syntax_error", "compile_error", "syntax_error.cu("),

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from cudaemu import Extras, PlainHost, Workplace, compile_program, runtime_identity
+from cudaemu.nvcc import toolkit_of
 from cudaemu.process import Completed, Runner, run_plainly
+from cudaemu.toolkit import find_nvcc
 from grader.base.paths import cache_folder
 from grader.findings import Finding, advice, detail, fact, kind_of
 from grader.programs.host_lines import with_lines
-from grader.programs.toolkit import find_toolkit
 
 HERE = Path(__file__).parent
 CONFORMANCE_FLAGS = ("-std=c++17", "--extended-lambda")
@@ -37,7 +38,13 @@ def runner() -> list[str]:
 
 
 def nvcc() -> Path:
-    return find_toolkit().nvcc
+    found = find_nvcc()
+    assert found is not None
+    return found
+
+
+def toolkit_headers() -> Path:
+    return toolkit_of(nvcc(), host(), HERE).include
 
 
 def build(

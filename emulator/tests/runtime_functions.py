@@ -14,8 +14,7 @@ from pathlib import Path
 
 from cudaemu.isa import RUNTIME, host_compiler, instruction_set
 from cudaemu.native import KERNEL_FLAGS, TEMPLATE_LEVEL
-from emulator.tests.programs import runner
-from grader.programs.toolkit import find_toolkit
+from emulator.tests.programs import runner, toolkit_headers
 
 HERE = Path(__file__).parent
 BY_HAND = HERE / "runtime_functions.h"
@@ -122,7 +121,7 @@ def compiler(*more: str) -> list[str]:
         f"-I{RUNTIME}",
         f"-I{HERE}",
         "-isystem",
-        str(find_toolkit().include),
+        str(toolkit_headers()),
     )
     return [host_compiler(), *flags, *more]
 

@@ -11,8 +11,7 @@ from cudaemu.nvcc import read_registers
 from cudaemu.nvcc_flags import NvccFlags
 from cudaemu.process import Completed, run_plainly
 from cudaemu.ptx import parse
-from emulator.tests.programs import CONFORMANCE_FLAGS, HERE, build, execute, host, nvcc
-from grader.programs.toolkit import find_toolkit
+from emulator.tests.programs import CONFORMANCE_FLAGS, HERE, build, execute, host, nvcc, toolkit_headers
 
 HELLO = "__global__ void k(int *p) { p[threadIdx.x] = 1; }\nint main() { k<<<1, 1>>>(0); return 0; }\n"
 
@@ -176,5 +175,5 @@ def test_a_path_with_two_slashes_is_no_comment() -> None:
 
 
 def test_the_runtime_compiles_without_a_warning() -> None:
-    compiled = compiled_runtime(find_toolkit().include, host())
+    compiled = compiled_runtime(toolkit_headers(), host())
     assert (compiled / "warnings.txt").read_text() == ""

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from cudaemu import runtime_identity
+from cudaemu.errors import MachineFault, UsageError
 from cudaemu.isa import InstructionSet, instruction_set
 from cudaemu.native import compile_c, template_objects
 from cudaemu.translated import Template
 from emulator.tests import runtime_functions
 from emulator.tests.programs import host
-from grader.base.errors import MachineFault, UsageError
 from tests.support.command_line import grader
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from cudaemu.isa import LANGUAGE, RUNTIME, VARIABLE, host_compiler, instruction_set
-from emulator.tests.programs import HERE
-from grader.programs.toolkit import find_toolkit
+from emulator.tests.programs import HERE, toolkit_headers
 
 ISAS = ("", "avx2", "sse")
 
@@ -35,5 +34,4 @@ def test_small_floats_are_rounded_once(isa: str, source: str, tmp_path: Path, mo
 
 
 def test_kernels_print_with_cudas_conversions_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    include = find_toolkit().include
-    assert differences("", [HERE / "printing.c"], tmp_path, monkeypatch, f"-I{include}") == ""
+    assert differences("", [HERE / "printing.c"], tmp_path, monkeypatch, f"-I{toolkit_headers()}") == ""

@@ -13,7 +13,6 @@ import pytest
 from emulator.tests.programs import CONFORMANCE_FLAGS, HERE, build, execute, names_in, target_of
 from emulator.tests.seeded_bugs import ALL_SANITIZERS, SEEDED, SeededBug, correct_programs, run, seeded_bugs
 from grader.programs.stubs import STUB_HEADERS
-from tests.support.course import ROOT
 
 EVERYTHING = os.environ.get("GRADER_TEST_EVERYTHING") == "1"
 HOPPER_SHARE = "hopper_copies"
@@ -78,7 +77,7 @@ def test_a_model_solution_is_as_exact_as_float32_with_nothing_reported_not_even_
     name: str, tmp_path: Path
 ) -> None:
     flags = ("-O3", f"-isystem={STUB_HEADERS}")
-    program = build(ROOT / "reference" / "hw4" / f"{name}.cu", flags=flags, watch=True)
+    program = build(HERE.parents[1] / "reference" / "hw4" / f"{name}.cu", flags=flags, watch=True)
     values = np.random.default_rng(1).uniform(-3, 3, (2, 3, 128, 32)).astype("<f4")
     (tmp_path / "in").write_bytes(np.array([2, 128, 32], "<i4").tobytes() + values.tobytes())
     done = execute(program, "in", "out", folder=tmp_path, GRADER_EMULATOR_LEAKS="1")

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.course import ROOT
-
+ROOT = Path(__file__).parents[2]
 FAULTS = {
     "instruction": ("translate/arith.py", '"~0u" if name == "sub" else "0u"', '"0u"', "test_conformance.py::"),
     "barrier": ("runtime/barriers.c", ": b->threads_alive; }", ": b->threads_alive / 2; }", "test_"),

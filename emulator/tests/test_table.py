@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cudaemu.lacking import INSTRUCTIONS, lacking_function, lacking_instruction
 from cudaemu.translate.writer import HANDLERS
-from grader.programs.toolkit import find_toolkit
+from emulator.tests.programs import toolkit_headers
 from tools.emulator_table import absent, functions, page
 
 
@@ -15,7 +15,7 @@ def test_the_committed_tables_are_current() -> None:
 
 
 def test_every_function_of_the_runtime_api_works_or_says_what_is_missing() -> None:
-    header = (find_toolkit().include / "cuda_runtime_api.h").read_text(encoding="utf-8")
+    header = (toolkit_headers() / "cuda_runtime_api.h").read_text(encoding="utf-8")
     declared = set(re.findall(r"CUDARTAPI(?:_CDEV2)? +\(?\*?(cuda\w+)", header))
     working = {name for names in functions().values() for name in names}
     lacking = {name.strip("`") for name, _, _ in absent()}

@@ -51,7 +51,7 @@ CRASHING = "int main() { return *(volatile int *)0; }"
 HANGING = "int main() { for (;;); }"
 
 
-WITH_WORKERS = ("every_kind", "recorded_elsewhere", "worker_that_dies", "two_lanes", "killed")
+WITH_WORKERS = ("recorded_elsewhere", "worker_that_dies", "two_lanes", "killed")
 
 
 @pytest.fixture(autouse=True)

@@ -33,6 +33,7 @@ from grader.store import check_store, open_store
 from tests.judge.conftest import PART, PATIENCE_S, Served, eventually
 from tests.support.batch_engine import PlainC
 from tests.support.command_line import grader
+from tests.support.executors import Here
 from tests.support.sequential import right_program
 
 GOOD, BAD = "// speedup: 40\nint main() {}\n", "// fails: s02\nint main() { return 0; }\n"
@@ -276,8 +277,9 @@ def test_the_store_is_sound_after_the_evening_and_a_batch_would_go_on_with_it(se
             assert dict(store.sources(attempt.submission)).keys() == {"hw4.cu"}
 
 
-def test_a_lane_grades_as_a_batch_does(setup: Setup, tmp_path: Path) -> None:
+def test_a_lane_grades_as_a_batch_does(setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same programs, once handed in to lanes that run them and once in a folder: the same verdicts."""
+    monkeypatch.setattr("grader.classes.schedule.LocalExecutor", Here)  # the batch's; a lane has a process of its own
     right = right_program()
     programs = {"alice": right, "bob": "int main( {", "carol": "int main() { return 0; }"}
     for student, source in programs.items():

@@ -52,13 +52,9 @@ def test_what_does_not_compile_is_explained(tmp_path: Path, text: str, parts: tu
     assert not made.ok and all(part in made.reason for part in parts), made.reason
 
 
-def test_extern_c_may_be_left_out_since_the_declaration_has_it(tmp_path: Path) -> None:
-    assert built(tmp_path, KERNEL + SOLVE.removeprefix('extern "C" ') + " {}\n").ok
-
-
-def test_either_takes_a_function_and_a_program_side_by_side(tmp_path: Path) -> None:
+def test_either_takes_a_function_also_without_extern_c_and_a_program(tmp_path: Path) -> None:
     rules = RULES.model_copy(update={"contract": "either"})
-    assert built(tmp_path, KERNEL + SOLVE + " {}\n", rules).ok
+    assert built(tmp_path, KERNEL + SOLVE.removeprefix('extern "C" ') + " {}\n", rules).ok
     (tmp_path / "program").mkdir()
     assert built(tmp_path / "program", "int main() { return 0; }\n", rules).ok
 
