@@ -122,9 +122,11 @@ def test_one_submission_is_graded_without_what_belongs_to_classes(tmp_path: Path
         "print(*sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    loaded = {package_of(name) for name in done.stdout.split() if name.startswith("grader.")}
+    modules = set(done.stdout.split())
+    loaded = {package_of(name) for name in modules if name.startswith("grader.")}
     assert {"course", "programs", "grading", "records", "report"} <= loaded
     assert not {"classes", "store", "site", "gradescope"} & loaded
+    assert not {"grader.commands.doctor", "grader.commands.inspection", "jinja2", "sqlite3"} & modules
 
 
 PARSERS = ("cudaemu.ptx", "cudaemu.analysis", "cudaemu.translate", "tarfile", "zipfile")

@@ -16,7 +16,6 @@ from cudaemu.ptx import Imm, Instr, Mem, Module, PtxSyntaxError, Reg, Sym, Vec, 
 from emulator.tests.programs import HERE, nvcc
 
 TOKEN = re.compile(r'"[^"\n]*"|[%\w$.]+(?:::[\w.]+)*|\S')
-DIRECTIVES = (".reg", ".visible", ".global", ".shared", ".param")
 PROGRAMS = ("control", "memory", "warp")
 
 

@@ -51,7 +51,7 @@ CRASHING = "int main() { return *(volatile int *)0; }"
 HANGING = "int main() { for (;;); }"
 
 
-WITH_WORKERS = ("recorded_elsewhere", "worker_that_dies", "two_lanes", "killed")
+WITH_WORKERS = ("worker_that_dies", "two_lanes", "killed")
 
 
 @pytest.fixture(autouse=True)
@@ -164,15 +164,6 @@ def test_every_kind_of_hand_in_gets_its_own_record(setup: Setup, store: Store, t
     assert all(test.fault is not Fault.MACHINE for record in records(store).values() for test in record.tests)
     assert outcome.tally.graded == outcome.tally.total == 10
     assert outcome.faulted == ()
-
-
-def test_a_failed_build_is_recorded_elsewhere(
-    setup: Setup, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr("grader.classes.batch.class_run.grade")  # the coordinator does no step of grading
-    tally = graded(setup, store, a_class(tmp_path / "class", bob=BROKEN, dave="")).tally
-    assert tally.graded == 2 and records(store).keys() == {"bob", "dave"}
-    assert "does not compile" in records(store)["bob"].tests[0].reason
 
 
 def test_a_second_run_grades_what_changed_alone_as_another_attempt(setup: Setup, again: tuple[Store, Path]) -> None:
@@ -355,9 +346,13 @@ def test_a_machine_that_fails_every_time_stops_the_class_after_three_and_keeps_t
     assert len(records(store)) == 8
 
 
-def test_two_lanes_work_on_different_hand_ins(setup: Setup, store: Store, tmp_path: Path) -> None:
-    folder = a_class(tmp_path / "class", **{f"student{number}": SILENT for number in range(6)})
+def test_two_lanes_work_on_different_hand_ins_and_the_coordinator_grades_none(
+    setup: Setup, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("grader.classes.batch.class_run.grade")
+    folder = a_class(tmp_path / "class", bob=BROKEN, dave="", **{f"student{number}": SILENT for number in range(4)})
     outcome = graded(setup, store, folder, engines=[PlainC(0), PlainC(1)])
+    assert "does not compile" in records(store)["bob"].tests[0].reason
     devices = Counter(record.engine.device for record in records(store).values())
     assert sum(devices.values()) == 6
     assert set(devices) == {"this CPU, 0", "this CPU, 1"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.paths import cache_folder
+from grader.base.verdict import Verdict
 from grader.base.workers import cores
 from grader.grading.closer_look import CloserLook
 from grader.programs.engine import select_engine
@@ -44,36 +45,7 @@ def test_each_attack_says_what_must_become_of_it() -> None:
 
 
 def record_of(verdict: str, output: str, flags: tuple[str, ...] = ()) -> Record:
-    fault = None if verdict == "passed" else "student"
-    return Record.model_validate(
-        {
-            "created": "2026-01-01T00:00:00+00:00",
-            "grader": {"version": "0"},
-            "assignment": "hw4",
-            "assignment_sha256": "",
-            "submission": {"id": "x", "path": "x", "sha256": "", "files": []},
-            "engine": {"name": "emulator", "device": "x", "facts": {}},
-            "machine": {"host": "x", "cpu": "x", "confinement": "x"},
-            "build": {"ok": True, "log": "", "seconds": 0, "flags": [], "flags_from": "", "cached": False},
-            "tests": [
-                {
-                    "name": "s01",
-                    "shape": [2, 128, 32],
-                    "verdict": verdict,
-                    "fault": fault,
-                    "reason": "",
-                    "output": output,
-                    "flags": flags,
-                }
-            ],
-            "occupancy": None,
-            "scores": {"total": None, "max": 100},
-            "parts": [],
-            "practice": True,
-            "not_measured": [],
-            "notes": [],
-        }
-    )
+    return made_record("x", tests=[made_test("s01", Verdict(verdict), output=output, flags=flags, speedup=None)])
 
 
 @pytest.mark.parametrize(
