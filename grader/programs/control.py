@@ -74,8 +74,9 @@ def witnessed(step: Callable[[], Result], engine: Engine, *, python: bool) -> Re
         raise
     except Exception as error:
         name = "" if isinstance(error, GraderFault | MachineFault) else f"{type(error).__name__}: "
-        said = first_line(str(error))[:_MAX_QUOTED]
-        raise Caused(f"The grader failed on this program twice, and not on its own: {name}{said}") from error
+        raise Caused(
+            f"The grader failed on this program twice, and not on its own: {name}{first_line(str(error))[:_MAX_QUOTED]}"
+        ) from error
 
 
 def problem(engine: Engine, *, python: bool = False) -> str:
@@ -96,11 +97,13 @@ def compile_problem(engine: Engine, *, run: bool = False) -> str:
             made = Compiled(Fault.MACHINE, str(late))
         if made.ok:
             return _run_problem(engine, folder) if run else ""
-    errors = [line for line in made.log.splitlines() if re.search(r"\berror\b", line)]
-    said = (errors[0] if errors else first_line(made.log)).strip()
+    errors = (line for line in made.log.splitlines() if re.search(r"\berror\b", line))
+    said = next(errors, first_line(made.log)).strip()
     if "Unsupported gpu architecture" in said:
-        remedy = "This nvcc does not support the GPU: install one that does (CUDA 12 for GPUs before Turing, 2018)"
-        remedy += ", or use --engine emulator."
+        remedy = (
+            "This nvcc does not support the GPU: install one that does (CUDA 12 for GPUs before Turing, 2018), "
+            "or use --engine emulator."
+        )
     else:
         remedy = "If g++ is newer than nvcc supports, install an older one and set, for example, NVCC_CCBIN=g++-14."
     return f"This machine cannot even compile a one-line kernel: {said[:_MAX_QUOTED]}; see `grader doctor`. {remedy}"
