@@ -167,6 +167,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "[；`{narrow}`（第 {narrow_line} 行）的型別是 {type}，最大到 {most}][；grid 設定於 {grid}]",
         "請檢查 kernel 是否寫入每個元素（包括最後一個 block），以及是否對所有元素執行。",
     ),
+    "never_written.nothing": ("`{array}` 從未寫入", "請檢查 solve 是否把它交給會寫入它的 kernel，或者把結果複製到它。"),
     "race": (_RACE, f"請在兩次存取之間放 {{BARRIER}}。{_LUCK}"),
     "race.barrier": (f"{_RACE}；請在兩者之間放 {{barrier}}[，在第 {{after}} 行之後]", _LUCK),
     "race.after_copy": (

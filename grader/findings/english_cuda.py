@@ -191,6 +191,10 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "{type}, which ends at {most}][; the grid is set at {grid}]",
         "Check that the kernel writes every element, for the last block too, and that it runs for all of them.",
     ),
+    "never_written.nothing": (
+        "`{array}` was never written",
+        "Check that solve gives it to a kernel that writes to it, or copies the result to it.",
+    ),
     # Races.
     "race": (f"{_RACE}", f"Put {{BARRIER}} between the two accesses. {_LUCK}"),
     "race.barrier": (f"{_STILL}; put {{barrier}} between them[, after line {{after}}]", _LUCK),

@@ -160,7 +160,6 @@ def _fields(finding: Finding) -> dict[str, str]:
         "line": str(finding.line or ""),
         "array": finding.array or "",
         "allocated": str(finding.allocated or ""),
-        "there": str(finding.other or ""),
         "other": str(finding.other or ""),
         "place": str(finding.place or ""),
         "other_line": str(finding.other.line if finding.other else ""),

@@ -86,6 +86,8 @@ def _argument(finding: Finding, source: Source, files: Files) -> Finding:
         if finding.kind == "never_written" and (found := written_in(source, finding.array or "")) is not None:
             launch, line = found
             finding = _with(finding.model_copy(update={"file": launch.file, "line": launch.line}), {"at": line})
+        elif finding.kind == "never_written" and finding.values.get("count") == finding.values.get("bytes"):
+            finding = _with(finding, how="nothing")
     return finding
 
 
