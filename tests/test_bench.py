@@ -104,10 +104,6 @@ def test_a_reference_is_timed_in_the_same_session_and_its_times_are_in_the_recor
     assert "reference's GPU time 0.25 ms: median of 3 runs" in text
 
 
-def test_full_marks_are_given_within_a_fifth_of_the_reference(graded: Callable[..., Record]) -> None:
-    assert graded(0.299, program(RIGHT, 0.25)).parts[1].points == 20
-
-
 def test_records_against_different_references_warn(graded: Callable[..., Record]) -> None:
     one, other = graded(0.3, program(RIGHT, 0.25)), graded(0.3, program(RIGHT, 0.26))
     assert any("another reference solution" in sentence for sentence in differences(one, other))

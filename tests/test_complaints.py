@@ -161,8 +161,8 @@ def test_renaming_and_reformatting_do_not_hide_a_copy_and_the_template_does_not_
 
 def test_many_copies_are_one_group_however_large_a_part_of_the_class() -> None:
     original = (course_root() / "reference/hw4/flash2.cu").read_text()
-    copies = {f"copy{number:02}": original.replace("row", f"row{number}") + f"// {number}\n" for number in range(12)}
-    copies["copy07"] += next((course_root() / "reference/softmax").glob("*.cu")).read_text()[:1500]
+    copies = {f"copy{number:02}": original.replace("row", f"row{number}") + f"// {number}\n" for number in range(6)}
+    copies["copy04"] += next((course_root() / "reference/softmax").glob("*.cu")).read_text()[:1500]
     models = [course_root() / "reference" / name for name in ("hw4/naive.cu", "hw4/tiled.cu")]
     models += sorted((course_root() / "reference/matmul").glob("*.cu"))[:2]
     others = {f"own{number}": path.read_text() for number, path in enumerate(models)}
@@ -170,9 +170,9 @@ def test_many_copies_are_one_group_however_large_a_part_of_the_class() -> None:
     (group,) = [group for group in found.groups if "copy00" in group.members]
     assert sorted(group.members) == sorted(copies)
     assert group.shares[0] == 1.0 and 0.8 <= group.least < 1.0
-    assert group.widest is not None and group.widest.second == "copy07"
-    assert not any({pair.first, pair.second} <= copies.keys() for pair in found.pairs), "66 pairs are one group"
-    assert "copy11" in similarity.render(found)
+    assert group.widest is not None and group.widest.second == "copy04"
+    assert not any({pair.first, pair.second} <= copies.keys() for pair in found.pairs), "15 pairs are one group"
+    assert "copy05" in similarity.render(found)
 
 
 def test_copies_in_python_and_in_headers_of_any_suffix_are_found(tmp_path: Path) -> None:
