@@ -120,7 +120,7 @@ def test_a_forged_crash_of_the_emulator_is_the_students(fails: bool, fault: Faul
     trace = Trace(engine="emulator", findings=(said,))
     run = Run(Outcome(None, "SIGSEGV", "", 0.1, 0.1, 1, "", ""), Path("output"), trace, "")
     check = Check("missing", "There is no output.", 4)
-    judged = judge(run, check, limit_s=1, limit_name="the limit", control_fails=lambda: fails)
+    judged = judge(run, check, limit="the limit", control_fails=lambda: fails)
     assert judged.fault is fault and judged.reason.startswith("The emulator itself failed")
 
 
@@ -129,8 +129,8 @@ def test_nothing_is_said_about_host_code_that_is_the_graders_own() -> None:
     check = Check("missing", "There is no output.", 4)
     for replayed in (False, True):
         run = Run(Outcome(None, "SIGSEGV", "", 0.1, 0.1, 1, "", ""), Path("output"), trace, "", replayed=replayed)
-        judged = judge(run, check, limit_s=1, limit_name="the limit")
+        judged = judge(run, check, limit="the limit")
         assert ("malloc" in judged.reason, len(judged.findings)) == (not replayed, not replayed)
     said = "softmax.py:9: launch: the kernel takes 2 arguments of 8, 4 bytes; the launch passes 0 arguments"
     run = Run(Outcome(1, None, "", 0.1, 0.1, 1, "", f"{said}\n"), Path("output"), trace, "", replayed=True)
-    assert judge(run, check, limit_s=1, limit_name="the limit").reason == f"It stopped before the end: {said}"
+    assert judge(run, check, limit="the limit").reason == f"It stopped before the end: {said}"

@@ -31,7 +31,7 @@ def test_a_broken_gpu_is_believed_only_while_the_machine_fails(fails: bool, faul
     trace = Trace(api_errors=(ApiError("cudaMalloc", 214, "cudaErrorECCUncorrectable"),))
     run = Run(ENDED, Path("output"), trace, "")
     wrong = Check("missing", "There is no output.", 4)
-    judgement = judge(run, wrong, limit_s=1, limit_name="the limit", machine_fails=lambda: fails)
+    judgement = judge(run, wrong, limit="the limit", machine_fails=lambda: fails)
     assert judgement.fault is fault
     assert (judgement.verdict is Verdict.GRADER_ERROR) is fails
 
@@ -40,7 +40,7 @@ def test_a_broken_gpu_is_believed_only_while_the_machine_fails(fails: bool, faul
 def test_a_killed_program_is_over_its_memory_only_if_the_run_broke_that_limit(broke: str, verdict: Verdict) -> None:
     killed = replace(ENDED, exit_code=None, signal="SIGKILL", broke=broke)
     run = Run(killed, Path("output"), None, "")
-    judgement = judge(run, Check("missing", "There is no output.", 4), limit_s=1, limit_name="the limit")
+    judgement = judge(run, Check("missing", "There is no output.", 4), limit="the limit")
     assert (judgement.verdict, judgement.fault) == (verdict, Fault.STUDENT)
 
 
@@ -50,9 +50,7 @@ def test_the_machine_is_not_tried_for_a_program_that_passed() -> None:
     def tried() -> bool:
         raise AssertionError
 
-    passed = judge(
-        Run(ENDED, Path("output"), trace, ""), Check("passed", "", 4), limit_s=1, limit_name="", machine_fails=tried
-    )
+    passed = judge(Run(ENDED, Path("output"), trace, ""), Check("passed", "", 4), limit="", machine_fails=tried)
     assert passed.verdict is Verdict.PASSED
 
 

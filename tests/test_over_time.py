@@ -8,7 +8,7 @@ from grader.base.progress import Progress
 from grader.course.assignment import load_assignment
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
-from grader.grading.one_test import wall_limit
+from grader.grading.one_test import time_limits
 from grader.grading.pipeline import grade
 from grader.grading.session import Grading
 from grader.programs.submission import read_submission
@@ -56,10 +56,11 @@ def test_a_program_that_is_only_slow_runs_on_all_tests(tmp_path: Path) -> None:
     assert all(test.wall_s is not None for test in record.tests)
 
 
-def test_a_small_test_has_less_time_on_the_emulator(tmp_path: Path) -> None:
+def test_a_small_test_has_less_processor_time_on_the_emulator(tmp_path: Path) -> None:
     suite = load_suite((rules := load_assignment("hw4")).testcases_file)
     grading = Grading(rules, suite, TestcaseFiles(tmp_path), (), PlainC())
-    assert 10 < wall_limit(grading, suite.cases["s01"])[0] < 11
+    wall_s, _, cpu_s = time_limits(grading, suite.cases["s01"])
+    assert wall_s == rules.limits.emulator_wall_s and cpu_s is not None and 20 < cpu_s < 21
 
 
 def test_a_check_stops_at_the_first(tmp_path: Path) -> None:

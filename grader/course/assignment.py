@@ -127,8 +127,8 @@ def _limits(value: object) -> object:
 
 
 class Limits(StrictModel):
-    """The limits of one run. `wall_s` is one number for all testcases, or one for each selection. A testcase
-    with few operations has less than `emulator_wall_s`: 10 s, and a second for each 10 million operations."""
+    """The limits of one run. `wall_s` is one number for all testcases, or one for each selection. On the
+    emulator a run also has 20 s of processor time, and a second for each 10 million operations."""
 
     wall_s: Annotated[tuple[WallLimit, ...], BeforeValidator(_limits)]
     emulator_wall_s: Seconds = 60

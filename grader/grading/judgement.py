@@ -59,20 +59,19 @@ def judge(
     run: Run,
     check: Check,
     *,
-    limit_s: float,
-    limit_name: str,
+    limit: str,
     files: Files = (),
     machine_fails: Callable[[], bool] = lambda: True,
     control_fails: Callable[[], bool] = lambda: True,
 ) -> Judgement:
-    """Judge one run by its check. `limit_name` names the time limit. Sentences quote lines of `files`, those of the
+    """Judge one run by its check. `limit` names the time limit and its seconds. Sentences quote lines of `files`, those of the
     submission. If CUDA errors in the trace blame the machine, `machine_fails` is
     called to confirm it: a program can write such trace lines itself, and it can provoke such errors by asking for a
     GPU that does not exist or by hiding the one that does. In the same way `control_fails` confirms a crash that the
     emulator reports as its own."""
     outcome, trace = run.outcome, run.trace
     if outcome.timed_out:
-        reason = f"Stopped at {limit_name} of {limit_s:g} s{_last_seen(trace)}."
+        reason = f"Stopped at {limit}{_last_seen(trace)}."
         return _failed(Verdict.TIME_LIMIT, hint("", _still_running, trace, files), reason)
     if outcome.broke:
         return _failed(*_broken_limit(run, check))
@@ -81,7 +80,7 @@ def judge(
     if (machine := _machine_error(trace)) is not None and machine_fails():
         return Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, machine)
     if (error := _first_error(trace)) is not None and error[1] == _LAUNCH_TIMEOUT:
-        reason = f"A kernel was stopped, near {limit_name} of {limit_s:g} s."
+        reason = f"A kernel was stopped, near {limit}."
         return _failed(Verdict.TIME_LIMIT, hint("", _still_running, trace, files), reason)
     if (failure := _emulator_failure(run)) is not None:
         if control_fails():

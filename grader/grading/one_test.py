@@ -40,9 +40,9 @@ _MACHINE_RETRIES = 1
 INPUTS = "fresh inputs and their checks"
 DIAGNOSIS = "diagnosis"
 """The stage in which causes of failures are looked for, as far as the GPU is not at work meanwhile."""
-_LEAST_EMULATED_S, _EMULATED_FLOPS = 10.0, 1e7
-"""On the emulator a small test has so many seconds, and one more for so many operations: hundreds of times what a plain
-kernel takes. An endless program costs two limits, and all who wait behind it, too."""
+_LEAST_EMULATED_CPU_S, _EMULATED_FLOPS = 20.0, 1e7
+"""On the emulator a test has so many seconds of processor time, and one more for so many operations: hundreds of times
+what a plain kernel takes, on a loaded machine, too. An endless program costs two limits, and all who wait behind it."""
 _PRINTED = 4000
 """Characters of printed text that a record keeps, the last ones."""
 
@@ -102,7 +102,7 @@ def grade_case(
         if built.fault is Fault.STUDENT:
             return Tested(case, Judgement(Verdict.COMPILE_ERROR, built.fault, cause=built.reason))
         return Tested(case, Judgement(Verdict.GRADER_ERROR, built.fault, built.reason))
-    trial = Trial(grading, submission, built.program, case, watch, *wall_limit(grading, case))
+    trial = Trial(grading, submission, built.program, case, watch, *time_limits(grading, case))
     for left in reversed(range(1 + _MACHINE_RETRIES)):
         opened = own is not None and left == _MACHINE_RETRIES
         ahead = contextlib.nullcontext(own) if own is not None and opened else input_of(grading, case)
@@ -164,6 +164,7 @@ def _run(trial: Trial, own: OwnInput, later: Later | None, *, last: bool) -> Tes
                     own_path,
                     output_bytes=case.output_bytes,
                     wall_s=trial.limit_s,
+                    cpu_s=trial.limit_cpu_s,
                     limits=rules.limits,
                 )
             )
@@ -173,11 +174,13 @@ def _run(trial: Trial, own: OwnInput, later: Later | None, *, last: bool) -> Tes
             tolerance = limits(case, files, rules.tolerance)
             expected, source = files.expected(case), files.input(case)
             check = check_output(case.operator, case.shape, expected, run.output, tolerance, source)
+            limit = f"{trial.limit_name} of {trial.limit_s:g} s"
+            if trial.limit_cpu_s is not None and run.outcome.wall_s < trial.limit_s:
+                limit = f"{trial.limit_name} of {trial.limit_cpu_s:.0f} s of processor time"
             judgement = judge(
                 run,
                 check,
-                limit_s=trial.limit_s,
-                limit_name=trial.limit_name,
+                limit=limit,
                 files=trial.submission.files,
                 machine_fails=machine_fails,
                 control_fails=lambda: bool(control.problem(engine)),
@@ -260,14 +263,14 @@ def _see_programs_start(engine: Engine) -> None:
         raise MachineFault(f"No CUDA program can run on this machine now: {problem}. Run `grader doctor` for details.")
 
 
-def wall_limit(grading: Grading, case: Case) -> tuple[float, str]:
-    """The wall time in seconds that `case` may take, and the name of that limit."""
+def time_limits(grading: Grading, case: Case) -> tuple[float, str, float | None]:
+    """The wall time in seconds that `case` may take, the name of that limit, and on the emulator a limit of processor
+    time, which ends a small test earlier."""
     limits = grading.assignment.limits
     if not grading.engine.measures_time:
-        return min(
-            limits.emulator_wall_s, _LEAST_EMULATED_S + case.flops / _EMULATED_FLOPS
-        ), f"the {grading.engine.name}'s own limit (not the assignment's)"
+        named = f"the {grading.engine.name}'s own limit (not the assignment's)"
+        return limits.emulator_wall_s, named, _LEAST_EMULATED_CPU_S + case.flops / _EMULATED_FLOPS
     for limit in limits.wall_s:
         if case in grading.suite.select(limit.tests):
-            return limit.seconds, "the assignment's limit"
-    return limits.emulator_wall_s, "the general limit"
+            return limit.seconds, "the assignment's limit", None
+    return limits.emulator_wall_s, "the general limit", None

@@ -38,7 +38,7 @@ class Grading(Setup):
 
 @dataclass(frozen=True)
 class Trial:
-    """One test of one submission: what runs, on what, within which limit of wall time."""
+    """One test of one submission: what runs, on what, within which limits of wall time and of processor time."""
 
     grading: Grading
     submission: Submission
@@ -47,6 +47,7 @@ class Trial:
     watch: Stopwatch
     limit_s: float
     limit_name: str
+    limit_cpu_s: float | None
 
 
 @contextlib.contextmanager
