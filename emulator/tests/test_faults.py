@@ -247,8 +247,7 @@ def test_a_crash_of_translated_code_is_the_emulators_and_says_so(
     judgement = judge(
         Run(ended, Path("output"), read_trace(tmp_path / "trace.jsonl"), ""),
         Check("missing", "There is no output.", 4),
-        limit_s=1,
-        limit_name="the limit",
+        limit="the limit",
     )
     assert (judgement.verdict, judgement.fault) == (Verdict.GRADER_ERROR, Fault.GRADER)
     assert judgement.reason.startswith("The emulator itself failed")

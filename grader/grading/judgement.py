@@ -64,11 +64,10 @@ def judge(
     machine_fails: Callable[[], bool] = lambda: True,
     control_fails: Callable[[], bool] = lambda: True,
 ) -> Judgement:
-    """Judge one run by its check. `limit` names the time limit and its seconds. Sentences quote lines of `files`, those of the
-    submission. If CUDA errors in the trace blame the machine, `machine_fails` is
-    called to confirm it: a program can write such trace lines itself, and it can provoke such errors by asking for a
-    GPU that does not exist or by hiding the one that does. In the same way `control_fails` confirms a crash that the
-    emulator reports as its own."""
+    """Judge one run by its check. `limit` names the time limit and its seconds. Sentences quote lines of `files`, those
+    of the submission. If CUDA errors in the trace blame the machine, `machine_fails` is called to confirm it: a program
+    can write such trace lines itself, and it can provoke such errors by asking for a GPU that does not exist or by
+    hiding the one that does. In the same way `control_fails` confirms a crash that the emulator reports as its own."""
     outcome, trace = run.outcome, run.trace
     if outcome.timed_out:
         reason = f"Stopped at {limit}{_last_seen(trace)}."

@@ -174,13 +174,11 @@ def _run(trial: Trial, own: OwnInput, later: Later | None, *, last: bool) -> Tes
             tolerance = limits(case, files, rules.tolerance)
             expected, source = files.expected(case), files.input(case)
             check = check_output(case.operator, case.shape, expected, run.output, tolerance, source)
-            limit = f"{trial.limit_name} of {trial.limit_s:g} s"
-            if trial.limit_cpu_s is not None and run.outcome.wall_s < trial.limit_s:
-                limit = f"{trial.limit_name} of {trial.limit_cpu_s:.0f} s of processor time"
+            cpu_s = trial.limit_cpu_s if run.outcome.wall_s < trial.limit_s else None
             judgement = judge(
                 run,
                 check,
-                limit=limit,
+                limit=f"{trial.limit_name} of {cpu_s or trial.limit_s:.3g} s{' of processor time' * bool(cpu_s)}",
                 files=trial.submission.files,
                 machine_fails=machine_fails,
                 control_fails=lambda: bool(control.problem(engine)),
