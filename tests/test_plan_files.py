@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from cudaemu.process import Stopped
 from grader import sandbox
 from grader.plans.contract import Arguments
 from grader.plans.package import Script
@@ -65,26 +65,29 @@ def shape(header: bytes, *, hidden: bool) -> ShapeToRecord:
     return ShapeToRecord(header, Arguments(), {}, hidden)
 
 
-def said(tmp_path: Path, *shapes: ShapeToRecord) -> str:
-    def loadable(binary: bytes, *_: object) -> bytes:
-        raise Refused(f"{binary.decode()} cannot be loaded")
+def said(tmp_path: Path, *shapes: ShapeToRecord, why: Exception | None = None) -> str:
+    """What a student reads when the kernels cannot be loaded, for the reason `why`."""
+
+    def loadable(*_: object) -> bytes:
+        assert why is not None
+        raise why
 
     recording = Recording("cuda:80", loadable)
-    return record("main.py", tmp_path / "source", tmp_path / "work", recording, shapes, limit_s=60).log
+    made = record("main.py", tmp_path / "source", tmp_path / "work", recording, shapes, limit_s=60)
+    assert not made.lacking  # the sentence would begin in another way
+    return made.log
 
 
 def test_nothing_of_a_hidden_shape_is_told(left: Path, tmp_path: Path) -> None:
-    kernel = hashlib.sha256(b"secret").hexdigest()
-    (left / "hidden" / "blobs" / kernel).write_bytes(b"secret")
-    nothing = dict[str, list[object]](kernels=[], notes=[], constants=[], buffers=[], steps=[])
-    hidden = nothing | {
-        "kernels": [{"code": {"ptx": kernel}, "name": "k", "shared_bytes": 0}],
-        "notes": ["secret"],
-    }
-    (left / "shown" / "0.json").write_text(json.dumps(nothing))
-    (left / "hidden" / "0.json").write_text(json.dumps(hidden))
-    told = said(tmp_path, shape(b"a", hidden=False), shape(b"b", hidden=True))
-    assert "hidden testcases" in told and "secret" not in told
+    name = hashlib.sha256(b"secret").hexdigest()
+    (left / "hidden" / "blobs" / name).write_bytes(b"secret")
+    plan = '{"constants": [], "buffers": [], "steps": [], "notes": ["secret"], "kernels": [KERNELS]}'
+    kernel = f'{{"code": {{"ptx": "{name}"}}, "name": "k", "shared_bytes": 0}}'
+    (left / "shown" / "0.json").write_text(plan.replace("KERNELS", "").replace("secret", ""))
+    (left / "hidden" / "0.json").write_text(plan.replace("KERNELS", kernel))
+    for why in (Refused("secret"), Refused("secret", lacking=True), Stopped("secret")):
+        told = said(tmp_path, shape(b"a", hidden=False), shape(b"b", hidden=True), why=why)
+        assert "hidden testcases" in told and "secret" not in told
 
 
 def test_the_error_of_hidden_shapes_alone_is_not_told(left: Path, tmp_path: Path) -> None:
@@ -106,13 +109,13 @@ def test_what_a_compiler_says_of_a_long_line_has_a_bound() -> None:
 
 
 def test_a_kernel_that_launches_kernels_is_refused(tmp_path: Path) -> None:
-    """ptxas knows cnpLaunchDeviceV2 without any library, and a GPU's driver does what it says."""
+    """ptxas knows such functions without any library, and a GPU's driver does what cnpLaunchDeviceV2 says."""
     ptx = b""".version 8.0\n.target sm_80\n.address_size 64
 .extern .func (.param .b32 r) NAME (.param .b64 a, .param .b64 b);
 .visible .entry k() { { .param .b64 a; .param .b64 b; .param .b32 o;
 st.param.b64 [a], 0; st.param.b64 [b], 0; call (o), NAME, (a, b); } ret; }\n"""
     (tmp_path / "work").mkdir()
-    for name, refused in ((b"cnpLaunchDeviceV2", True), (b"vprintf", False)):
+    for name, refused in ((b"cnpLaunchDeviceV2", True), (b"cudaGraphLaunch", True), (b"vprintf", False)):
         with pytest.raises(Refused, match="launch kernels from kernels") if refused else contextlib.nullcontext():
             machine_code(
                 "sm_90a", find_toolkit().nvcc, ptx.replace(b"NAME", name), (), tmp_path, tmp_path / "work",

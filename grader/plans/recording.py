@@ -30,7 +30,7 @@ def main() -> None:
     try:
         names = open_file(file)
     except BaseException as error:
-        (out / "error").write_text(described(error, file))
+        (out / "error").write_text(described(error, file), errors="backslashreplace")
         return
     for number, shape in enumerate(request["shapes"]):
         made = Recorder(replayer)
@@ -42,7 +42,7 @@ def main() -> None:
             }  # fmt: skip
             plan = record_shape(names, arguments, made)
         except BaseException as error:
-            (out / f"{number}.error").write_text(described(error, file))
+            (out / f"{number}.error").write_text(described(error, file), errors="backslashreplace")
             continue
         finally:
             if replayer is not None:

@@ -123,7 +123,8 @@ def _compile(
     if not made.ok:
         doubtful = not _names_their_line(log, submission)
         machine = control.compile_problem(engine) if doubtful else ""
-        own = any(b"grader_lacks_curand" in content for _, content in submission.files)  # the log quotes lines
+        # the log quotes lines, and Python says what it likes and calls no cuRAND
+        own = submission.is_python or any(b"grader_lacks_curand" in content for _, content in submission.files)
         if (lacking := _LACKING_CURAND.search(log)) and not own and control.lacks_curand():
             machine = (
                 f"Its kernels call {lacking[1] or lacking[2]} of cuRAND, but this machine's CUDA toolkit has no "

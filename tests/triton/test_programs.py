@@ -57,6 +57,7 @@ SOLVE = "def solve(x, y, rows, columns):\n    "
         ("x = 1\ndef f(:\n", "softmax.py:2: error: SyntaxError: invalid syntax\n    def f(:"),
         ("x = 1\nreturn x\n", "softmax.py:2: error: SyntaxError: 'return' outside function"),
         ("x = 1\0\n", "save the file as UTF-8"),
+        (SOLVE + "raise ValueError('\\udc80')\n", "softmax.py:2: error: ValueError: \\udc80"),
         ("x = " + "(" * 100_000, "softmax.py:1: error: "),
         ("import torch.nn as nn\n" + HEADING + KERNEL, "softmax.py:1: error: No module named 'torch.nn'"),
         ("from torch import nn\n" + HEADING + KERNEL, "softmax.py:1: error: cannot import name 'nn' from 'torch': "),
@@ -74,7 +75,7 @@ SOLVE = "def solve(x, y, rows, columns):\n    "
     ids=[
         "no decorator", "an array of numpy", "no solve", "a tensor of the file", "an unknown argument", "a condition",
         "an operator of torch", "values",
-        "a syntax error", "an error of Python's compiler", "a null byte", "deep nesting",
+        "a syntax error", "an error of Python's compiler", "a null byte", "half a character", "deep nesting",
         "a module of torch", "a name of torch", "an unknown name", "an instruction",
     ],
 )  # fmt: skip

@@ -283,6 +283,8 @@ class CudaEngine:
 _FROM_KERNELS = re.compile(rb"cnpLaunchDevice|__cuda_syscall_")
 """Functions that ptxas and the driver know without any library, with which a kernel launches others on an H100 (driver
 of CUDA 13): no trace shows those."""
+_FROM_PLANS = re.compile(_FROM_KERNELS.pattern + rb"|cudaGraph")
+"""Those that launch and change graphs are refused in plans alone: a CUDA program's host code has the same names."""
 _NOT_FROM_KERNELS = "A kernel calls functions of CUDA that launch kernels from kernels: launch them from the host."
 
 
@@ -315,7 +317,7 @@ def machine_code(
             made = quarantine.read_bytes(folder, "kernel.cubin", MAX_KERNEL_BYTES)
         except quarantine.Refused as refused:
             raise Refused(f"The machine code of a kernel {refused}.") from None
-        if _FROM_KERNELS.search(made):
+        if _FROM_PLANS.search(made):
             raise Refused(_NOT_FROM_KERNELS)
         return made
 

@@ -62,7 +62,7 @@ def one(values):
 def solve():
     one[(1,)](torch.empty(1, device="cuda"))
 """
-_HIDDEN = "something fails for shapes of hidden testcases only, which must not be shown"
+_HIDDEN = "something fails or exceeds a limit for shapes of hidden testcases only, which must not be shown"
 _MEMORY_BYTES = 8 << 30
 
 
@@ -128,16 +128,13 @@ def _record(
         if not (group := [shape for shape in shapes if shape.hidden == hidden]):
             continue
         try:
-            failed = ""
             if hidden and not chosen:  # an error of the file itself may be told by a process before that with shapes
                 out, _ = _run_recorder(folder / main, work / "file", recording, (), budget)
-                failed = message_of(out, "error")
-            if not failed:
-                out, outcome = _run_recorder(folder / main, work / f"hidden-{hidden}", recording, group, budget)
-                failed = message_of(out, "error")
-                failed = _unfit(main, _HIDDEN) if failed and hidden else failed
-            if failed:
-                return Compiled(Fault.STUDENT, failed)
+                if failed := message_of(out, "error"):
+                    return Compiled(Fault.STUDENT, failed)
+            out, outcome = _run_recorder(folder / main, work / f"hidden-{hidden}", recording, group, budget)
+            if failed := message_of(out, "error"):
+                raise Refused(failed)
             stopped, scripts, failures = _stopped(outcome, main), list[Script](), list[str]()
             for number, shape in enumerate(group):
                 script, failure = read_script(out, number, shape.arguments, budget)
@@ -146,11 +143,13 @@ def _record(
                 failures.append(stopped if problem is None else problem)
             read_constants(out, scripts, budget, constants)
             compile_kernels(out, scripts, budget, loadable, kernels)
-        except Refused as refused:
-            problem = _unfit(main, _HIDDEN) if hidden else str(refused)
-            return Compiled(Fault.STUDENT, problem, lacking=refused.lacking)
-        except Stopped as late:
-            return Compiled(Fault.STUDENT, told or _unfit(main, str(late)))
+        except (Refused, Stopped) as why:
+            if hidden:  # whatever it is, it has one sentence
+                worked = False
+                break
+            if isinstance(why, Refused):
+                return Compiled(Fault.STUDENT, str(why), lacking=why.lacking)
+            return Compiled(Fault.STUDENT, _unfit(main, str(why)))
         for shape, script, failure in zip(group, scripts, failures, strict=True):
             chosen[shape.header] = failing(failure.partition("\n")[0]) if failure else script
         worked = worked or not all(failures)
