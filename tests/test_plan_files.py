@@ -25,6 +25,7 @@ from grader.sandbox.budget import Budget
 
 CONTENT = b"sixteen bytes..."
 NAME = hashlib.sha256(CONTENT).hexdigest()
+LACKING = Refused("secret", lacking=True)
 
 
 def test_each_plan_must_say_the_size_of_a_constant(tmp_path: Path) -> None:
@@ -61,15 +62,13 @@ def left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "left"
 
 
-def shape(header: bytes, *, hidden: bool) -> ShapeToRecord:
-    return ShapeToRecord(header, Arguments(), {}, hidden)
+SHOWN, HIDDEN = (ShapeToRecord(b"%d" % hidden, Arguments(), {}, hidden) for hidden in (False, True))
 
 
-def said(tmp_path: Path, *shapes: ShapeToRecord, why: Exception | None = None) -> str:
+def said(tmp_path: Path, *shapes: ShapeToRecord, why: Exception = LACKING) -> str:
     """What a student reads when the kernels cannot be loaded, for the reason `why`."""
 
     def loadable(*_: object) -> bytes:
-        assert why is not None
         raise why
 
     recording = Recording("cuda:80", loadable)
@@ -85,22 +84,22 @@ def test_nothing_of_a_hidden_shape_is_told(left: Path, tmp_path: Path) -> None:
     kernel = f'{{"code": {{"ptx": "{name}"}}, "name": "k", "shared_bytes": 0}}'
     (left / "shown" / "0.json").write_text(plan.replace("KERNELS", "").replace("secret", ""))
     (left / "hidden" / "0.json").write_text(plan.replace("KERNELS", kernel))
-    for why in (Refused("secret"), Refused("secret", lacking=True), Stopped("secret")):
-        told = said(tmp_path, shape(b"a", hidden=False), shape(b"b", hidden=True), why=why)
+    for why in (Refused("secret"), LACKING, Stopped("secret")):
+        told = said(tmp_path, SHOWN, HIDDEN, why=why)
         assert "hidden testcases" in told and "secret" not in told
 
 
 def test_the_error_of_hidden_shapes_alone_is_not_told(left: Path, tmp_path: Path) -> None:
     (left / "hidden" / "0.error").write_text("main.py:1: error: RuntimeError: secret")
-    told = said(tmp_path, shape(b"a", hidden=True))
+    told = said(tmp_path, HIDDEN)
     assert "hidden testcases" in told and "secret" not in told
 
 
 def test_an_error_of_the_file_is_told_by_a_process_that_knows_no_hidden_shape(left: Path, tmp_path: Path) -> None:
     (left / "hidden" / "error").write_text("main.py:1: error: RuntimeError: secret")
-    assert "hidden testcases" in said(tmp_path, shape(b"a", hidden=True))
+    assert "hidden testcases" in said(tmp_path, HIDDEN)
     (left / "none" / "error").write_text("main.py:1: error: NameError: tl")
-    assert said(tmp_path, shape(b"a", hidden=True)) == "main.py:1: error: NameError: tl"
+    assert said(tmp_path, HIDDEN) == "main.py:1: error: NameError: tl"
 
 
 def test_what_a_compiler_says_of_a_long_line_has_a_bound() -> None:

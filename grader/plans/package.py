@@ -74,8 +74,9 @@ def script_of(plan: bytes, arguments: Arguments) -> Script:
 
 
 def failing(reason: str) -> Script:
-    """The script for a shape for which host code failed."""
-    return Script(text=f"fail {' '.join(reason.split())[:2000]}\n")
+    """The script for a shape for which host code failed. A null byte would end the replayer's texts."""
+    words = reason.replace("\0", " ").split()
+    return Script(text=f"fail {' '.join(words)[:2000]}\n")
 
 
 def package(

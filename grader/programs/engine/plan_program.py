@@ -148,7 +148,7 @@ def _record(
                 worked = False
                 break
             if isinstance(why, Refused):
-                return Compiled(Fault.STUDENT, str(why), lacking=why.lacking)
+                return Compiled(Fault.STUDENT, str(why), why.lacking)
             return Compiled(Fault.STUDENT, _unfit(main, str(why)))
         for shape, script, failure in zip(group, scripts, failures, strict=True):
             chosen[shape.header] = failing(failure.partition("\n")[0]) if failure else script
