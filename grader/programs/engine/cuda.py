@@ -281,10 +281,9 @@ class CudaEngine:
 
 
 _FROM_KERNELS = re.compile(rb"cnpLaunchDevice|__cuda_syscall_")
-"""Functions that ptxas and the driver know without any library, with which a kernel launches others on an H100 (driver
-of CUDA 13): no trace shows those."""
 _FROM_PLANS = re.compile(_FROM_KERNELS.pattern + rb"|cudaGraph")
-"""Those that launch and change graphs are refused in plans alone: a CUDA program's host code has the same names."""
+"""Functions that ptxas and the driver know without any library, with which a kernel launches others on an H100 (driver
+of CUDA 13): no trace shows those. Host code of a CUDA program has the names of those for graphs, too."""
 _NOT_FROM_KERNELS = "A kernel calls functions of CUDA that launch kernels from kernels: launch them from the host."
 
 
@@ -308,8 +307,7 @@ def machine_code(
     with scratch_folder("kernel", work) as folder:
         (folder / "kernel.ptx").write_bytes(ptx)
         command = [str(tool_file), *options, f"--gpu-name={arch}", "kernel.ptx", "-o", "kernel.cubin"]
-        run = sandbox.runner(budget, readable=(tool_file.parent,), writable=(folder,))
-        done = run(command, folder)
+        done = sandbox.runner(budget, readable=(tool_file.parent,), writable=(folder,))(command, folder)
         if done.exit_code != 0:
             budget.left_s()
             raise Refused(refusal(done.output, ptx.decode(errors="replace")))

@@ -158,9 +158,8 @@ def _record(
             notes = [" ".join(note.split()) for script in scripts for note in script.notes]
     if not worked:
         return Compiled(Fault.STUDENT, told or _unfit(main, _HIDDEN))
-    header_bytes = len(next(iter(chosen), b""))
     log = "\n".join((told, *dict.fromkeys(notes))).strip()
-    return Compiled(None, log, package=package(chosen, header_bytes, constants, kernels))
+    return Compiled(None, log, package=package(chosen, len(next(iter(chosen), b"")), constants, kernels))
 
 
 def _unfit(main: str, problem: str) -> str:
