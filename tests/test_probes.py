@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,16 +14,15 @@ from numpy.typing import NDArray
 from grader.checking.probes.reading import examine, read_probe, write_probe
 from grader.findings import Finding, claimed, sentence
 from grader.operators import Operator, load_operator
-from grader.operators.attention.dimensions import one_head
-from grader.operators.attention.grouped import seen
-from grader.operators.attention_heads import _problem as heads_problem
+from grader.operators.attention.operator import Attention
+from grader.operators.attention.problem import seen
 from grader.operators.base import Shape
 from grader.operators.probes import Probe
 
 F64 = NDArray[np.float64]
 Program = Callable[[Shape, list[tuple[F64, ...]]], list[tuple[F64, ...]]]
 """From the inputs of all units to the outputs of all units."""
-HW4, HEADS, GRADIENT = (load_operator(f"attention_{name}") for name in ("forward", "heads", "gradient"))
+HW4, HEADS, GRADIENT = (cast(Attention, load_operator(f"attention_{n}")) for n in ("forward", "heads", "gradient"))
 
 
 @pytest.fixture
@@ -208,7 +207,7 @@ def test_noise_says_nothing(probed: Any) -> None:
 @pytest.mark.parametrize(("late", "last"), [(1, "0–51"), (-1, "0–49")])
 def test_a_mask_that_is_off_by_one(probed: Any, late: int, last: str) -> None:
     def masked(shape: Shape, units: list[tuple[F64, ...]]) -> list[tuple[F64, ...]]:
-        p = heads_problem(shape)
+        p = HEADS.numbers(shape)
         end = seen(p, np.arange(p.queries))[1] + late
         return [(attention(q, k, v, p.scale, np.arange(p.keys) < end[:, None]),) for q, k, v in units]
 
@@ -222,7 +221,7 @@ def test_a_mask_that_is_off_by_one(probed: Any, late: int, last: str) -> None:
 def test_a_gradient_without_d_and_one_without_some_queries(probed: Any) -> None:
     def mistaken(*, subtracts: bool, first: int) -> Program:
         def program(shape: Shape, units: list[tuple[F64, ...]]) -> list[tuple[F64, ...]]:
-            scale = one_head(shape).scale
+            scale = HW4.numbers(shape).scale
             outputs: list[tuple[F64, ...]] = []
             for q, k, v, do in units:
                 p = exponentials(q, k)

@@ -22,7 +22,7 @@ from grader.base.names import did_you_mean
 from grader.base.paths import course_root
 from grader.operators.base import Alternate, Dimension, GpuOracle, Location, Operator, Shape, Tensor, shape_words
 
-_FOUNDATION = frozenset({"base", "layout", "number_types", "returned", "steps", "tolerance"})
+_FOUNDATION = frozenset({"base", "layout", "number_types", "probes", "returned", "steps", "tolerance"})
 """Modules in this folder that are not operators."""
 
 
@@ -45,10 +45,10 @@ def course_operator(name: str) -> Path | None:
 
 
 def line_at_fault(error: Exception) -> str:
-    """`file:line` in the operator's module that raised `error`; '' if it was raised elsewhere."""
+    """`file:line` in an operator's code that raised `error`; '' if it was raised elsewhere."""
     places = re.findall(r'File "(.+)", line (\d+)', "".join(traceback.format_exception(error)))
     modules = {f"{folder}/{name}.py" for folder in __path__ for name in known_operators()}
-    modules |= {str(path) for path in _of_the_course()}
+    modules |= {str(path) for path in (*Path(__file__).parent.glob("*/*.py"), *_of_the_course())}
     return next((f"{file}:{line}" for file, line in reversed(places) if file in modules), "")
 
 

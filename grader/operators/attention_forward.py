@@ -6,35 +6,18 @@ floating-point operations (two matrix products) and B·N² exponentials.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from grader.operators.attention.dimensions import HEAD_DIMENSION, SEQUENCE_LENGTH, OneHead, one_head
-from grader.operators.attention.passes import forward
-from grader.operators.attention.probes import attention_probes
+from grader.operators.attention.one_head import HEAD_DIMENSION, SEQUENCE_LENGTH, OneHead
 from grader.operators.attention.softmax import F64, SAFE_SCORE, is_bounded, softmax_attention
-from grader.operators.attention.steps import softmax_steps
 from grader.operators.base import Dimension, GpuOracle, Kernel, Rows, Shape, Tensors, sizes
-from grader.operators.probes import MOST_ROWS, Probe
-from grader.operators.steps import Steps
 
 
 class AttentionForward(OneHead):
     name = "attention_forward"
     dimensions = (Dimension("B", "from 2 to 14000", lambda v: 2 <= v <= 14000), SEQUENCE_LENGTH, HEAD_DIMENSION)
-
-    names = ("Q", "K", "V"), ("O",)
-
-    def flops(self, shape: Shape) -> int:
-        b, n, d = sizes(shape)
-        return 4 * b * n * n * d
-
-    def exponentials(self, shape: Shape) -> int:
-        b, n, _ = sizes(shape)
-        return b * n * n
 
     def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
         _, n, d = sizes(shape)
@@ -58,17 +41,7 @@ class AttentionForward(OneHead):
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
         q, k, v = tensors
         scaled = q[rows].astype(np.float64) / np.sqrt(shape[2])
-        if not is_bounded(scaled, k):
-            return (np.asarray(forward(one_head(shape), tensors, rows)),)
-        return (softmax_attention(scaled, k, v),)
-
-    def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps:
-        _, n, d = sizes(shape)
-        return softmax_steps(units, n, n, d, 1.0 / math.sqrt(d), lambda row: (0, n))
-
-    def probes(self, shape: Shape) -> tuple[Probe, ...]:
-        _, n, d = sizes(shape)
-        return attention_probes(self, one_head, lambda units: (max(2, units), min(n, MOST_ROWS), d))
+        return (softmax_attention(scaled, k, v),) if is_bounded(scaled, k) else super().oracle(shape, tensors, rows)
 
 
 OPERATOR = AttentionForward()

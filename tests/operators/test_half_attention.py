@@ -247,7 +247,7 @@ def with_mistake(case: Case, files: TestcaseFiles, alternate: Alternate):
     return compute
 
 
-PAIRS = [(FORWARD, each) for each in precision_mistakes()]
+PAIRS = [(FORWARD, each) for each in precision_mistakes(problem_of)]
 
 
 @pytest.mark.parametrize(("rules", "alternate"), PAIRS, ids=lambda each: each.name)

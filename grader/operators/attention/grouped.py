@@ -1,57 +1,28 @@
 """The header and the file layouts of attention with grouped heads, masks and packed tensors, as models use it.
 
 The header is B Hq Hkv Nq Nk d type causal window layout scale; scale is a float32. A unit is a key head of one batch
-with the query heads that read it, its *group*: query head h reads key head h·Hkv/Hq, rounded down. So Q of a unit has
-group · Nq rows, head after head. With o = Nk − Nq, query i sees keys j ≤ i + o if causal, and j ≥ i + o − window if
-window ≥ 0. A query that sees no key has zeros.
+with the query heads that read it.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.base import Dimension, Operator, Shape
+from grader.operators.attention.grouped_oracle import grouped_oracle
+from grader.operators.attention.operator import Attention
+from grader.operators.attention.passes import forward, gradients, plain_way
+from grader.operators.attention.precision_mistakes import precision_mistakes
+from grader.operators.attention.problem import PACKED, PACKED_KV, SEPARATE, Problem
+from grader.operators.base import Alternate, Dimension, GpuOracle, Rows, Shape, Tensors
 from grader.operators.layout import Dims, Layout, Strides, Tensor
 from grader.operators.number_types import BF16, E4M3, E5M2, F16, NumberType
 from grader.operators.probes import small
 
 TYPES = (F16, BF16, E4M3, E5M2)
-SEPARATE, PACKED, PACKED_KV = 0, 1, 2
 MOST_HEADS, MOST_ROWS = 65536, 65536
-
-
-@dataclass(frozen=True)
-class Problem:
-    """The header's numbers by name."""
-
-    batches: int
-    query_heads: int
-    key_heads: int
-    queries: int
-    keys: int
-    d: int
-    type: NumberType
-    causal: bool
-    window: int
-    layout: int
-    scale: float
-
-    @property
-    def group(self) -> int:
-        return self.query_heads // self.key_heads
-
-    @property
-    def ahead(self) -> int:
-        """The number of the key with which query 0 is aligned: the last query is aligned with the last key."""
-        return self.keys - self.queries
-
-    @property
-    def output_type(self) -> NumberType:
-        return self.type if self.type in (F16, BF16) else F16
 
 
 def problem_of(shape: Shape) -> Problem:
@@ -59,22 +30,13 @@ def problem_of(shape: Shape) -> Problem:
     return Problem(b, hq, hkv, nq, nk, d, TYPES[kind], bool(causal), window, layout, float(shape[10]))
 
 
-def probed_shape(shape: Shape, units: int) -> Shape:
-    """A small shape like this one, with at least so many units."""
-    _, hq, hkv, nq, nk, *rest = shape
-    return (-(-units // int(hkv)), hq, hkv, small(int(nq), 128), small(int(nk), 128), *rest)
-
-
 def dimensions(types: int) -> tuple[Dimension, ...]:
     """The dimensions of the header, of which the first `types` of TYPES are legal."""
     heads, rows = f"from 1 to {MOST_HEADS}", f"from 1 to {MOST_ROWS}"
     names = ", ".join(f"{number} ({kind.words})" for number, kind in enumerate(TYPES[:types]))
     return (
-        Dimension("B", heads, lambda v: 1 <= v <= MOST_HEADS),
-        Dimension("Hq", heads, lambda v: 1 <= v <= MOST_HEADS),
-        Dimension("Hkv", heads, lambda v: 1 <= v <= MOST_HEADS),
-        Dimension("Nq", rows, lambda v: 1 <= v <= MOST_ROWS),
-        Dimension("Nk", rows, lambda v: 1 <= v <= MOST_ROWS),
+        *(Dimension(name, heads, lambda v: 1 <= v <= MOST_HEADS) for name in ("B", "Hq", "Hkv")),
+        *(Dimension(name, rows, lambda v: 1 <= v <= MOST_ROWS) for name in ("Nq", "Nk")),
         Dimension("d", "a multiple of 8 from 16 to 256", lambda v: 16 <= v <= 256 and v % 8 == 0),
         Dimension("type", names, lambda v: 0 <= v < types),
         Dimension("causal", "0 or 1", lambda v: v in (0, 1)),
@@ -84,11 +46,14 @@ def dimensions(types: int) -> tuple[Dimension, ...]:
     )
 
 
-class GroupedOperator(Operator):
-    """The units, labels and legal shapes that the forward pass and the gradient share."""
+class GroupedAttention(Attention):
+    """The forward pass and the gradient, with a plain implementation to which tolerances are relative."""
 
     unit, units_name = "key head", "key heads"
     solve_numbers = ("scale", "causal", "window")
+
+    def numbers(self, shape: Shape) -> Problem:
+        return problem_of(shape)
 
     def relation(self, shape: Shape) -> str:
         p = problem_of(shape)
@@ -100,9 +65,9 @@ class GroupedOperator(Operator):
             return "with layout 1 (Q, K and V packed), Hq must be Hkv and Nq must be Nk"
         return ""
 
-    def units(self, shape: Shape) -> int:
-        p = problem_of(shape)
-        return p.batches * p.key_heads
+    def tensor(self, p: Problem, name: str, type: NumberType) -> Tensor:
+        plain = super().tensor(p, name, type)
+        return Tensor(name, plain.rows, plain.columns, type=type, strides=_strides(p, name))
 
     def dimensions_of(self, layout: Layout) -> Dims:
         """[B, H, N]: the key heads and the query heads of each are one dimension."""
@@ -116,55 +81,38 @@ class GroupedOperator(Operator):
         return f"batch {batch}, key head {head}"
 
     def shrink(self, shape: Shape, units: int) -> Shape:
+        return (1, units * problem_of(shape).group, units, *shape[3:])
+
+    def probed_shape(self, shape: Shape, units: int) -> Shape:
+        _, hq, hkv, nq, nk, *rest = shape
+        return (-(-units // int(hkv)), hq, hkv, small(int(nq), 128), small(int(nk), 128), *rest)
+
+    def plain(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float32], ...]:
         p = problem_of(shape)
-        return (1, units * p.group, units, *shape[3:])
+        if self.gradient:
+            return tuple(each[rows] for each in gradients(p, tensors, plain_way(p)))
+        return (forward(p, tensors, rows, plain_way(p)),)
 
-    def pairs(self, shape: Shape) -> int:
-        """The number of pairs of a query and a key that it sees, over all heads."""
-        p = problem_of(shape)
-        first, end = seen(p, np.arange(p.queries))
-        return p.batches * p.query_heads * int(np.maximum(0, end - first).sum())
+    def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
+        return grouped_oracle(problem_of(shape), gradient=self.gradient)
 
-
-def seen(p: Problem, queries: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return (first, end) of the keys that each query sees; a query sees none if `end` is not larger than `first`."""
-    place = queries + p.ahead
-    first = np.maximum(place - p.window, 0) if p.window >= 0 else np.zeros_like(queries)
-    end = np.minimum(place + 1, p.keys) if p.causal else np.full_like(queries, p.keys)
-    return first, end
+    def alternates(self) -> tuple[Alternate, ...]:
+        return precision_mistakes(problem_of)
 
 
-# ---- layouts ----------------------------------------------------------------------------------------------------
-
-
-def query_tensor(p: Problem, name: str, type: NumberType) -> Tensor:
-    """O or dO, or Q or dQ if they are not packed with K and V: [B, Hq, Nq, d], or [B, Nq, Hq, d] in packed layouts."""
-    return Tensor(name, p.group * p.queries, p.d, type=type, strides=_queries(p, name, p.layout != SEPARATE))
-
-
-def operands(p: Problem, names: tuple[str, str, str], type: NumberType) -> tuple[Tensor, ...]:
-    """Q, K and V, or their gradients."""
-    d, group = p.d, p.group
-    if p.layout == PACKED:
-        heads, n = p.key_heads, p.keys
-        units, rows = ((p.batches, n * 3 * heads * d), (heads, d)), ((n, 3 * heads * d),)
-        return tuple(
-            Tensor(name, n, d, type=type, strides=Strides("packed", slot * heads * d, units, rows))
-            for slot, name in enumerate(names)
-        )
-    q = Tensor(names[0], group * p.queries, d, type=type, strides=_queries(p, names[0], p.layout == PACKED_KV))
-    n, heads = p.keys, p.key_heads
-    if p.layout == PACKED_KV:
-        units, rows = ((p.batches, n * 2 * heads * d), (heads, d)), ((n, 2 * heads * d),)
-        places = [Strides("packed", slot * heads * d, units, rows) for slot in range(2)]
-    else:
-        units, rows = ((p.batches, heads * n * d), (heads, n * d)), ((n, d),)
-        places = [Strides(name, 0, units, rows) for name in names[1:]]
-    return (q, *(Tensor(name, n, d, type=type, strides=at) for name, at in zip(names[1:], places, strict=True)))
-
-
-def _queries(p: Problem, name: str, row_after_row: bool) -> Strides:
-    n, d, heads, group = p.queries, p.d, p.query_heads, p.group
-    if row_after_row:
+def _strides(p: Problem, name: str) -> Strides:
+    """Layout 0: each tensor [B, H, N, d]. Packed: Q, K and V, or K and V, or their gradients as [B, N, 2 or 3, H, d],
+    all others [B, N, H, d]."""
+    d, group, slot = p.d, p.group, "QKV".find(name[-1])
+    packed = {SEPARATE: 0, PACKED: 3, PACKED_KV: 2}[p.layout]
+    if slot >= 0 and slot >= 3 - packed:
+        row = packed * p.key_heads * d
+        first = (slot - 3 + packed) * p.key_heads * d
+        return Strides("packed", first, ((p.batches, p.keys * row), (p.key_heads, d)), ((p.keys, row),))
+    if slot > 0:
+        n = p.keys
+        return Strides(name, 0, ((p.batches, p.key_heads * n * d), (p.key_heads, n * d)), ((n, d),))
+    n, heads = p.queries, p.query_heads
+    if packed:
         return Strides(name, 0, ((p.batches, n * heads * d), (p.key_heads, group * d)), ((group, d), (n, heads * d)))
     return Strides(name, 0, ((p.batches, heads * n * d), (p.key_heads, group * n * d)), ((group, n * d), (n, d)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grader.operators.attention.grouped import Problem
+from grader.operators.attention.problem import Problem
 from grader.operators.base import GpuOracle, Kernel
 from grader.operators.number_types import BF16
 
@@ -19,7 +19,7 @@ _STATISTICS_BYTES = 40
 
 def grouped_oracle(p: Problem, *, gradient: bool) -> GpuOracle:
     """The kernels for the forward pass, or for both passes."""
-    rows = p.group * p.queries
+    rows = p.rows
 
     def kernel(name: str, count: int, per_block: int, tensors: int) -> Kernel:
         """A kernel whose blocks each compute `per_block` of a unit's `count` rows, and hold `tensors` rows in shared

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.attention.grouped import Problem, seen
+from grader.operators.attention.problem import Problem, seen
 from grader.operators.base import Rows, Tensors
 
 F64 = NDArray[np.float64]

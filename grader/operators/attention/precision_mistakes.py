@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from grader.operators.attention.grouped import Problem, problem_of, seen
-from grader.operators.attention.passes import F64, Round, Way, exact, forward, probabilities
+from grader.operators.attention.passes import F64, RIGHT, Round, Way, exact, forward, probabilities
+from grader.operators.attention.problem import Problem, seen
 from grader.operators.base import Alternate, Rows, Shape, Tensors
-from grader.operators.number_types import BF16, E4M3, F16
+from grader.operators.number_types import BF16, E4M3, E5M2, NumberType
+
+Compute = Callable[[Problem, Tensors, Rows], F64]
+Unless = Callable[[Problem], bool]
 
 MAX_KEYS_ONE_BY_ONE = 2048
 """The most keys with which sums that are rounded after every term are tried. They are computed term by term."""
 
 
-def _summed(terms: Sequence[F64] | NDArray[np.float64], rounded: Round) -> F64:
-    total = np.zeros_like(terms[0])
-    for term in terms:
-        total = rounded(total + term).astype(np.float64)
-    return np.asarray(total)
-
-
-def _online(
-    o_in_half: bool = False, total_in_half: bool = False, round_weight: Round = exact
-) -> Callable[[Shape, Tensors, Rows], F64]:
+def _online(o_in_half: bool = False, total_in_half: bool = False, round_weight: Round = exact) -> Compute:
     """An online softmax over one key at a time, with O or ℓ rounded after every key, or every exponential."""
 
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        p = problem_of(shape)
+    def compute(p: Problem, tensors: Tensors, rows: Rows) -> F64:
         q, k, v = (tensor.astype(np.float64) for tensor in tensors[:3])
         numbers = np.arange(len(q))[rows]
         round_o, round_total = (p.output_type.rounded if half else exact for half in (o_in_half, total_in_half))
@@ -50,96 +41,74 @@ def _online(
     return compute
 
 
-def _scores_summed_in_half(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-    p = problem_of(shape)
-    q, k = (tensor.astype(np.float64) for tensor in tensors[:2])
+def _scores_summed_in_half(p: Problem, tensors: Tensors, rows: Rows) -> F64:
+    q, k, v = (tensor.astype(np.float64) for tensor in tensors[:3])
     numbers = np.arange(len(q))[rows]
-    products = q[numbers].T[:, :, None] * k.T[:, None, :]
-    scores = _summed(products, p.output_type.rounded)
-    identity = np.eye(len(k))
-    weights_of = replace(p, d=len(k))
-    o = np.empty((len(numbers), p.d))
-    for place, number in enumerate(numbers):
-        keys, weights = probabilities(
-            weights_of, Way(), scores[place : place + 1], identity, np.array([number % p.queries])
-        )
-        o[place] = (weights @ tensors[2][keys].astype(np.float64))[0]
-    return o
+    scores = np.zeros((len(numbers), len(k)))
+    for x in range(p.d):
+        scores = p.output_type.rounded(scores + np.outer(q[numbers, x], k[:, x])).astype(np.float64)
+    keys, weights = probabilities(p, RIGHT, scores, np.eye(len(k)), numbers % p.queries)
+    return np.asarray(weights @ v[keys])
 
 
-def _rounded_in(
-    name: str, sentence: str, way: Way | Callable[[Problem], Way], unless: Callable[[Problem], bool]
-) -> Alternate:
-    def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        p = problem_of(shape)
-        return np.asarray(forward(p, tensors, rows, way if isinstance(way, Way) else way(p)), np.float64)
-
-    return Alternate(name, sentence, compute, lambda shape: unless(problem_of(shape)), rounding=True)
+def _in(way: Callable[[Problem], Way]) -> Compute:
+    return lambda p, tensors, rows: np.asarray(forward(p, tensors, rows, way(p)), np.float64)
 
 
 def _too_many(p: Problem) -> bool:
     return p.keys > MAX_KEYS_ONE_BY_ONE
 
 
-def precision_mistakes() -> list[Alternate]:
-    half = "which has 11 bits in float16 and 8 in bfloat16: sum in float32."
-    return [
-        Alternate(
-            "o_summed_in_half",
-            f"It looks like O summed up in half precision, {half}",
-            _online(o_in_half=True),
-            lambda shape: _too_many(problem_of(shape)),
+def _exponentials_in(kind: NumberType) -> tuple[str, str, Compute, Unless]:
+    said = f"probabilities that are rounded to {kind.words}: use the type of O."
+    return (
+        f"exponentials_in_{kind.name}",
+        said,
+        _online(round_weight=kind.rounded),
+        lambda p: p.output_type is kind or _too_many(p),
+    )
+
+
+_HALF = "in half precision, which has 11 bits in float16 and 8 in bfloat16: sum in float32."
+_SCORES = "scores that are rounded to bfloat16 before the softmax: keep them in float32."
+_FLOAT8 = "that are rounded to float8, the type of the input: keep them in float16"
+_MISTAKES: tuple[tuple[str, str, Compute, Unless], ...] = (
+    ("o_summed_in_half", f"O summed up {_HALF}", _online(o_in_half=True), _too_many),
+    ("total_in_half", f"ℓ, the sum of the exponentials, kept {_HALF}", _online(total_in_half=True), _too_many),
+    ("scores_summed_in_half", f"scores Q·K summed up {_HALF}", _scores_summed_in_half, _too_many),
+    ("scores_in_bfloat16", _SCORES, _in(lambda p: Way(scores=BF16.rounded)), lambda p: p.type is BF16),
+    ("products_in_bfloat16", _SCORES, _in(lambda p: Way(products=BF16.rounded)), lambda p: p.type is BF16),
+    _exponentials_in(BF16),
+    _exponentials_in(E4M3),
+    (
+        "weights_in_bfloat16",
+        "probabilities that are rounded to bfloat16, though the tensors are not: use their type.",
+        _in(lambda p: Way(weights=BF16.rounded)),
+        lambda p: p.type is BF16,
+    ),
+    (
+        "scores_in_float8",
+        f"scores {_FLOAT8} or more.",
+        _in(lambda p: Way(scores=p.type.rounded)),
+        lambda p: p.type not in (E4M3, E5M2),
+    ),
+    (
+        "weights_in_float8",
+        f"probabilities {_FLOAT8}.",
+        _in(lambda p: Way(weights=p.type.rounded)),
+        lambda p: p.type not in (E4M3, E5M2),
+    ),
+)
+
+
+def precision_mistakes(problem_of: Callable[[Shape], Problem]) -> tuple[Alternate, ...]:
+    def alternate(name: str, said: str, compute: Compute, unless: Unless) -> Alternate:
+        return Alternate(
+            name,
+            f"It looks like {said}",
+            lambda shape, tensors, rows: compute(problem_of(shape), tensors, rows),
+            lambda shape: unless(problem_of(shape)),
             rounding=True,
-        ),
-        Alternate(
-            "total_in_half",
-            f"It looks like ℓ, the sum of the exponentials, kept in half precision, {half}",
-            _online(total_in_half=True),
-            lambda shape: _too_many(problem_of(shape)),
-            rounding=True,
-        ),
-        Alternate(
-            "scores_summed_in_half",
-            f"It looks like scores Q·K summed up in half precision, {half}",
-            _scores_summed_in_half,
-            lambda shape: _too_many(problem_of(shape)),
-            rounding=True,
-        ),
-        *(
-            _rounded_in(
-                f"{name}_in_bfloat16",
-                "It looks like scores that are rounded to bfloat16 before the softmax: keep them in float32.",
-                way,
-                lambda p: p.type is BF16,
-            )
-            for name, way in (("scores", Way(scores=BF16.rounded)), ("products", Way(products=BF16.rounded)))
-        ),
-        *(
-            Alternate(
-                f"exponentials_in_{kind.name}",
-                f"It looks like probabilities that are rounded to {kind.words}: use the type of O.",
-                _online(round_weight=kind.rounded),
-                lambda shape, kind=kind: problem_of(shape).output_type is kind or _too_many(problem_of(shape)),  # type: ignore[misc]
-                rounding=True,
-            )
-            for kind in (BF16, E4M3)
-        ),
-        _rounded_in(
-            "weights_in_bfloat16",
-            "It looks like probabilities that are rounded to bfloat16, though the tensors are not: use their type.",
-            Way(weights=BF16.rounded),
-            lambda p: p.type is BF16,
-        ),
-        _rounded_in(
-            "scores_in_float8",
-            "It looks like scores that are rounded to float8, the type of the input: keep them in float16 or more.",
-            lambda p: Way(scores=p.type.rounded),
-            lambda p: p.type in (F16, BF16),
-        ),
-        _rounded_in(
-            "weights_in_float8",
-            "It looks like probabilities that are rounded to float8, the type of the input: keep them in float16.",
-            lambda p: Way(weights=p.type.rounded),
-            lambda p: p.type in (F16, BF16),
-        ),
-    ]
+        )
+
+    return tuple(alternate(*each) for each in _MISTAKES)

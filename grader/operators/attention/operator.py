@@ -1,0 +1,99 @@
+"""What all operators of attention share: O = softmax(scale · Q Kᵀ) V of a `Problem` and, with `gradient`, from dO the
+gradients dQ, dK and dV. If P is the result of the softmax and ∘ the element-wise product,
+
+    dV = Pᵀ dO      dP = dO Vᵀ      D_i = Σ_x dO_ix O_ix      dS = P ∘ (dP − D)
+    dQ = scale · dS K               dK = scale · dSᵀ Q
+
+Each pair of a query and a key that it sees costs 4·d floating-point operations and one exponential. The backward pass
+has five products (S again, dP, dV, dQ, dK) where the forward pass has two: 14·d operations and two exponentials for
+both passes, the usual count since FlashAttention.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from grader.operators.attention.passes import F64, forward, gradients, with_other_queries
+from grader.operators.attention.probes import attention_probes
+from grader.operators.attention.problem import Problem
+from grader.operators.attention.steps import attention_steps
+from grader.operators.base import Draw, Operator, Rows, Shape, Tensor, Tensors
+from grader.operators.number_types import NumberType
+from grader.operators.probes import Probe
+from grader.operators.steps import Steps
+
+
+class Attention(Operator):
+    """A subclass says what the header's numbers mean."""
+
+    gradient = False
+    """Whether the file of outputs has O and the gradients, rather than O alone."""
+
+    def __init__(self) -> None:
+        self.independent_rows, self.differentiable = not self.gradient, self.gradient
+
+    @abstractmethod
+    def numbers(self, shape: Shape) -> Problem:
+        """The header's numbers by name."""
+
+    @abstractmethod
+    def probed_shape(self, shape: Shape, units: int) -> Shape:
+        """A small shape like this one, with at least so many units."""
+
+    def tensor(self, p: Problem, name: str, type: NumberType) -> Tensor:
+        return Tensor(name, p.keys if name[-1] in "KV" else p.rows, p.d, type=type)
+
+    def units(self, shape: Shape) -> int:
+        p = self.numbers(shape)
+        return p.batches * p.key_heads
+
+    def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
+        p, names = self.numbers(shape), ("Q", "K", "V", "dO") if self.gradient else ("Q", "K", "V")
+        return tuple(self.tensor(p, name, p.type) for name in names)
+
+    def outputs(self, shape: Shape) -> tuple[Tensor, ...]:
+        p, names = self.numbers(shape), ("O", "dQ", "dK", "dV") if self.gradient else ("O",)
+        return tuple(self.tensor(p, name, p.output_type) for name in names)
+
+    def flops(self, shape: Shape) -> int:
+        p = self.numbers(shape)
+        return (14 if self.gradient else 4) * p.d * p.pairs
+
+    def exponentials(self, shape: Shape) -> int:
+        return (2 if self.gradient else 1) * self.numbers(shape).pairs
+
+    def unavoidable(self, shape: Shape) -> tuple[int, int]:
+        """A program that keeps S or P need not compute them again in the backward pass."""
+        p = self.numbers(shape)
+        return (12 if self.gradient else 4) * p.d * p.pairs, p.pairs
+
+    def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
+        p = self.numbers(shape)
+        if self.gradient:
+            return tuple(each[rows] for each in gradients(p, tensors))
+        return (np.asarray(forward(p, tensors, rows)),)
+
+    def with_other_rows(
+        self, shape: Shape, tensors: Tensors, outputs: Tensors, rows: NDArray[np.intp], draw: Draw
+    ) -> tuple[Tensors, Tensors] | None:
+        if not self.gradient:
+            return None
+        p = self.numbers(shape)
+        fresh = p.type.rounded(draw(2 * len(rows) * p.d)).reshape(2, len(rows), p.d)
+        return with_other_queries(p, tensors, outputs, rows, fresh)
+
+    def function(self, shape: Shape, tensors: Sequence[F64]) -> F64:
+        return np.asarray(forward(self.numbers(shape), tensors, slice(None)))
+
+    def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps:
+        return attention_steps(self.numbers(shape), units, gradient=self.gradient)
+
+    def probes(self, shape: Shape) -> tuple[Probe, ...]:
+        p = self.numbers(self.probed_shape(shape, 1))
+        many = self.probed_shape(shape, -(-max(p.keys, p.rows if self.gradient else 0) // p.d))
+        two = (self.probed_shape(shape, 2),) if self.gradient else ()
+        return attention_probes([(each, self.units(each), self.numbers(each)) for each in (many, *two)], self.gradient)
