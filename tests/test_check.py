@@ -141,7 +141,6 @@ def test_chunks_do_not_change_what_is_found(check, right, monkeypatch):
     pieces = check(got)
     assert whole == pieces
     assert whole.errors[0].by_unit.tolist() == pieces.errors[0].by_unit.tolist() == [1, 1, 1]
-    assert pieces.errors[0].nan_by_unit.tolist() == [0, 0, 1]
 
 
 # ---- sizes ----------------------------------------------------------------------------------------------------

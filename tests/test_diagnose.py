@@ -71,29 +71,31 @@ KERNELS = {
         lambda q, k, v, o: attention(q, k.reshape(B, D, N).transpose(0, 2, 1), v),
         "K is read with rows and columns exchanged",
     ),
-    "l once for each column": (lambda q, k, v, o: o / D, "1 over the number of columns"),
-    "all infinite": (lambda q, k, v, o: o * np.inf, "Every value is infinite or NaN"),
+    "l once for each column": (lambda q, k, v, o: o / D, "O is 0.03125 times what it should be"),
+    "all infinite": (lambda q, k, v, o: o * np.inf, "32768 of the 32768 wrong values are NaN or infinite"),
     "all batches at the first one's place": (
         lambda q, k, v, o: np.concatenate([o[-1:], 0 * o[1:]]),
-        "goes to the place of batch 0",
+        "row 0, column 0 of unit 3 is stored as row 0, column 0 of unit 0",
     ),
     "all zero": (lambda q, k, v, o: 0 * o, "exactly 0: either this part of the output is never written"),
-    "all NaN": (lambda q, k, v, o: o * np.nan, "Every value is infinite or NaN"),
+    "all NaN": (lambda q, k, v, o: o * np.nan, "32768 of the 32768 wrong values are NaN or infinite"),
     "one NaN": (lambda q, k, v, o: patched(o, (2, 5, 6), np.nan), "only batch 2 of 4 is wrong"),
     "batch 0 only": (
         lambda q, k, v, o: patched(o, slice(1, None), 0),
         "only batch 0 is right, all batches after the first are wrong",
     ),
-    "batch 0 everywhere": (lambda q, k, v, o: np.broadcast_to(o[:1], o.shape), "the output of batch 0"),
-    "one batch late": (lambda q, k, v, o: np.roll(o, 1, axis=0), "batch 1 has that of batch 0"),
+    "batch 0 everywhere": (
+        lambda q, k, v, o: np.broadcast_to(o[:1], o.shape),
+        "of unit 0 is stored as row 0, column 0 of unit 1",
+    ),
+    "one batch late": (lambda q, k, v, o: np.roll(o, 1, axis=0), "of unit 3 is stored as row 0, column 0 of unit 0"),
     "half of each tile": (
         lambda q, k, v, o: patched(o.reshape(B, N // 64, 64, D), np.s_[:, :, 32:], 0).reshape(o.shape),
         "rows 32 to 63 of every tile of 64 are wrong",
     ),
     "half of the columns": (lambda q, k, v, o: patched(o, np.s_[..., 16:], 0), "only columns 16 to 31 of 32"),
-    "transposed": (lambda q, k, v, o: o.transpose(0, 2, 1), "the right one transposed"),
-    "off by one row": (lambda q, k, v, o: np.roll(o, 1, axis=1), "right values of"),
-    "tripled": (lambda q, k, v, o: 3 * o, "the right one times 3"),
+    "off by one row": (lambda q, k, v, o: np.roll(o, 1, axis=1), "is stored as row"),
+    "tripled": (lambda q, k, v, o: 3 * o, "O is 3 times what it should be"),
     "half precision": (lambda q, k, v, o: o + 0.02 * np.sin(np.arange(D)), "close to the right ones"),
 }
 
@@ -157,6 +159,7 @@ def test_sums_that_overflow_a_narrow_type_are_named(bits, type):
     got: Any = right.astype(type).astype(np.int32)
     rows = np.flatnonzero(got != right)
     sample = Sample(0, Nearness(0.5, 0.0), rows, np.arange(1), (), got, right, {})
-    assert overflown([sample]) == f"{bits} bits"
+    found = overflown([sample])
+    assert found is not None and found.values == {"bits": bits}
     assert overflown([replace(sample, got=right + 7)]) is None
     assert overflown([replace(sample, got=right.astype(np.float32))]) is None

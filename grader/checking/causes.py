@@ -1,16 +1,15 @@
-"""Explains wrong rows: inputs exchanged or transposed, right values in a wrong place, lost precision."""
+"""What wrong rows look like: the results of exchanged or transposed inputs, right values in a wrong place or times a
+factor, a known mistake, lost precision."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
 
 import numpy as np
 
-from grader.checking.samples import CLOSE, F32, F64, FEWEST_ERRORS, Sample, distance
-from grader.checking.wrong_places import listed
+from grader.checking.samples import F32, F64, FEWEST_ERRORS, Sample, distance
 from grader.findings import CLAIMED, Finding
 from grader.operators import Alternate, Operator, Shape
 from grader.operators.base import Tensors
@@ -26,10 +25,8 @@ EXACT = 0.92
 """The certainty of a finding that follows from all values: above the watch, which sees only its first consequence."""
 MOST_FLOPS = 1 << 29
 """The largest unit for which whole gradients are computed again."""
-LOST_PRECISION = (
-    "The values are close to the right ones: it looks like lost precision, such as a sum or a score kept in a smaller "
-    "type, or a few terms of the sums missing or counted twice."
-)
+PATTERN = 0.4
+"""The certainty of what a wrong output looks like: said of a test that nothing else explains, and of no other."""
 
 
 def exchanged(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Finding | None:
@@ -100,8 +97,12 @@ def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[S
                 break
         if worst < best:  # among equals, the first one is the likeliest
             best, found = worst, alternate.sentence
-    array, words = operator.outputs(shape)[number].name, {"said": found.removesuffix(".")}
-    return Finding(kind="known_mistake", certainty=CLAIMED, array=array, words=words) if found else None
+    return _known(found, CLAIMED)
+
+
+def _known(said: str, certainty: float) -> Finding | None:
+    words = {"said": said.removesuffix(".")}
+    return Finding(kind="known_mistake", certainty=certainty, words=words) if said else None
 
 
 def _energy(sample: Sample, values: F32 | F64) -> float:
@@ -116,7 +117,7 @@ def _computed(operator: Operator, alternate: Alternate, shape: Shape, sample: Sa
         return mistaken_rows(operator, alternate, shape, sample.tensors, sample.rows)
 
 
-def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> str:
+def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Finding | None:
     """Find the loss of precision that explains most of the errors in the sampled rows."""
     best, found = EXPLAINED, ""
     for alternate in operator.alternates():
@@ -126,119 +127,56 @@ def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sam
         caused = [(_computed(operator, alternate, shape, s) - s.expected[s.rows]).ravel() for s in samples]
         mine, theirs = np.concatenate(errors), np.concatenate(caused)
         if len(mine) < FEWEST_ERRORS:
-            return ""
+            return None
         with np.errstate(all="ignore"):
             correlation = float(mine @ theirs / np.sqrt((mine @ mine) * (theirs @ theirs)))
             alike = 1 / MOST_APART <= np.sqrt((mine @ mine) / (theirs @ theirs)) <= MOST_APART
         if correlation > best and alike:
             best, found = correlation, alternate.sentence
-    return found
+    return _known(found, PATTERN)
 
 
-def overflown(samples: list[Sample]) -> Literal["16 bits", "8 bits"] | None:
-    """How many of the lowest bits of whole numbers are right, if the others are not."""
+def overflown(samples: list[Sample]) -> Finding | None:
+    """Whole numbers of which only the lowest 8 or 16 bits are right."""
     if samples[0].got.dtype.kind not in "iu":
         return None
     off = np.concatenate([(s.got[s.rows].astype(np.int64) - s.expected[s.rows]).ravel() for s in samples])
     if np.count_nonzero(off) <= 2 or (off % 2**8).any():  # by chance once in 2^24
         return None
-    return "8 bits" if (off % 2**16).any() else "16 bits"
+    return Finding(kind="output_overflows", certainty=PATTERN, values={"bits": 8 if (off % 2**16).any() else 16})
 
 
-def misplaced(operator: Operator, samples: list[Sample]) -> str:
-    """Explain rows that hold the right values of another place, or the right values times a factor."""
-    if (
-        len(written := [s for s in samples if np.ptp(s.got[s.rows]) > 0]) == 1
-        and written[0].unit == 0 < len(samples) - 1
-    ):
-        first = _holds(written[0])
-        if first is not None:
-            one = operator.unit
-            return (
-                f"{one.capitalize()} 0 has the output of {one} {first}, and the other {operator.units_name} were not "
-                f"written: every {one} goes to the place of {one} 0. Add its offset where the results are written or "
-                "copied."
-            )
-    holds = {s.unit: _holds(s) for s in samples}
-    if None not in holds.values():
-        if len(set(holds.values())) == 1:
-            what = f"The wrong rows hold the output of {operator.unit} {holds[samples[0].unit]}"
-        else:
-            pairs = [f"{operator.unit} {unit} has that of {operator.unit} {other}" for unit, other in holds.items()]
-            what = f"Wrong {operator.units_name} hold the output of other {operator.units_name} ({listed(pairs)})"
-        return (
-            f"{what}: look at how the {operator.unit}'s number enters the addresses, and at results that are "
-            "copied before they are ready."
-        )
-    several = all(min(s.expected.shape) > 1 for s in samples)  # the transpose of a single row is the same
-    if several and all(distance(s.got.reshape(-1), s.expected.T.reshape(-1), s.near) <= 1 for s in samples):
-        return "The output is the right one transposed: it must be row-major, row after row."
-    far = any(distance(s.got[s.rows], s.expected[s.rows], s.near) > CLOSE for s in samples)
-    if far and (shift := _row_moves(samples)):
-        return shift
-    return _factor(samples)
-
-
-def _holds(sample: Sample) -> int | None:
-    """The unit whose right output is in the wrong rows of this sample; None if there is none."""
-    for other, values in sorted(sample.others.items()):
-        if distance(sample.got[sample.rows], values[sample.rows], sample.near) <= 1:
-            return other
-    return None
-
-
-def _row_moves(samples: list[Sample]) -> str:
-    moves = []
+def moved(array: str, samples: list[Sample]) -> Finding | None:
+    """Rows that hold the right values of other rows, of their unit or of another one; rows that may not have been
+    written do not count."""
+    moves = list[tuple[int, int, int, int]]()
     for sample in samples:
-        for row in sample.rows:
-            with np.errstate(invalid="ignore", over="ignore"):
-                off = np.abs(sample.expected - sample.got[row]).max(axis=1)
-            nearest = int(np.nanargmin(off)) if not np.isnan(off).all() else int(row)
-            if nearest == row or distance(sample.got[row], sample.expected[nearest], sample.near) > 1:
-                return ""
-            moves.append((int(row), nearest))
-    row, source = moves[0]
-    count, width = samples[0].expected.shape
-    if len({(source - row) % count for row, source in moves}) == 1 and (width > 1 or len(moves) > 1):
-        by = (source - row + count // 2) % count - count // 2
-        return (
-            f"Each wrong row holds the right values of the row {abs(by)} {'below' if by > 0 else 'above'} it: "
-            "look at how the row number is computed."
-        )
-    if width == 1:
-        return ""  # among many numbers, one is often equal to another
-    return (
-        f"The wrong rows hold the right values of other rows (row {row} holds those of row {source}): look at how "
-        "threads and tiles are mapped to rows."
-    )
+        for row in (int(row) for row in sample.rows if np.ptp(sample.got[row]) > 0):
+            for unit, right in {sample.unit: sample.expected, **sample.others}.items():
+                with np.errstate(invalid="ignore", over="ignore"):
+                    nearest = int(np.abs(right - sample.got[row]).max(axis=1).argmin())
+                if distance(sample.got[row], right[nearest], sample.near) <= 1:
+                    moves.append((unit, nearest, sample.unit, row))
+                    break
+            else:
+                return None
+    if not moves or samples[0].expected.shape[1] == 1:  # among many numbers, one is often equal to another
+        return None
+    names = ("unit_found", "row_found", "unit_expected", "row_expected")
+    values = dict(zip(names, moves[0], strict=True)) | {"column_found": 0, "column_expected": 0}
+    return Finding(kind="stored_elsewhere", certainty=PATTERN, array=array, values=values)
 
 
-def _factor(samples: list[Sample]) -> str:
+def scaled(array: str, samples: list[Sample]) -> Finding | None:
+    """Rows that are the right ones times one factor. One of 1 explains nothing: lost precision looks like it, too."""
     got = np.concatenate([s.got[s.rows].ravel() for s in samples]).astype(np.float64)
     right = np.concatenate([s.expected[s.rows].ravel() for s in samples]).astype(np.float64)
     near = samples[0].near
     if len(got) < 2 or not np.isfinite(got).all() or not (right @ right) > 0:
-        return ""
+        return None
     factor = float(got @ right / (right @ right))
     if abs(factor - 1) < 2 * near.rtol or np.allclose(right, factor * right, rtol=near.rtol, atol=near.atol):
-        return ""  # a factor of 1 explains nothing; lost precision looks like this too
-    if abs(factor) > 1e-3 and np.allclose(got, factor * right, rtol=near.rtol, atol=near.atol * abs(factor)):
-        said = f"Every wrong row is the right one times {factor:.4g}"
-        if abs(factor * samples[0].expected.shape[1] - 1) < near.rtol:
-            return f"{said}, which is 1 over the number of columns: each term is added to the sum once for each column."
-        return f"{said}."
-    if samples[0].expected.shape[1] == 1:
-        return ""  # one number is always another one times a factor
-    per_row = []
-    for sample in samples:
-        for row in sample.rows:
-            g, e = sample.got[row].astype(np.float64), sample.expected[row].astype(np.float64)
-            c = float(g @ e / (e @ e)) if e @ e > 0 else 0.0
-            if abs(c) < 1e-3 or not np.allclose(g, c * e, rtol=near.rtol, atol=near.atol * max(1.0, abs(c))):
-                return ""
-            per_row.append(c)
-    low, high = min(per_row), max(per_row)
-    return (
-        f"Every wrong row is the right one times a different factor ({low:.3g} to {high:.3g} in the sampled rows): "
-        "look at what each row is divided by."
-    )
+        return None
+    if abs(factor) <= 1e-3 or not np.allclose(got, factor * right, rtol=near.rtol, atol=near.atol * abs(factor)):
+        return None
+    return Finding(kind="result_scaled", certainty=PATTERN, array=array, values={"factor": factor})

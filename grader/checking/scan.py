@@ -57,7 +57,6 @@ class TensorErrors:
     by_unit: NDArray[np.int64]
     by_row: NDArray[np.int64]
     by_column: NDArray[np.int64]
-    nan_by_unit: NDArray[np.int64]
     zeros: int
     """Number of wrong values that are exactly 0."""
 
@@ -149,7 +148,6 @@ class Scan:
                 np.zeros(units, np.int64),
                 np.zeros(t.rows, np.int64),
                 np.zeros(t.columns, np.int64),
-                np.zeros(units, np.int64),
                 0,
             )
             for t in operator.outputs(shape)
@@ -280,10 +278,10 @@ class Scan:
         if wrong[at] and error[at] > self._worst_error:
             self._worst_error = float(error[at])
             self.worst = described(at)
-        self._spread(chunk, wrong, nan)
+        self._spread(chunk, wrong)
         self._zeros[number] += int((got[wrong] == 0).sum())
 
-    def _spread(self, chunk: Chunk, wrong: NDArray[np.bool_], nan: NDArray[np.bool_]) -> None:
+    def _spread(self, chunk: Chunk, wrong: NDArray[np.bool_]) -> None:
         """Count a chunk's wrong values by unit, row and column."""
         kept, layout = self._errors[chunk.number], self._got[chunk.number]
         columns = len(kept.by_column)
@@ -295,8 +293,6 @@ class Scan:
         units, rows, _ = layout.find((begins + np.arange(0, run.length, columns) * layout.type.bytes).ravel())
         np.add.at(kept.by_unit, units, per_row)
         np.add.at(kept.by_row, rows, per_row)
-        if nan.any():
-            np.add.at(kept.nan_by_unit, units, nan.reshape(-1, columns).sum(axis=1))
 
 
 def _cut(got: Stretch, expected: Stretch, columns: int) -> Iterator[tuple[Stretch, Stretch]]:

@@ -1,11 +1,10 @@
-"""Says in words which values of an output are wrong: tensors, units, rows, columns, NaN."""
+"""Says in words which values of an output are wrong: tensors, units, rows, columns."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.checking.check import Check
 from grader.checking.scan import TensorErrors
 from grader.operators import Operator
 
@@ -79,13 +78,3 @@ def _lines(name: str, wrong: Bools) -> str:
                 return f"{name} {inside[0]} of every tile of {tile} is wrong"
             return f"{name}s {inside[0]} to {inside[-1]} of every tile of {tile} are wrong"
     return f"{len(numbers)} of {len(wrong)} {name}s are wrong, the first is {name} {first}"
-
-
-def where_nan(check: Check, operator: Operator, errors: TensorErrors) -> str:
-    share = "All of the wrong values are" if check.nan == check.wrong else f"{check.nan:,} of the wrong values are"
-    units = max(1, int((errors.nan_by_unit > 0).sum()))  # the NaNs may be in another tensor
-    what = operator.unit if units == 1 else operator.units_name
-    return (
-        f"{share} NaN, in {units:,} {what}: look for 0/0 or inf − inf where a row's exponentials all underflow or "
-        "overflow (is the maximum subtracted before exp?), and for memory read before it is written."
-    )

@@ -152,6 +152,17 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     },
     "smallest_input.zeros": ("{zeros} 全為 0 時，{first} 是 {got}，應為 {expected}", ""),
     "known_mistake": ("{said}", ""),
+    "output_zero": ("錯誤的值全都正好是 0：這部分輸出可能從未寫入（grid、邊界判斷、複製回主機），或寫入了 0", ""),
+    "output_not_finite": (
+        "{of} 個錯誤值中有 {count} 個是 NaN 或無限大：請檢查對大數取 exp（是否先減去該列的最大值？）、0/0（總和一直是 0）、"
+        "inf − inf，或從未寫入的記憶體",
+        "",
+    ),
+    "output_overflows": ("錯誤的值除了最高的位元之外都正確：有 {bits} 位元的數溢位", ""),
+    "precision_lost": (
+        "值與正確值接近[（最大誤差 {error}）]：看來是精度損失，例如總和或分數以較小的型別存放，或總和少算、重複算了幾項",
+        "",
+    ),
     "not_finite": ("{array} 在此行變成 {what}[：{computed}]", ""),
     "wrong_value_from": ("{array} 的錯誤值來自此處", ""),
     **{

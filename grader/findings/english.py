@@ -208,6 +208,22 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     },
     "smallest_input.zeros": ("With nothing but zeros in {zeros}, {first} is {got}, expected {expected}", ""),
     "known_mistake": ("{said}", ""),
+    "output_zero": (
+        "Every wrong value is exactly 0: either this part of the output is never written (the grid, the guard, the "
+        "copy back), or zeros are written there",
+        "",
+    ),
+    "output_not_finite": (
+        "{count} of the {of} wrong values are NaN or infinite: look for exp of a large number (is the row's maximum "
+        "subtracted first?), 0/0 (a sum that stays 0), inf − inf, or memory that was never written",
+        "",
+    ),
+    "output_overflows": ("Every wrong value is right but for its highest bits: a number of {bits} bits overflows", ""),
+    "precision_lost": (
+        "The values are close to the right ones[ (the largest error is {error})]: it looks like lost precision, such "
+        "as a sum or a score kept in a smaller type, or a few terms of the sums missing or counted twice",
+        "",
+    ),
     "not_finite": ("{array} becomes {what} in this line[: {computed}]", ""),
     "wrong_value_from": ("This is where the wrong value of {array} comes from", ""),
     **{

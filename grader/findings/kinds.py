@@ -75,7 +75,8 @@ _STEPS = """
     stored_elsewhere result_scaled difference_wrong factors_differ old_sum_left_out sums_mixed wrong_value_from"""
 _OUTPUTS = """
     scale_wrong keys_unused rows_not_normalised mask_wrong transposed inputs_exchanged values_of_other_keys
-    columns_unused other_unit_read smallest_input row_sum_not_subtracted known_mistake"""
+    columns_unused other_unit_read smallest_input row_sum_not_subtracted known_mistake
+    output_zero output_not_finite output_overflows precision_lost"""
 
 KINDS: dict[str, Kind] = {
     kind.name: kind

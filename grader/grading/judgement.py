@@ -14,7 +14,7 @@ from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.checking.contradictions import contradictions
 from grader.checking.diagnose import Diagnosis
-from grader.checking.slips import find_slip, slips
+from grader.checking.slips import Which, find_slip, slips
 from grader.findings import Finding, kind_of, rank, sentence, short_kernel
 from grader.programs.run import Run
 from grader.programs.submission import Submission
@@ -97,7 +97,8 @@ def explained_failure(run: Run, check: Check, submission: Submission, diagnosis:
     likely = hint("", _likely, wrong, diagnosis, submission)
     where = diagnosis.where if diagnosis is not None else ""
     seen = "" if wrong else hint("", _seen, run, files)
-    shown = diagnosis.findings if diagnosis is not None else ()
+    pattern = diagnosis.finding if diagnosis is not None else None
+    shown: tuple[Finding, ...] = (pattern,) if pattern is not None else ()
     facts = hint(shown, lambda: _facts(run, files, (*wrong, *slips(files)), shown))
     return replace(_failed(*_failure(run, check, likely, where, seen)), findings=facts)
 
@@ -134,13 +135,15 @@ def _broken_limit(run: Run, check: Check) -> tuple[Verdict, str]:
 
 
 def _likely(wrong: Sequence[Finding], diagnosis: Diagnosis | None, submission: Submission) -> str:
-    """What is `wrong` for certain, or else the diagnosis's cause. A mistake that the source alone shows comes before
-    it."""
+    """What is `wrong` for certain, or else what the output looks like. A mistake that the source alone shows comes
+    before it."""
     if wrong:
         return sentence(wrong[0], submission.line)
-    if slip := find_slip(submission.files, (diagnosis.overflows if diagnosis is not None else None) or "all"):
-        return sentence(slip, submission.line)
-    return diagnosis.cause if diagnosis is not None else ""
+    pattern = diagnosis.finding if diagnosis is not None else None
+    overflows: dict[object, Which] = {8: "8 bits", 16: "16 bits"}
+    slip = find_slip(submission.files, overflows.get(pattern.values.get("bits"), "all") if pattern else "all")
+    found = slip or pattern
+    return sentence(found, submission.line) if found is not None else ""
 
 
 def _failure(run: Run, check: Check, likely: str, where: str, seen: str) -> tuple[Verdict, str, str]:

@@ -83,15 +83,14 @@ _TF32, _BFLOAT16 = np.uint32(0xFFFFE000), np.uint32(0xFFFF0000)
 """Masks of the bits that remain."""
 
 
-_IN_FLOAT32 = 'multiply in float32, in Triton with input_precision="ieee"'
-_COARSE = "It matches products of A and B rounded to {}, which is too coarse here: {}."
+_COARSE = 'It matches A and B rounded to {}: multiply in float32, in Triton with input_precision="ieee".'
 _ALTERNATES: tuple[Alternate, ...] = (
     *(
-        Alternate(f"rounded_to_{name}", _COARSE.format(words, remedy), _rounded(to), rounding=True)
-        for name, words, remedy, to in (
-            ("tf32", "10 bits of mantissa (TF32 or half precision)", _IN_FLOAT32, lambda x: (x + 0x1000) & _TF32),
-            ("tf32_cut_off", "10 bits of mantissa (TF32, cut off)", _IN_FLOAT32, lambda x: x & _TF32),
-            ("bfloat16", "bfloat16, 7 bits of mantissa", _IN_FLOAT32, lambda x: (x + 0x8000) & _BFLOAT16),
+        Alternate(f"rounded_to_{name}", _COARSE.format(words), _rounded(to), rounding=True)
+        for name, words, to in (
+            ("tf32", "10 bits (TF32 or half)", lambda x: (x + 0x1000) & _TF32),
+            ("tf32_cut_off", "10 bits (TF32, cut off)", lambda x: x & _TF32),
+            ("bfloat16", "7 bits (bfloat16)", lambda x: (x + 0x8000) & _BFLOAT16),
         )
     ),
 )

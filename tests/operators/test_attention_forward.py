@@ -8,7 +8,7 @@ import pytest
 
 from grader.base.errors import UsageError
 from grader.operators import known_operators, line_at_fault, load_operator
-from grader.operators.attention import operator
+from grader.operators.attention import one_head
 
 ATTENTION = load_operator("attention_forward")
 
@@ -125,4 +125,4 @@ def test_an_unknown_operator_is_refused_with_the_known_ones():
 def test_an_error_in_an_operators_code_is_placed_at_its_line():
     with pytest.raises(TypeError) as raised:
         ATTENTION.flops(None)  # type: ignore[arg-type]
-    assert line_at_fault(raised.value).rpartition(":")[0] == operator.__file__
+    assert line_at_fault(raised.value).rpartition(":")[0] == one_head.__file__

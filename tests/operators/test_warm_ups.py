@@ -112,7 +112,7 @@ def of_half_the_rows(x, y):
 
 def test_rows_at_the_end_that_were_not_written_are_named(tmp_path):
     found = diagnosed(tmp_path, "s02", of_half_the_rows)
-    assert "exactly 0" in found.cause and "rows" in found.where
+    assert "exactly 0" in str(found) and "rows" in found.where
 
 
 def test_a_single_value_explains_nothing(tmp_path):

@@ -69,7 +69,7 @@ def _exponentials_in(kind: NumberType) -> tuple[str, str, Compute, Unless]:
     )
 
 
-_HALF = "in half precision, which has 11 bits in float16 and 8 in bfloat16: sum in float32."
+_HALF = "in half precision, which has 8 or 11 bits: sum in float32."
 _SCORES = "scores that are rounded to bfloat16 before the softmax: keep them in float32."
 _FLOAT8 = "that are rounded to float8, the type of the input: keep them in float16"
 _MISTAKES: tuple[tuple[str, str, Compute, Unless], ...] = (

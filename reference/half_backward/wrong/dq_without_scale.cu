@@ -1,4 +1,4 @@
 // dQ = dS K.
-// expect: wrong_answer on most: Every wrong row is the right one times
+// expect: wrong_answer on most: times what it should be
 #define DQ_SCALE(h) 1.0f
 #include "gradient.cuh"

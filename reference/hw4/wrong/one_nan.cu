@@ -1,4 +1,4 @@
 // One value in all is NaN.
-// expect: wrong_answer on all: NaN, in 1 batch
+// expect: wrong_answer on all: wrong values are NaN
 #define BEFORE_WRITE result[count / 2] = NAN
 #include "wrong.cuh"

@@ -1,5 +1,5 @@
 # The products are TF32, which has 10 bits of mantissa.
-# expect: wrong_answer on most: too coarse
+# expect: wrong_answer on most: A and B rounded to 10 bits
 import triton
 import triton.language as tl
 
