@@ -147,8 +147,8 @@ def test_a_step_ends_with_its_line() -> None:
 
     found = Finding(kind="keys_unused", file="hw4.cu", line=7, values={"keys": (31, 63), "tile": 32})
     assert sentence(found, line_of) == (
-        "Keys 31 and 63 have no weight in any row: the same in every tile of 32. Look at where the loops over the keys "
-        "begin and end, and at what they skip. Look at hw4.cu:7: `float s = dot(q, k);`."
+        "No row gives any weight to keys: 31 and 63, the same in every tile of 32. Look at where the loops over the "
+        "keys begin and end, and at what they skip. Look at hw4.cu:7: `float s = dot(q, k);`."
     )
 
 

@@ -58,18 +58,14 @@ def tried(line: int) -> set[str]:
         (5, "blockIdx.x * gridDim.x + threadIdx.x"),  # another size
         (6, "row > n"),  # a comparison
         (7, "in + n * d"),  # the offset of another pointer
-        (8, "2 * (n * d)"),
         (9, "-INFINITY"),  # where a maximum starts
         (10, "j <= n - kTile"),
         (11, "shape.scale"),  # a number of the parameters
-        (13, "s - top"),
-        (14, "acc = acc * fix + (tile[threadIdx.x][j] * value[row + j * d]);"),
         (14, "tile[j][threadIdx.x]"),
         (14, "j - 1"),  # the element before
         (17, "row * n - d"),  # the neighbour on the other side
         (14, "j * d + row"),  # an index that the function uses elsewhere
         (17, "d * n + row"),
-        (18, "logf(sum)"),
         (21, "(n + kTile - 1) / kTile"),
         (22, "(n * d) * sizeof(float)"),
     ],
@@ -117,10 +113,10 @@ def test_every_kind_of_change_has_words() -> None:
         assert "8 samples" in said
 
 
-ROUNDED = """\
+SCATTERED = """\
 __global__ void saxpy(const float* x, const float* y, float* z, int n, float a) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) z[i] = a * x[i] - y[i];
+    const int i = blockIdx.x * gridDim.x + threadIdx.x;
+    if (i < n) z[i] = a * x[i] + y[i];
 }
 extern "C" void solve(const float* X, const float* Y, float* Z, int n, float a) {
     saxpy<<<(n + 255) / 256, 256>>>(X, Y, Z, n, a);
@@ -133,18 +129,18 @@ def test_the_line_of_a_change_with_which_all_samples_are_right_is_named(
 ) -> None:
     monkeypatch.delenv("GRADER_REPAIRS")
     program = tmp_path / "saxpy.cu"
-    program.write_text(ROUNDED)
+    program.write_text(SCATTERED)
     said = grader("check", program, "--engine", "emulator", "--json", tmp_path / "record.json")
     assert said.code == 1
-    assert "saxpy.cu:3: the operator in `a * x[i] - y[i]` is wrong" in " ".join(said.out.split())
+    assert "saxpy.cu:2: `blockIdx.x * gridDim.x + threadIdx.x` has a wrong factor" in " ".join(said.out.split())
     (found, *_), *_ = [test["findings"] for test in json.loads((tmp_path / "record.json").read_text())["tests"]]
-    assert (found["kind"], found["line"], found["words"]["new"]) == ("repaired", 3, "a * x[i] + y[i]")
+    assert (found["kind"], found["line"], found["words"]["new"]) == ("repaired", 2, "blockIdx.x * blockDim.x + threadIdx.x")
 
 
 def test_a_changed_program_is_never_taken_from_the_cache_of_another(tmp_path: Path) -> None:
-    (tmp_path / "saxpy.cu").write_text(ROUNDED)
+    (tmp_path / "saxpy.cu").write_text(SCATTERED)
     one = read_submission(tmp_path / "saxpy.cu", load_assignment("saxpy"))
-    other = one.with_files((("saxpy.cu", ROUNDED.replace("-", "+").encode()),))
+    other = one.with_files((("saxpy.cu", SCATTERED.replace("gridDim", "blockDim").encode()),))
     assert one.sha256 == one.with_files(one.files).sha256 != other.sha256
 
 

@@ -26,6 +26,7 @@ _WORDS = {
         "inverse": "除以了縮放，應為乘上",
         "base_two": "以 2 為底而非 e：請乘上 log2(e)",
         "negative": "正負號相反",
+        "as_integer": "scale 是 float，但它的位元被當成整數",
         "unused": "所有 key 的權重都相同；縮放是否因整數除法而為 0？",
     },
 }
@@ -177,21 +178,11 @@ _SENTENCES: dict[str, tuple[str, str]] = {
             ("called", "`{old}` 呼叫了錯的函式"),
             ("indices", "`{old}` 的索引順序有誤"),
             ("index", "`{old}` 的位置有誤"),
-            ("exchanged", "`{old}` 的順序有誤"),
             ("factor", "`{old}` 的係數有誤"),
             ("base", "`{old}` 的指數底數有誤"),
-            ("times", "`{old}` 太小"),
             ("size", "`{old}` 太小"),
-            ("term", "`{old}` 缺少一項"),
-            ("function", "`{old}` 缺少函式或用錯函式"),
-            ("rescaled", "`{old}` 沒有重新縮放舊的和"),
-            ("dropped", "`{old}` 多了一部分"),
-            ("assigned", "`{old}` 設定了錯誤的值"),
-            ("sign", "`{old}` 的運算子有誤"),
-            ("logic", "條件 `{old}` 有誤"),
         )
     },
-    "repaired.deleted": ("`{old}` 造成錯誤：刪除後，試過的 {samples} 個範例全部正確", ""),
     "repaired.reset": ("和沒有重設：在此加上 `{new}` 後，試過的 {samples} 個範例全部正確", ""),
 }
 

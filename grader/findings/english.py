@@ -26,6 +26,7 @@ _WORDS = {
         "inverse": "it is divided by the scale instead of multiplied",
         "base_two": "2 is the base, not e: multiply by log2(e)",
         "negative": "its sign is reversed",
+        "as_integer": "the bits of the scale, a float, were taken for an integer",
         "unused": "every key has the same weight; is the scale 0 because of an integer division?",
     },
 }
@@ -93,8 +94,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "",
     ),
     "not_rescaled": (
-        "{array} so far is not multiplied by exp(m_old − m_new) when the running maximum grows: its old terms are "
-        "relative to another maximum than the one that is added",
+        "{array} so far must be multiplied by exp(m_old − m_new) when the running maximum grows, which is missing: the "
+        "old terms are relative to another maximum than the one that is added",
         "",
     ),
     "rescaled_wrongly": (
@@ -116,8 +117,8 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "at {other}]",
         "Look at where the loop begins and ends[ (line {end_line} sets `{end}`)], and at what it skips.",
     ),
-    "terms_repeated": ("{array} counts {over} {numbers} twice", ""),
-    "terms_unseen": ("{array} counts {over} {numbers}, which the mask hides", ""),
+    "terms_repeated": ("{array} counts {over} twice: {numbers}", ""),
+    "terms_unseen": ("{array} counts {over} that the mask hides: {numbers}", ""),
     "carried_over": ("{right} still contains {left}: reset {array} before it is summed", ""),
     "sums_mixed": ("Terms of {left} and of {right} are added up, which are different sums", ""),
     "start_wrong": ("{array} starts at {value} and should start at 0", ""),
@@ -148,7 +149,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "difference_wrong": ("{found} is subtracted from {array}, and should be {less} = {expected}", ""),
     "factors_differ": ("Terms of {array} that are added up differ by a factor of {ratio}", ""),
     "keys_unused": (
-        "Keys {keys}[ ({count} of {of})] have no weight in any row[: the same in every tile of {tile}]",
+        "No row gives any weight to keys[ ({count} of {of})]: {keys}[, the same in every tile of {tile}]",
         "Look at where the loops over the keys begin and end, and at what they skip.",
     ),
     "values_of_other_keys": (
@@ -238,21 +239,11 @@ _SENTENCES: dict[str, tuple[str, str]] = {
             ("called", "`{old}` calls the wrong function"),
             ("indices", "the indices in `{old}` are in the wrong order"),
             ("index", "`{old}` is the wrong place"),
-            ("exchanged", "`{old}` is in the wrong order"),
             ("factor", "a factor is wrong at `{old}`"),
             ("base", "the base of the exponentials is wrong at `{old}`"),
-            ("times", "`{old}` is too small"),
             ("size", "`{old}` is too small"),
-            ("term", "a term is missing at `{old}`"),
-            ("function", "a function is missing or wrong at `{old}`"),
-            ("rescaled", "the old sum is not rescaled at `{old}`"),
-            ("dropped", "`{old}` has a part too many"),
-            ("assigned", "`{old}` sets the wrong value"),
-            ("sign", "the operator in `{old}` is wrong"),
-            ("logic", "the condition `{old}` is wrong"),
         )
     },
-    "repaired.deleted": ("`{old}` does harm: without it, all {samples} samples that were tried are right", ""),
     "repaired.reset": ("a sum is not set back: with `{new}` here, all {samples} samples that were tried are right", ""),
 }
 

@@ -18,7 +18,6 @@ from grader.checking.repairs.scopes import (
     BUILT_IN,
     REAL,
     REAL_CALLS,
-    UNKNOWN,
     WHOLE,
     Scopes,
     Type,
@@ -28,16 +27,14 @@ from grader.checking.repairs.scopes import (
 from grader.cpp.tree import line_of, name_of, text_of, walk
 
 Kind = Literal[
-    "comparison", "rounding", "axis", "width", "indices", "index", "name", "number", "factor", "term", "function",
-    "called", "base", "rescaled", "times", "size", "dropped", "deleted", "assigned", "sign", "exchanged", "logic",
+    "comparison", "rounding", "axis", "width", "indices", "index", "name", "number", "factor", "called", "base", "size",
     "reset",
 ]  # fmt: skip
 PRIOR: dict[Kind, float] = {
-    "size": 1.5, "comparison": 1.0, "rounding": 1.0, "width": 0.9, "indices": 0.9, "rescaled": 0.9, "base": 0.9,
-    "called": 0.9, "axis": 0.8, "number": 0.8, "index": 0.8, "times": 0.7, "term": 0.65, "factor": 0.6,
-    "function": 0.6, "reset": 0.6, "name": 0.6, "exchanged": 0.5, "assigned": 0.5, "sign": 0.4, "logic": 0.4,
-    "deleted": 0.35, "dropped": 0.35,
+    "size": 1.5, "comparison": 1.0, "rounding": 1.0, "width": 0.9, "indices": 0.9, "base": 0.9, "called": 0.9,
+    "axis": 0.8, "number": 0.8, "index": 0.8, "factor": 0.6, "reset": 0.6, "name": 0.6,
 }  # fmt: skip
+"""Ten more kinds, such as another operator, a term more or a statement less, found nothing in 46 blind programs."""
 
 MINUS_INFINITY = "(-(float)(1e300*1e300))"
 _LOG2_E = "1.44269504f"
@@ -60,8 +57,7 @@ _ANOTHER = 0.95
 
 @dataclass(frozen=True)
 class Change:
-    """`new` in place of the source's bytes `start` to `end`, `old`. `form`: an expression, a statement, or an addition
-    at the beginning of a block."""
+    """`new` in place of the source's bytes `start` to `end`, `old`, or an addition at the beginning of a `block`."""
 
     start: int
     end: int
@@ -70,7 +66,7 @@ class Change:
     old: str
     new: str
     likely: float
-    form: Literal["expression", "statement", "block"] = "expression"
+    block: bool = False
 
 
 def one_line(text: str) -> str:
@@ -107,23 +103,19 @@ class Changes:
     def of(self, node: Node) -> Iterator[Change]:
         """The changes at a node, each of another text than the node's."""
         seen, likely = {one_line(text_of(node))}, dict(PRIOR)
-        for at, kind, new, form in self._of(node):
+        for at, kind, new in self._of(node):
             if (new := one_line(new)) not in seen or at is not node:
                 seen.add(new)
-                old = one_line(text_of(at))
-                yield Change(at.start_byte, at.end_byte, line_of(at), kind, old, new, likely[kind], form)
+                old, block = one_line(text_of(at)), kind == "reset"
+                yield Change(at.start_byte, at.end_byte, line_of(at), kind, old, new, likely[kind], block)
                 likely[kind] *= _ANOTHER
 
-    def _of(self, node: Node) -> Iterator[tuple[Node, Kind, str, Literal["expression", "statement", "block"]]]:
-        if node.type == "expression_statement":
-            for kind, new in self._of_statement(node):
-                yield node, kind, new, "statement"
-        elif node.type == "compound_statement":
+    def _of(self, node: Node) -> Iterator[tuple[Node, Kind, str]]:
+        if node.type == "compound_statement":
             for name in self._sums_in_loop(node):
-                yield node, "reset", f"{name} = 0;", "block"
-        else:
-            for at, kind, new in self._of_expression(node):
-                yield at, kind, new, "expression"
+                yield node, "reset", f"{name} = 0;"
+        elif node.type != "expression_statement":
+            yield from self._of_expression(node)
 
     def _of_expression(self, node: Node) -> Iterator[tuple[Node, Kind, str]]:
         type, parent = self.scopes.type_of(node), node.parent
@@ -139,22 +131,14 @@ class Changes:
                 changes = _of_subscript(node)
             case "call_expression":
                 changes = self._of_call(node)
-            case "conditional_expression":
-                parts = (text_of(node.child_by_field_name(each)) for each in ("consequence", "alternative"))
-                changes = (("dropped", part) for part in parts)
         if parent is not None and parent.type == "subscript_argument_list":
             for new in (*_near(node), *self._borrowed(node, self._indices.get(_function_of(node), []))):
                 yield node, "index", new
         for kind, new in changes:
             yield node, kind, new
-        if type[1] == 1 and node.type == "binary_expression":
-            right = node.child_by_field_name("right")
-            if right is not None and self.scopes.type_of(right) == WHOLE:
-                for times in (2, 3, 4):
-                    yield right, "times", f"{times} * ({text_of(right)})"
-            if _sets_pointer(node):
-                for new in self._borrowed(node, self._offsets):
-                    yield node, "index", new
+        if type[1] == 1 and node.type == "binary_expression" and _sets_pointer(node):
+            for new in self._borrowed(node, self._offsets):
+                yield node, "index", new
         if type == REAL and node.type in _REAL_SITES and self._is_value(node):
             for kind, new in self._of_real(node):
                 yield node, kind, new
@@ -174,39 +158,15 @@ class Changes:
                 yield "comparison", f"{a} {other} {b}"
             if operator == "<":
                 yield "comparison", f"{a} + 1 < {b}"
-        elif operator in ("&&", "||"):
-            yield from (("logic", a), ("logic", b), ("logic", f"{a} {'||' if operator == '&&' else '&&'} {b}"))
-        elif type == WHOLE:
-            yield from self._of_whole(a, b, operator, node)
-        elif type == REAL:
-            if operator in "+-*/":
-                yield "sign", f"{a} { {'+': '-', '-': '+', '*': '/', '/': '*'}[operator] } {b}"
-            if operator in "-/":
-                yield "exchanged", f"{b} {operator} {a}"
-            yield "dropped", a
-            if self.scopes.type_of(right) == REAL:
-                yield "dropped", b
-
-    def _of_whole(self, a: str, b: str, operator: str, node: Node) -> Iterator[tuple[Kind, str]]:
-        if operator == "/":
-            yield from (("rounding", f"({a} + {b} - 1) / {b}"), ("rounding", f"{a} / {b} + 1"), ("sign", f"{a} % {b}"))
-        elif operator == "%":
-            yield "sign", f"{a} / {b}"
-        elif operator in "+-":
-            yield "sign", f"{a} {'-' if operator == '+' else '+'} {b}"
-            yield "dropped", a
-            yield "dropped", b
-            left = node.child_by_field_name("left")
-            if operator == "+" and left is not None and left.type == "binary_expression" and operator_of(left) == "*":
-                row, width = (left.child_by_field_name(side) for side in ("left", "right"))
-                if row is not None and width is not None and self.scopes.type_of(width) == WHOLE:
-                    for _, each in self._of_name(width, WHOLE):
-                        yield "width", f"{text_of(row)} * {each} + {b}"
-                    for each in (text_of(width), *self._siblings(width)):
-                        yield "indices", f"{b} * {each} + {text_of(row)}"
-        elif operator == "*":
-            yield "dropped", a
-            yield "dropped", b
+        elif type == WHOLE and operator == "/":
+            yield from (("rounding", f"({a} + {b} - 1) / {b}"), ("rounding", f"{a} / {b} + 1"))
+        elif type == WHOLE and operator == "+" and left.type == "binary_expression" and operator_of(left) == "*":
+            row, width = (left.child_by_field_name(side) for side in ("left", "right"))
+            if row is not None and width is not None and self.scopes.type_of(width) == WHOLE:
+                for _, each in self._of_name(width, WHOLE):
+                    yield "width", f"{text_of(row)} * {each} + {b}"
+                for each in (text_of(width), *self._siblings(width)):
+                    yield "indices", f"{b} * {each} + {text_of(row)}"
 
     def _siblings(self, node: Node) -> Iterator[str]:
         """Names that could stand for a whole number: variables that are declared next to it, fields of the same
@@ -238,17 +198,9 @@ class Changes:
             yield from (("name", other) for other in self._siblings(node))
 
     def _of_call(self, node: Node) -> Iterator[tuple[Kind, str]]:
-        called, arguments = text_of(node.child_by_field_name("function")), arguments_of(node)
-        texts = [text_of(each) for each in arguments]
+        called, arguments = text_of(node.child_by_field_name("function")), map(text_of, arguments_of(node))
         if called in _LIKE:
-            yield "base" if called in _BASES else "called", f"{_LIKE[called]}({', '.join(texts)})"
-        if called in ("fmaxf", "fminf", "max", "min") or any(c.type == "kernel_call_syntax" for c in node.children):
-            return
-        for first in range(len(arguments) - 1):
-            types = [self.scopes.type_of(each) for each in arguments[first : first + 2]]
-            if types[0] == types[1] != UNKNOWN:
-                swapped = [*texts[:first], texts[first + 1], texts[first], *texts[first + 2 :]]
-                yield "exchanged", f"{called}({', '.join(swapped)})"
+            yield "base" if called in _BASES else "called", f"{_LIKE[called]}({', '.join(arguments)})"
 
     def _of_real(self, node: Node) -> Iterator[tuple[Kind, str]]:
         text, parent = text_of(node), node.parent
@@ -259,13 +211,7 @@ class Changes:
             yield from (("factor", f"{plain} {operator} {other}") for operator in "*/" for other in names)
             if self._uses_base_two:
                 yield from (("base", f"{plain} * {_LOG2_E}"), ("base", f"{plain} / {_LOG2_E}"))
-            yield "sign", f"-{plain}"
-            yield "function", f"1.0f / {plain}"
-        if chain not in ("+", "-"):
-            yield from (("term", f"{plain} - {other}") for other in names)
         yield from (("name", other) for other in names)
-        if node.type != "number_literal":
-            yield from (("function", f"{name}({text})") for name in ("logf", "expf", "sqrtf"))
 
     def _real_names(self, node: Node) -> list[str]:
         """Real numbers that the function has at hand, the nearest in the source first."""
@@ -307,23 +253,6 @@ class Changes:
         if parent.type == "binary_expression":
             return self.scopes.type_of(parent) == REAL
         return parent.type in ("init_declarator", "return_statement", "conditional_expression")
-
-    def _of_statement(self, node: Node) -> Iterator[tuple[Kind, str]]:
-        inner = node.named_children[0] if node.named_children else None
-        if inner is None or inner.type not in ("assignment_expression", "call_expression"):
-            return
-        yield "deleted", ""
-        target, value = inner.child_by_field_name("left"), inner.child_by_field_name("right")
-        if target is None or value is None or self.scopes.type_of(target) != REAL:
-            return
-        name, text, operator = text_of(target), text_of(value), operator_of(inner)
-        if operator == "+=":
-            for factor in self._real_names(target):
-                yield "rescaled", f"{name} = {name} * {factor} + ({text});"
-            yield "assigned", f"{name} = {text};"
-            yield "sign", f"{name} -= {text};"
-        others = {"=": ("+=", "*="), "*=": ("/=", "="), "/=": ("*=",)}
-        yield from (("assigned", f"{name} {other} {text};") for other in others.get(operator, ()))
 
     def _sums_in_loop(self, body: Node) -> Iterator[str]:
         """The real variables from outside a loop to which its body adds."""

@@ -103,9 +103,9 @@ def schemata(
     return Schemata(files=tuple(written), tries=tries)
 
 
-def _place(each: tuple[str, Change]) -> tuple[str, int, int, str]:
+def _place(each: tuple[str, Change]) -> tuple[str, int, int, bool]:
     name, change = each
-    return name, change.start, change.end, change.form
+    return name, change.start, change.end, change.block
 
 
 def _changes(scopes: Scopes, suspected: Sequence[int]) -> Iterator[Change]:
@@ -210,25 +210,21 @@ class _Writer:
 
     def __init__(self, source: bytes, numbers: dict[Change, int]) -> None:
         self.source = source
-        self.at: dict[tuple[int, int, str], list[tuple[int, Change]]] = {}
+        self.at: dict[tuple[int, int, bool], list[tuple[int, Change]]] = {}
         for change, number in numbers.items():
-            self.at.setdefault((change.start, change.end, change.form), []).append((number, change))
+            self.at.setdefault((change.start, change.end, change.block), []).append((number, change))
 
     def text(self, root: Node) -> str:
         """Without recursion: pieces go out in the order of the source, and around each node what its changes add."""
         before, after = dict[int, list[str]](), dict[int, list[str]]()
-        spans = set[tuple[int, int, str]]()
+        spans = set[tuple[int, int, bool]]()
         for node in walk(root):
-            form = {"expression_statement": "statement", "compound_statement": "block"}.get(node.type, "expression")
-            key = (node.start_byte, node.end_byte, form)
+            key = (node.start_byte, node.end_byte, node.type == "compound_statement")
             if key in self.at and key not in spans:
                 spans.add(key)
                 opening, closing = self._around(key, sorted(self.at[key], key=lambda each: each[0]))
-                if form == "block":
-                    before.setdefault(node.start_byte + 1, []).append(opening)
-                else:
-                    before.setdefault(node.start_byte, []).append(opening)
-                    after.setdefault(node.end_byte, []).insert(0, closing)
+                before.setdefault(node.start_byte + key[2], []).append(opening)
+                after.setdefault(node.end_byte, []).insert(0, closing)
         out, last = [], 0
         for at in sorted({*before, *after}):
             out.append(self.source[last:at].decode(errors="replace"))
@@ -236,11 +232,10 @@ class _Writer:
             last = at
         return "".join(out) + self.source[last:].decode(errors="replace")
 
-    def _around(self, key: tuple[int, int, str], changes: list[tuple[int, Change]]) -> tuple[str, str]:
-        call, form = f"{SWITCH}()", key[2]
-        if form != "expression":
-            tests = "".join(f"if ({call} == {n}u) {{ {change.new} }} " for n, change in changes)
-            return (tests, "") if form == "block" else (f"{{ {tests.replace('} if', '} else if')}else ", " }")
+    def _around(self, key: tuple[int, int, bool], changes: list[tuple[int, Change]]) -> tuple[str, str]:
+        call = f"{SWITCH}()"
+        if key[2]:
+            return "".join(f"if ({call} == {n}u) {{ {change.new} }} " for n, change in changes), ""
         old = one_line(self.source[key[0] : key[1]].decode(errors="replace"))
         cast = f"(decltype({SWITCH}_value({old})))"
         first, count = changes[0][0], len(changes)

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from grader.checking.watch.labels import SAME, Label, Number, Odd, Reader, numbers
 from grader.checking.watch.recording import LEAF
 from grader.checking.watch.written import UNSURE, Wanted
@@ -15,6 +17,8 @@ from grader.findings import Finding, Place
 from grader.findings.finding import MAX_NUMBERS
 
 CERTAIN, SURE, LIKELY = 0.95, 0.9, 0.7
+_STEEP = 1e3
+"""No mistake with the scale alone makes the exponent grow so many times too fast, or too slowly."""
 
 
 class _Writer:
@@ -89,20 +93,25 @@ class _Writer:
                                 less=self.steps.difference.less, **dict[str, Any](facts))  # fmt: skip
         return None
 
-    def _slope(self, odd: Odd, score: Label) -> Finding:
+    def _slope(self, odd: Odd, score: Label) -> Finding | None:
         weights = self.steps.weights
         assert weights is not None
         slope = odd.facts["slope"]
         slope, size = slope if abs(slope + 1) < SAME else abs(slope), abs(slope)
         scale = weights.scale
-        meaning = ""
-        known = {"negative": -1.0, "base_two": math.log(2)}
-        for word, value in (known | {"no_scale": 1 / scale, "scale_twice": scale, "inverse": scale**-2}).items():
-            if abs((slope if word == "negative" else size) - value) < 2 * SAME * abs(value):
-                meaning = word
-                break
-        scaled = score.made and self.place(score.made)
-        node = score.made if meaning in ("no_scale", "scale_twice", "inverse", "") and scaled else odd.node
+        bits = float(np.float32(scale).view(np.int32)) / scale
+        known = {"negative": -1.0, "base_two": math.log(2), "no_scale": 1 / scale, "scale_twice": scale}
+        known |= {"inverse": scale**-2, "as_integer": bits}
+        meanings = (
+            word
+            for word, value in known.items()
+            if abs((slope if word == "negative" else size) - value) < 2 * SAME * abs(value)
+        )
+        meaning = next(meanings, "")
+        if not meaning and not 1 / _STEEP < size < _STEEP:
+            return None
+        scaled = meaning not in ("negative", "base_two") and score.made and self.place(score.made)
+        node = score.made if scaled else odd.node
         facts: dict[str, Any] = {"of": "Q Kᵀ" if weights.of in self.reader.sums else weights.of}
         facts |= {"meaning": meaning} if meaning else {}
         return self.finding("scale_wrong", node, slope=slope * scale, expected=scale, other=odd.node, **facts)

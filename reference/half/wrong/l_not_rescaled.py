@@ -1,5 +1,5 @@
 # The sum of the exponentials is not rescaled when the maximum grows.
-# expect: wrong_answer on most: look at what each row is divided by | l so far is not multiplied
+# expect: wrong_answer on most: add up to | l so far must be multiplied
 import torch
 import triton
 import triton.language as tl

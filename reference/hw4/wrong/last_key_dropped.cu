@@ -1,4 +1,4 @@
 // The last key of all is skipped.
-// expect: wrong_answer on all: Keys 127 ( | O is summed without 1 of
+// expect: wrong_answer on all: ): 127 | O is summed without 1 of
 #define USED(key) ((key) != n - 1)
 #include "wrong.cuh"
