@@ -218,22 +218,6 @@ def test_a_refused_call_is_named_before_what_follows_from_it(refused: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("read", "written", "layouts"),
-    [
-        ("p = expf(s[t * 32 + c] - m);", "s[c * 64 + t] = x;", "`s[t * 32 + c]` and `s[c * 64 + t]`"),
-        ("p = tile[tx][ty];", "tile[ty][tx] = x;", "`tile[tx][ty]` and `tile[ty][tx]`"),
-        ("x += k[c * D + i];", "k[t * D + i] = y;", ""),  # what other threads loaded
-        ("x += k[i + c * D];", "k[D * c + i] = y;", ""),
-        ("x = edge[i - 1];", "edge[i] = y;", ""),
-    ],
-)
-def test_a_race_between_lines_that_disagree_on_the_layout_shows_both(read: str, written: str, layouts: str) -> None:
-    files = source(["__global__ void f() {", read, "y = 1;", written, "}"], 6)
-    said = cause_of([a_race("warps", 7, 9)], files)
-    assert ("with another index" in said) is bool(layouts) and layouts in said and "put __syncthreads() between" in said
-
-
-@pytest.mark.parametrize(
     ("lines", "said"),
     [
         (["for (;;) {", "for (;;) {", "s[i] = 1;", "}", "x += s[j];", "}"], "between them, after line 5"),

@@ -134,7 +134,8 @@ def test_the_line_of_a_change_with_which_all_samples_are_right_is_named(
     assert said.code == 1
     assert "saxpy.cu:2: `blockIdx.x * gridDim.x + threadIdx.x` has a wrong factor" in " ".join(said.out.split())
     (found, *_), *_ = [test["findings"] for test in json.loads((tmp_path / "record.json").read_text())["tests"]]
-    assert (found["kind"], found["line"], found["words"]["new"]) == ("repaired", 2, "blockIdx.x * blockDim.x + threadIdx.x")
+    assert (found["kind"], found["line"]) == ("repaired", 2)
+    assert found["words"]["new"] == "blockIdx.x * blockDim.x + threadIdx.x"
 
 
 def test_a_changed_program_is_never_taken_from_the_cache_of_another(tmp_path: Path) -> None:

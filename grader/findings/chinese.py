@@ -97,10 +97,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     "sums_mixed": ("{left} 與 {right} 的項加在一起，但它們是不同的總和", ""),
     "start_wrong": ("{array} 從 {value} 開始，應從 0 開始", ""),
     "padding_added": ("{array} 計入了 exp(0 − m) = {value}：屬於不存在或未載入的 key", ""),
-    "maximum_wrong": (
-        "exp 之前從分數減去了 {value}，它不是這一列分數的最大值",
-        "",
-    ),
+    "maximum_wrong": ("exp 之前從分數減去了 {value}，它不是這一列分數的最大值", ""),
     "operands_wrong": ("{left} 與 {right} 相乘[（載入於 {other}）]：兩者的索引並不對應", ""),
     "other_input": (
         "{left} 與 {right} 相乘：應使用 {wanted} 之處用了 {found}[（載入於 {other}）][；第 {set_line} 行設定 `{set_name}`]",

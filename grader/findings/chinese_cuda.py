@@ -184,11 +184,6 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "{file}:{closes} 關閉迴圈之前放 {barrier}",
         _LUCK,
     ),
-    "race.layouts": (
-        f"{_RACE}，但索引不同：`{{mine}}` 和 `{{theirs}}`。如果每個 thread 只用自己的值，兩個索引必須相同；"
-        "如果要用別的 thread 的值，請在兩行之間放 {barrier}",
-        "",
-    ),
     "race.update": (
         _RACE,
         f"如果多個 thread 要加到這個位置，請用 atomic（{{ATOMIC}}）。否則請在讀和寫之間放 {{barrier}}。{_LUCK}",
@@ -330,10 +325,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "trap": ("kernel 執行了 trap 指令（__trap）", ""),
     "assertion": ("{there} 的 assertion `{condition}` 失敗", ""),
     "bad_function_pointer.host": ("透過不是 device 函式的指標呼叫：它的位址是在主機上取的嗎？", ""),
-    "bad_function_pointer.prototype": (
-        "透過指標呼叫參數或回傳值不同的函式",
-        "請把指標宣告成該函式本身的型別。",
-    ),
+    "bad_function_pointer.prototype": ("透過指標呼叫參數或回傳值不同的函式", "請把指標宣告成該函式本身的型別。"),
     "bad_function_pointer.null": ("透過空指標呼叫函式", ""),
     "alloca_too_large": ("alloca {bytes} 位元組：每個 thread 的 local memory（堆疊）有 {size} 位元組，已用 {used}", ""),
     "local_overflow": ("local memory（堆疊）溢位：每個 thread {size} 位元組", ""),

@@ -126,10 +126,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "{array} counts exp(0 − m) = {value}: the score of a key that does not exist, or was not loaded",
         "",
     ),
-    "maximum_wrong": (
-        "{value} is subtracted from the score before exp, and not the maximum of the row's scores",
-        "",
-    ),
+    "maximum_wrong": ("{value} is subtracted from the score before exp, and not the maximum of the row's scores", ""),
     "operands_wrong": (
         "{left} is multiplied by {right}[ (loaded at {other})]: their indices do not belong together",
         "",
@@ -161,10 +158,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "{array} is not 0 where all dP of a row are equal: D, the row's sum of dO ∘ O, is not subtracted from dP",
         "",
     ),
-    "columns_unused": (
-        "Columns {columns} of Q and K have no effect on the scores: sum over all {of} columns",
-        "",
-    ),
+    "columns_unused": ("Columns {columns} of Q and K have no effect on the scores: sum over all {of} columns", ""),
     "other_unit_read": (
         "The result of {label} is computed with {array} of {other_unit}[: line {set_line} sets `{set_name}`]",
         "",
@@ -183,10 +177,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "Query {query} uses keys {found} only, as with a causal mask: it should use keys {expected}",
         "",
     ),
-    "mask_wrong": (
-        "Query {query} uses keys {found}, and should use keys {expected}",
-        "",
-    ),
+    "mask_wrong": ("Query {query} uses keys {found}, and should use keys {expected}", ""),
     "transposed": (
         "{array} is read with rows and columns exchanged[, in each tile of {tile} rows]",
         "Look at how it is stored and at how it is read.",

@@ -54,10 +54,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "launch_refused.no_clusters": (f"{_REFUSED}this GPU has no clusters of blocks: use --arch sm_90a", ""),
     "launch_refused.cluster_differs": (f"{_REFUSED}the cluster differs from the kernel's __cluster_dims__", ""),
     "launch_refused.cluster_multiple": (f"{_REFUSED}the grid is not a multiple of the cluster", ""),
-    "launch_refused.cluster_size": (
-        f"{_REFUSED}a cluster has at most 16 blocks, 8 if it is to run on every GPU",
-        "",
-    ),
+    "launch_refused.cluster_size": (f"{_REFUSED}a cluster has at most 16 blocks, 8 if it is to run on every GPU", ""),
     "launch_refused.cooperative": (f"{_REFUSED}the grid has more blocks than the GPU can hold at once", ""),
     "too_much_shared": (
         "[{function}: ]{bytes} bytes of dynamic and {static} bytes of static shared memory; a block on an "
@@ -85,28 +82,19 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "graph_cycle": ("[{function}: ]the graph's nodes wait for each other in a cycle", ""),
     "bad_channels": ("[{function}: ]the channels must be one, two or four, of 8, 16 or 32 bits each", ""),
     "not_for_surfaces": ("[{function}: ]the array was allocated without cudaArraySurfaceLoadStore", ""),
-    "bad_tensor_map": (
-        "cuTensorMapEncode: {why}",
-        "The CUDA driver API's page on tensor maps lists the limits.",
-    ),
+    "bad_tensor_map": ("cuTensorMapEncode: {why}", "The CUDA driver API's page on tensor maps lists the limits."),
     "emulator_lacks": (
         "[{function}: ]the emulator lacks {what}; the call returns cudaErrorNotSupported",
         "To do: {instead}.",
     ),
     # Textures and surfaces.
-    "not_a_texture.other": (
-        "an access through what is not a {object} object but an object of the other kind",
-        "",
-    ),
+    "not_a_texture.other": ("an access through what is not a {object} object but an object of the other kind", ""),
     "not_a_texture.none": (
         "an access through what is not a {object} object: was it created, and not yet destroyed?",
         "",
     ),
     "texture_memory_freed": ("the memory of this {object} object was freed", ""),
-    "surface_misaligned": (
-        "a surface access of {bytes} bytes at x = {at} bytes: x must be a multiple of its size",
-        "",
-    ),
+    "surface_misaligned": ("a surface access of {bytes} bytes at x = {at} bytes: x must be a multiple of its size", ""),
     "surface_outside": (
         "a surface access at x = {x} bytes, y = {y}, z = {z}, outside the surface of {width} x {height} x {depth} "
         "elements of {element} bytes (x counts bytes)",

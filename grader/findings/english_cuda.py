@@ -213,12 +213,6 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "put {barrier} at the end of the loop, before {file}:{closes} closes it",
         _LUCK,
     ),
-    "race.layouts": (
-        "Race: {here} {does} {named} where another {whom} {other_does} it at {there}, with another index: `{mine}` and "
-        "`{theirs}`. If each thread uses only its own values, both indices must be the same; if threads use values of "
-        "others, put {barrier} between the two lines",
-        "",
-    ),
     "race.update": (
         _RACE,
         f"If several threads add to this place, use an atomic ({{ATOMIC}}). Otherwise put {{barrier}} between the read "

@@ -55,6 +55,11 @@ Number = Whole | float
 Threads = tuple[Count, Count, Count]
 
 
+def _by_type(facts: Mapping[str, object]) -> dict[str, Any]:
+    words = {name: fact for name, fact in facts.items() if isinstance(fact, str)}
+    return {"words": words, "values": {name: fact for name, fact in facts.items() if name not in words}}
+
+
 class Place(BaseModel):
     """A line of a file."""
 
@@ -104,10 +109,12 @@ class Finding(BaseModel):
         ):
             if facts.get(file) and facts.get(line):
                 known[name] = {"file": facts[file], "line": facts[line]}
-        plain = {name: value for name, value in facts.items() if name not in _PLACED}
-        known["words"] = {name: value for name, value in plain.items() if isinstance(value, str) and value}
-        known["values"] = {name: value for name, value in plain.items() if not isinstance(value, str)}
-        return cls.model_validate({"kind": kind, **known, **fields})
+        plain = {name: value for name, value in facts.items() if name not in _PLACED and value != ""}
+        return cls.model_validate({"kind": kind, **known, **_by_type(plain), **fields})
+
+    def with_facts(self, **facts: object) -> Finding:
+        """This finding with more facts by name: numbers and words."""
+        return Finding.model_validate({**self.model_dump(), **_by_type({**self.values, **self.words, **facts})})
 
     @property
     def place(self) -> Place | None:

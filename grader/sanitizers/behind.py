@@ -1,5 +1,5 @@
 """Lines behind a wrong value, which no recorded value has: the loop that loses terms of a sum, what sets the pointer
-that was read through, what sets the grid. Each is a fact that the source states."""
+that was read through, what sets the grid. Each is a fact that the source states, added to the finding."""
 
 from __future__ import annotations
 
@@ -12,41 +12,33 @@ from grader.findings import Finding, Place
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NARROW = {"short": 32767, "unsigned short": 65535, "char": 127, "unsigned char": 255}
 _NARROW |= {"int16_t": 32767, "uint16_t": 65535, "int8_t": 127, "uint8_t": 255}
-Facts = tuple[dict[str, object], dict[str, str]]
-"""Numbers and words to add to a finding."""
 
 
-def facts_behind(finding: Finding, source: Source) -> Facts:
+def with_lines_behind(finding: Finding, source: Source) -> Finding:
     find = _FINDERS.get(finding.kind)
-    return find(finding, source) if find is not None else ({}, {})
+    return find(finding, source) if find is not None else finding
 
 
-def _loop_of_sum(finding: Finding, source: Source) -> Facts:
-    """The loop over the terms of a sum: one whose variable does not choose the element that is summed. Terms at an end
-    are lost by the outermost one, others by the innermost. Without any in the kernel, it is around the launch."""
-    if finding.place is None:
-        return {}, {}
+def _loop_of_sum(finding: Finding, source: Source) -> Finding:
+    """The loop over the terms of a sum, in place of the sum: one whose variable does not choose the element that is
+    summed. Terms at an end are lost by the outermost one, others by the innermost. Without any in the kernel, it is
+    around the launch."""
     place = finding.place
-    function = source.function_at(place.file, place.line)
-    if function is None:
-        return {}, {}
+    function = source.function_at(place.file, place.line) if place is not None else None
+    if place is None or function is None:
+        return finding
     targets = [a.target for a in source.assignments if a.holds(place.file, place.line)]
     kept = set(_WORD.findall(" ".join(target.partition("[")[2] for target in targets)))
-    loops = [
-        loop
-        for loop in source.loops_around(place.file, place.line)
-        if function.line <= loop.line and _variable(loop) not in kept
-    ]
+    around = source.loops_around(place.file, place.line)
+    loops = [loop for loop in around if function.line <= loop.line and _variable(loop) not in kept]
     for launch in source.launches if not loops else ():
         if launch.name == function.name:
             loops += source.loops_around(launch.file, launch.line)[-1:]
     if not loops:
-        return {}, {}
+        return finding
     loop = loops[0] if finding.words.get("lost") == "end" else loops[-1]
-    end_line, end = _set_before(source, loop.condition, loop.file, loop.line)
-    numbers: dict[str, object] = {"loop_line": loop.line}
-    words = {"file": loop.file}
-    return (numbers | {"end_line": end_line}, words | {"end": end}) if end_line else (numbers, words)
+    moved = finding.model_copy(update={"file": loop.file, "line": loop.line})
+    return moved.with_facts(loop_line=loop.line, **_end_of(source, loop.condition, loop.file, loop.line))
 
 
 def _variable(loop: Loop) -> str:
@@ -54,12 +46,12 @@ def _variable(loop: Loop) -> str:
     return names[-1] if names else ""
 
 
-def _set_before(source: Source, text: str, file: str, line: int) -> tuple[int, str]:
-    """(line, name) of a variable of `text` that its function sets by a quotient before a line; (0, "") without one."""
-    for variable in _variables(source, text, file, line):
+def _end_of(source: Source, condition: str, file: str, line: int) -> dict[str, object]:
+    """The variable of a condition that its function sets by a quotient before a line."""
+    for variable in _variables(source, condition, file, line):
         if re.search(r"/|>>", variable.value):
-            return variable.line, variable.name
-    return 0, ""
+            return {"end_line": variable.line, "end": variable.name}
+    return {}
 
 
 def _variables(source: Source, text: str, file: str, line: int) -> Iterator[Variable]:
@@ -71,21 +63,20 @@ def _variables(source: Source, text: str, file: str, line: int) -> Iterator[Vari
             yield made[-1]
 
 
-def _pointers(finding: Finding, source: Source) -> Facts:
+def _pointers(finding: Finding, source: Source) -> Finding:
     """What sets the pointer of a load of a wrong element. If two elements are wrong, it is what both pointers come
     from."""
     place = finding.other if finding.kind == "other_input" and finding.other else finding.place
     if place is None:
-        return {}, {}
+        return finding
     used = dict.fromkeys(use.name for use in source.uses if use.holds(place.file, place.line))
-    chains = [_origins(source, name, place) for name in used]
-    chains = [chain for chain in chains if chain]
+    chains = [chain for chain in (_origins(source, name, place) for name in used) if chain]
     if finding.kind == "other_unit_read" and len(chains) > 1:
         chains = [[each for each in chains[0] if all(each in chain for chain in chains)]]
     if len(chains) != 1 or not chains[0]:
-        return {}, {}
+        return finding
     found = chains[0][-1 if finding.kind == "other_unit_read" else 0]
-    return {"set_line": found.line}, {"set_name": found.name}
+    return finding.with_facts(set_line=found.line, set_name=found.name)
 
 
 def _origins(source: Source, name: str, place: Place) -> list[Variable]:
@@ -103,63 +94,54 @@ def _origins(source: Source, name: str, place: Place) -> list[Variable]:
     return [each for each in found if not each.shared and _WORD.search(each.value) and "{" not in each.value]
 
 
-def _grid(finding: Finding, source: Source) -> Facts:
+def _grid(finding: Finding, source: Source) -> Finding:
     """What sets the grid, if all launches have the same, the condition of the line that writes the others, and its
     index of a narrow type."""
-    narrow = _narrow_index(finding, source)
-    if guard := _guard(finding, source):
-        narrow = narrow[0] | {"guard_line": guard}, narrow[1]
+    line, file = finding.values.get("at"), finding.file or ""
+    if isinstance(line, int):
+        if guard := _guard(source, file, line):
+            finding = finding.with_facts(guard_line=guard)
+        finding = finding.with_facts(**_narrow_index(source, file, line))
     grids = {launch.configuration[0] for launch in source.launches if launch.configuration}
     if len(grids) != 1:
-        return narrow
+        return finding
     first = source.launches[0]
-    made = next(_variables(source, grids.pop(), first.file, first.line), None)
-    at = made or first
-    return narrow[0], narrow[1] | {"grid": f"{at.file}:{at.line}"}
+    at = next(_variables(source, grids.pop(), first.file, first.line), first)
+    return finding.with_facts(grid=f"{at.file}:{at.line}")
 
 
-def _guard(finding: Finding, source: Source) -> int:
-    """The line of the last condition on which the line that writes the others depends; 0 if it is its own."""
-    line, file = finding.values.get("at"), finding.file or ""
-    function = source.function_at(file, line) if isinstance(line, int) else None
-    if not isinstance(line, int) or function is None:
-        return 0
-    within = [b for b in source.branches if function.holds(b.file, b.line) and b.line < line]
+def _guard(source: Source, file: str, line: int) -> int:
+    """The line of the last condition on which a line depends; 0 if it is its own."""
+    function = source.function_at(file, line)
+    within = [b for b in source.branches if function and function.holds(b.file, b.line) and b.line < line]
     return max((b.line for b in within if b.holds(file, line) or (b.leaves and b.end < line)), default=0)
 
 
-def _narrow_index(finding: Finding, source: Source) -> Facts:
-    """The variable of a narrow type by which the line that writes the others chooses the element."""
-    line, file = finding.values.get("at"), finding.file or ""
-    if not isinstance(line, int):
-        return {}, {}
+def _narrow_index(source: Source, file: str, line: int) -> dict[str, object]:
+    """The variable of a narrow type by which a line chooses an element."""
     for use in source.uses:
         for variable in _variables(source, use.index, file, line) if use.holds(file, line) else ():
             if (most := _NARROW.get(variable.type)) is not None and not variable.pointers:
-                return {"narrow_line": variable.line, "most": most}, {"narrow": variable.name, "type": variable.type}
-    return {}, {}
+                return {"narrow_line": variable.line, "most": most, "narrow": variable.name, "type": variable.type}
+    return {}
 
 
-def _loop_of_launch(finding: Finding, source: Source) -> Facts:
+def _loop_of_launch(finding: Finding, source: Source) -> Finding:
     """The outermost loop around a launch that was not reached, and what sets its end; without one, what returns before
     it if a quotient is 0."""
     file, line = finding.file or "", finding.line or 0
-    loops = source.loops_around(file, line)
-    if not loops:
-        function = source.function_at(file, line)
-        leaves = [b for b in source.branches if b.leaves and function is not None and function.holds(b.file, b.line)]
-        for branch in leaves:
-            set_line, name = _set_before(source, branch.condition, branch.file, branch.line)
-            if branch.end < line and set_line:
-                return {"leave_line": branch.line, "end_line": set_line}, {"end": name}
-        return {}, {}
-    loop = loops[0]
-    line, name = _set_before(source, loop.condition, loop.file, loop.line)
-    numbers: dict[str, object] = {"loop_line": loop.line}
-    return (numbers | {"end_line": line}, {"end": name}) if line else (numbers, {})
+    if loops := source.loops_around(file, line):
+        loop = loops[0]
+        return finding.with_facts(loop_line=loop.line, **_end_of(source, loop.condition, loop.file, loop.line))
+    function = source.function_at(file, line)
+    before = [b for b in source.branches if b.leaves and b.end < line and function and function.holds(b.file, b.line)]
+    for branch in before:
+        if end := _end_of(source, branch.condition, branch.file, branch.line):
+            return finding.with_facts(leave_line=branch.line, **end)
+    return finding
 
 
-_FINDERS: dict[str, Callable[[Finding, Source], Facts]] = {
+_FINDERS: dict[str, Callable[[Finding, Source], Finding]] = {
     "terms_missing": _loop_of_sum,
     "other_input": _pointers,
     "other_unit_read": _pointers,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -20,7 +20,7 @@ from grader.findings import Finding, Place, SourceLine, kind_of
 from grader.programs.function_contract import ARGUMENT, MAIN
 from grader.programs.trace.reader import MAX_FINDINGS
 from grader.sandbox.room import confined
-from grader.sanitizers.behind import facts_behind
+from grader.sanitizers.behind import with_lines_behind
 from grader.sanitizers.gap import find_gap
 
 _MOST_LINES = 3
@@ -29,7 +29,6 @@ _IN_KERNELS = ("memory", "race", "init", "sync", "watch")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _TOO_FAR = re.compile(r"(\w+)\s*>\s*(\w[\w.* ]*?)\s*(?:$|\|\|)")
 _ONE_MORE = re.compile(r"(\w+)\s*<=\s*(\w[\w.* ]*?)\s*(?:$|&&)")
-_SUBSCRIPT = re.compile(r"\[([^\]]*)\]")
 
 
 def explained(findings: Sequence[Finding], files: Files) -> tuple[Finding, ...]:
@@ -52,10 +51,9 @@ def _explained(files: Files, findings: Sequence[Finding]) -> Annotated[list[Find
             _not_copied,
             _past_dynamic,
             _past_the_end,
-            _behind,
         ):
             finding = explain(finding, source, files)
-        found.append(finding)
+        found.append(with_lines_behind(finding, source))
     return found
 
 
@@ -70,33 +68,20 @@ def line_in(files: Files) -> SourceLine:
     return line_of
 
 
-def _with(finding: Finding, values: Mapping[str, object] | None = None, /, **words: str) -> Finding:
-    facts = {"values": {**finding.values, **(values or {})}, "words": {**finding.words, **words}}
-    return Finding.model_validate({**finding.model_dump(), **facts})
-
-
 def _argument(finding: Finding, source: Source, files: Files) -> Finding:
     """Memory that the grader's own main allocated is an argument of `solve`; lines of that main are left out."""
     if finding.allocated is not None and finding.allocated.file.startswith(ARGUMENT):
         name = finding.allocated.file.removeprefix(ARGUMENT)
-        finding = _with(finding.model_copy(update={"array": name, "allocated": None}), of="argument")
+        finding = finding.model_copy(update={"array": name, "allocated": None}).with_facts(of="argument")
     if finding.place is not None and finding.place.file == MAIN:
         words = {key: word for key, word in finding.words.items() if key != "function"} | {"how": "argument"}
         finding = finding.model_copy(update={"file": None, "line": None, "words": words})
         if finding.kind == "never_written" and (found := written_in(source, finding.array or "")) is not None:
             launch, line = found
-            finding = _with(finding.model_copy(update={"file": launch.file, "line": launch.line}), {"at": line})
+            finding = finding.model_copy(update={"file": launch.file, "line": launch.line}).with_facts(at=line)
         elif finding.kind == "never_written" and finding.values.get("count") == finding.values.get("bytes"):
-            finding = _with(finding, how="nothing")
+            finding = finding.with_facts(how="nothing")
     return finding
-
-
-def _behind(finding: Finding, source: Source, files: Files) -> Finding:
-    """What the source says of a wrong value; a loop that loses terms of a sum takes the place of the sum."""
-    values, words = facts_behind(finding, source)
-    if finding.kind == "terms_missing" and isinstance(line := values.get("loop_line"), int):
-        finding = finding.model_copy(update={"file": words.pop("file"), "line": line})
-    return _with(finding, values, **words) if values or words else finding
 
 
 def _named(finding: Finding, source: Source, files: Files) -> Finding:
@@ -156,7 +141,7 @@ def _called(finding: Finding, source: Source, files: Files) -> Finding:
         function = source.function_at(place.file, place.line) if place is not None else None
         if function is not None and function.space == "device":
             lines = tuple(call.line for call in source.calls if call.name == function.name)[:_MOST_LINES]
-            finding = _with(finding, {f"called_{side}": lines}) if lines else finding
+            finding = finding.with_facts(**{f"called_{side}": lines}) if lines else finding
     return finding
 
 
@@ -170,17 +155,15 @@ def _barrier(finding: Finding, source: Source, files: Files) -> Finding:
     if here.file != there.file:
         return finding
     if _takes(source, here, there) or _takes(source, there, here):
-        return _with(finding, how="check")
-    if layouts := _two_layouts(source, here, there):
-        return _with(finding, how="layouts", mine=layouts[0], theirs=layouts[1])
+        return finding.with_facts(how="check")
     one, other = _line_in_the_function_of(source, here, there), _line_in_the_function_of(source, there, here)
     gap = find_gap(source, here.file, one, other)
     if gap.branch is not None and gap.present is not None:
-        return _with(finding, {"branch": gap.branch, "present": gap.present}, how="branch")
+        return finding.with_facts(branch=gap.branch, present=gap.present, how="branch")
     if gap.closes is not None:
         present = {"present": gap.present} if gap.present is not None else {}
-        return _with(finding, {"closes": gap.closes, **present}, how="loop_end")
-    finding = _with(finding, {"after": gap.after}) if gap.after is not None else finding
+        return finding.with_facts(closes=gap.closes, how="loop_end", **present)
+    finding = finding.with_facts(after=gap.after) if gap.after is not None else finding
     if not gap.looped and here.line < there.line and finding.words.get("other_does") == "read":
         return _turned(finding, here, there)  # the earlier line writes the value
     return finding
@@ -208,35 +191,16 @@ def _line_in_the_function_of(source: Source, place: Place, other: Place) -> int:
 def _turned(finding: Finding, here: Place, there: Place) -> Finding:
     does, other = finding.words.get("does", ""), finding.words.get("other_does", "")
     turned = finding.model_copy(update={"file": there.file, "line": there.line, "other": here})
-    return _with(turned, does=other, other_does=does)
+    return turned.with_facts(does=other, other_does=does)
 
 
 def _uses(source: Source, place: Place) -> Iterator[Use]:
     return (use for use in source.uses if use.holds(place.file, place.line))
 
 
-def _two_layouts(source: Source, here: Place, there: Place) -> tuple[str, str] | None:
-    """Two elements of one array, like `tile[row][key]` and `tile[key][row]`, that the two lines index with the same
-    variables in different ways. One of the indices is probably wrong, even with a barrier between the lines."""
-    for mine in _uses(source, here):
-        for other in _uses(source, there):
-            same = mine.name == other.name and _variables(mine.index) == _variables(other.index)
-            if same and _summands(mine.index) != _summands(other.index):
-                return f"{mine.name}{mine.index}", f"{other.name}{other.index}"
-    return None
-
-
 def _variables(index: str) -> frozenset[str]:
     """The names in an index other than constants, which are written in capitals."""
     return frozenset(name for name in re.findall(r"[A-Za-z_]\w*(?:\.\w)?", index) if not name.isupper())
-
-
-def _summands(index: str) -> list[list[list[str]]]:
-    """An index as sums of products in a fixed order. Added numbers are left out, so that neighbouring elements have
-    equal sums."""
-    terms = ([term.strip() for term in re.split(r"[+-]", part)] for part in _SUBSCRIPT.findall(index))
-    kept = ([term for term in each if not term.isdigit()] for each in terms)
-    return [sorted(sorted(factor.strip() for factor in term.split("*")) for term in each) for each in kept]
 
 
 def _unwritten(finding: Finding, source: Source, files: Files) -> Finding:
@@ -246,11 +210,11 @@ def _unwritten(finding: Finding, source: Source, files: Files) -> Finding:
     file, stores = finding.place.file, finding.values.get("stores")
     loops = tuple(loop.line for loop in source.loops_around(file, stores)) if isinstance(stores, int) and stores else ()
     if loops:
-        finding = _with(finding, {"loops": loops[-2:]})
+        finding = finding.with_facts(loops=loops[-2:])
     function = source.function_at(file, finding.line or 0)
     early = [r.line for r in source.returns if function and function.holds(r.file, r.line)]
     first = min((line for line in early if line < (finding.line or 0)), default=None)
-    return _with(finding, {"return_line": first}) if first is not None else finding
+    return finding.with_facts(return_line=first) if first is not None else finding
 
 
 def _not_copied(finding: Finding, source: Source, files: Files) -> Finding:
@@ -262,7 +226,7 @@ def _not_copied(finding: Finding, source: Source, files: Files) -> Finding:
     if len(filling) != 1:
         return finding
     at = Place(file=filling[0].file, line=filling[0].line)
-    return _with(finding.model_copy(update={"other": at}), how="copied")
+    return finding.model_copy(update={"other": at}).with_facts(how="copied")
 
 
 def _past_dynamic(finding: Finding, source: Source, files: Files) -> Finding:
@@ -277,7 +241,7 @@ def _past_dynamic(finding: Finding, source: Source, files: Files) -> Finding:
     size = launch.configuration[2] if len(launch.configuration) > 2 else ""
     made = [v for v in source.variables if v.name == size and v.file == launch.file and v.line <= launch.line]
     words |= {"computed": f"{made[-1].file}:{made[-1].line}"} if made else {}
-    return _with(finding, {}, **words)
+    return finding.with_facts(**words)
 
 
 def _past_the_end(finding: Finding, source: Source, files: Files) -> Finding:
@@ -288,7 +252,7 @@ def _past_the_end(finding: Finding, source: Source, files: Files) -> Finding:
     if finding.allocated is not None:
         for slip in slips(files, "host"):
             if slip.kind == "bytes_without_sizeof" and slip.place == finding.allocated:
-                return _with(finding, {"count_line": finding.allocated.line}, how="counted")
+                return finding.with_facts(count_line=finding.allocated.line, how="counted")
     return _origin_of_index(finding, source)
 
 
@@ -302,18 +266,16 @@ def _origin_of_index(finding: Finding, source: Source) -> Finding:
         return function.holds(file, line) and line <= place.line
 
     for (line, name, end), sign in (*_loose_guards(source, before), *_loose_loops(source, before)):
-        return _with(finding, {"loose_line": line}, loose_name=name, loose_end=end, loose_sign=sign)
+        return finding.with_facts(loose_line=line, loose_name=name, loose_end=end, loose_sign=sign)
     names = dict.fromkeys(name for use in _uses(source, place) for name in (use.name, *_WORD.findall(use.index)))
     settings = [(each, name) for name in names for each in _settings(source, name) if each.value]
     settings = [(each, name) for each, name in settings if before(each.file, each.line) and each.line < place.line]
     of_places = [(each, name) for each, name in settings if _places(each)]
     last = {name: line for line, name in sorted((each.line, name) for each, name in of_places or settings)}
     found = sorted((line, name) for name, line in last.items())[:2]
-    facts: dict[str, object] = {}
-    words: dict[str, str] = {}
     for prefix, (line, name) in zip(("", "other_"), found, strict=False):
-        facts[f"{prefix}set_line"], words[f"{prefix}set_name"] = line, name
-    return _with(finding, facts, **words) if found else finding
+        finding = finding.with_facts(**{f"{prefix}set_line": line, f"{prefix}set_name": name})
+    return finding
 
 
 def _settings(source: Source, name: str) -> list[Variable | Assigned]:
