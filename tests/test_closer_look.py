@@ -59,7 +59,7 @@ def test_a_program_that_passes_by_luck_is_warned_and_still_passes(tmp_path: Path
     words = ("--engine", "emulator", "--tests", "s01", "--json", tmp_path / "record.json")
     said = grader("check", PROGRAMS / "race.cu", *words)
     assert said.code == 0
-    assert said.out.split("\n\n")[1].startswith("It passes, but: Race: race.cu:9 ")
+    assert said.out.split("\n\n")[1].startswith("It passes, but: Race: race.cu:11 ")
     record = json.loads((tmp_path / "record.json").read_text())
     assert record["tests"][0]["verdict"] == "passed"
     assert record["tests"][0]["warnings"] == [record["closer_look"]["cause"]]

@@ -14,7 +14,7 @@ from grader.base.verdict import Fault, Verdict
 from grader.checking.check import Check
 from grader.checking.contradictions import contradictions
 from grader.checking.diagnose import Diagnosis
-from grader.checking.slips import Which, find_slip, slips
+from grader.checking.slips import find_slip, slips
 from grader.findings import Finding, kind_of, rank, sentence, short_kernel
 from grader.programs.run import Run
 from grader.programs.submission import Submission
@@ -94,10 +94,9 @@ def explained_failure(run: Run, check: Check, submission: Submission, diagnosis:
     what the engine saw, what the source alone shows, or `diagnosis`, which the wrong output shows. It takes seconds."""
     files = submission.files
     wrong = hint((), _contradictions, run, check, submission)
-    likely = hint("", _likely, wrong, diagnosis, submission)
-    where = diagnosis.where if diagnosis is not None else ""
+    where, pattern = (diagnosis.where, diagnosis.finding) if diagnosis is not None else ("", None)
+    likely = hint("", _likely, wrong, pattern, submission)
     seen = "" if wrong else hint("", _seen, run, files)
-    pattern = diagnosis.finding if diagnosis is not None else None
     shown: tuple[Finding, ...] = (pattern,) if pattern is not None else ()
     facts = hint(shown, lambda: _facts(run, files, (*wrong, *slips(files)), shown))
     return replace(_failed(*_failure(run, check, likely, where, seen)), findings=facts)
@@ -134,14 +133,12 @@ def _broken_limit(run: Run, check: Check) -> tuple[Verdict, str]:
             return Verdict.RUNTIME_ERROR, "Stopped because it started too many processes or threads."
 
 
-def _likely(wrong: Sequence[Finding], diagnosis: Diagnosis | None, submission: Submission) -> str:
-    """What is `wrong` for certain, or else what the output looks like. A mistake that the source alone shows comes
-    before it."""
+def _likely(wrong: Sequence[Finding], pattern: Finding | None, submission: Submission) -> str:
+    """What is `wrong` for certain, or else a mistake that the source alone shows, or else what the output looks like."""
     if wrong:
         return sentence(wrong[0], submission.line)
-    pattern = diagnosis.finding if diagnosis is not None else None
-    overflows: dict[object, Which] = {8: "8 bits", 16: "16 bits"}
-    slip = find_slip(submission.files, overflows.get(pattern.values.get("bits"), "all") if pattern else "all")
+    bits = pattern.values.get("bits") if pattern is not None else None
+    slip = find_slip(submission.files, "8 bits" if bits == 8 else "16 bits" if bits == 16 else "all")
     found = slip or pattern
     return sentence(found, submission.line) if found is not None else ""
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cudaemu.operations import OPERATIONS
 from grader.checking.watch.recording import CONSTANT, LEAF, Recording
-from grader.operators.steps import Steps, Sum
+from grader.operators.steps import Difference, Steps, Sum, Weights
 
 SAME = 1e-3
 """Factors that differ by less, relatively, are equal: exp and division are approximate in a recording."""
@@ -90,9 +90,9 @@ class Reader:
         for each in steps.sums:
             self.by_factors.setdefault(tuple(sorted(name for name, _ in each.factors)), []).append(each)
         self.meanings: list[Meaning | None] = [None] * len(recording.value)
-        self._log = cache(steps.weights.log) if steps.weights else None
-        self._of = cache(steps.scores) if steps.scores else None
-        self._less = cache(steps.difference.value) if steps.difference else _nothing
+        self.weights, self.difference = steps.weights or _NO_WEIGHTS, steps.difference or _NO_DIFFERENCE
+        self.log, self._less = cache(self.weights.log), cache(self.difference.value)
+        self._of = cache(steps.scores or _nothing)
         self._offsets = self._common_offsets()
 
     def run(self) -> bool:
@@ -137,19 +137,19 @@ class Reader:
     def _row_numbers(self) -> NDArray[np.bool_]:
         """The loads of numbers that a right computation keeps for each row (a maximum, a sum, D): they need not be
         followed. A site counts only if nearly all of its loads match."""
-        r, weights = self.recording, self.steps.weights
+        r, weights = self.recording, self.weights
         known = np.zeros(len(r.value), bool)
-        if weights is None or self._log is None or self._of is None:
+        if weights is _NO_WEIGHTS:
             return known
         kept: list[NDArray[np.float64]] = []
         for unit in range(self.units):
             scores = weights.scale * self._of(unit)
-            lse = scores[:, 0] - self._log(unit)[:, 0]
+            lse = scores[:, 0] - self.log(unit)[:, 0]
             most = scores.max(axis=1)
             total = np.exp(lse - most)
             kept += [lse, most, total, 1 / total, lse / _LOG2, most / _LOG2]
             if self.steps.difference:
-                kept.append(self.steps.difference.value(unit))
+                kept.append(self._less(unit))
         stored = np.sort(np.concatenate(kept))
         loads = np.flatnonzero(r.site < LEAF)
         loads = loads[r.sites[r.site[loads], 0] == OPERATIONS.index("load")]
@@ -248,11 +248,7 @@ class Reader:
     def _inverse(self, node: int, a: Meaning, value: float | None) -> Meaning:
         if isinstance(a, Number):
             return Number(value if value is not None else (1 / a.value if a.value else math.inf), a.how, a.of)
-        if (
-            isinstance(a, Label)
-            and self.steps.weights
-            and a.step in (self.steps.weights.total, self.steps.weights.name)
-        ):
+        if isinstance(a, Label) and a.step in (self.weights.total, self.weights.name):
             if value is None:
                 value = 1 / denominator if (denominator := self._value_of(a)) else math.inf
             return Number(value, "inverse", a)
@@ -260,11 +256,9 @@ class Reader:
 
     def _value_of(self, label: Label) -> float:
         """The value of a sum of weights."""
-        weights = self.steps.weights
-        assert weights is not None and self._log is not None
         unit, row, *rest = label.index
-        log = self._log(unit)
-        if label.step == weights.name:
+        log = self.log(unit)
+        if label.step == self.weights.name:
             return label.factor * math.exp(log[row, rest[0]])
         return label.factor * float(np.exp(log[row, numbers(label.terms)]).sum())
 
@@ -277,21 +271,22 @@ class Reader:
             label, number = (b, a) if isinstance(a, Number) else (a, b)
             assert isinstance(label, Label) and isinstance(number, Number)
             return self._times(node, label, number)
-        if (weights := self.steps.weights) and weights.total in (a.step, b.step) and a.step != b.step:
+        weights, difference = self.weights, self.difference
+        if weights.total in (a.step, b.step) and a.step != b.step:
             label, total = (b, a) if a.step == weights.total else (a, b)
             summed = label.step == weights.name and total.terms >> label.index[2] & 1
             if label.step in self.of_rows() and not summed:  # O is kept divided by the sum so far
                 if label.index[:2] != total.index[:2]:
                     return Odd(node, "rows", label, total)
                 return _scaled(label, self._value_of(total))
-        if weights and a.step == b.step == weights.name and a.index[:2] == b.index[:2]:
+        if a.step == b.step == weights.name and a.index[:2] == b.index[:2]:
             return _scaled(a, self._value_of(b), node)
-        if weights and weights.name in (a.step, b.step):
+        if weights.name in (a.step, b.step):
             one, sum_ = (a, b) if a.step == weights.name else (b, a)
             if sum_.step in self.sums and sum_.step in self.of_rows() and sum_.index[:2] == one.index[:2]:
                 # a key that is the maximum so far: a correction
                 return _scaled(sum_, self._value_of(one), node, one.made)
-        if (difference := self.steps.difference) and {a.step, b.step} == {difference.weights, difference.of}:
+        if {a.step, b.step} == {difference.weights, difference.of}:
             return self._difference(node, *((a, b) if a.step == difference.weights else (b, a)))
         for each in self.by_factors.get(tuple(sorted((a.step, b.step))), ()):
             first, second = (a, b) if a.step == each.factors[0][0] else (b, a)
@@ -299,16 +294,15 @@ class Reader:
         return Odd(node, "product", a, b)
 
     def _times(self, node: int, label: Label, number: Number) -> Meaning:
-        inverse = number.of
-        weights = self.steps.weights
-        if number.how == "inverse" and inverse is not None and weights is not None and inverse.step == weights.total:
+        inverse, weights = number.of, self.weights
+        if number.how == "inverse" and inverse is not None and inverse.step == weights.total:
             rows = label.index[:2]
             if label.step in self.of_rows() and rows != inverse.index[:2]:
                 return Odd(node, "rows", label, inverse)
             missing = self.missing(inverse)
             if missing and not (label.step in self.sums and self.missing(label)):
                 return Odd(node, "incomplete", inverse, label)
-        if number.how == "falling" and weights and label.step not in {*self.sums, weights.of, weights.name}:
+        if number.how == "falling" and label.step not in {*self.sums, weights.of, weights.name}:
             return Odd(number.node, "slope", number.of, label, {"slope": -1.0})
         same = abs(abs(number.value) * _LOG2 - 1) < 1e-6 or abs(number.value) == 1
         corrects = label.source and number.how in ("ex2", "falling")
@@ -316,15 +310,9 @@ class Reader:
 
     def of_rows(self) -> set[str]:
         """The steps whose first index is the row of the weights, and which weights are summed up in."""
-        weights = self.steps.weights
-        assert weights is not None
-        first = {
-            each.name
-            for each in self.steps.sums
-            for name, letters in each.factors
-            if name == weights.name and letters[0] == each.index[:1]
-        }
-        return {weights.name} | first
+        own = self.weights.name
+        factors = [(each, *factor) for each in self.steps.sums for factor in each.factors]
+        return {own} | {of.name for of, name, letters in factors if name == own and letters[0] == of.index[:1]}
 
     def _term(self, node: int, of: Sum, a: Label, b: Label) -> Meaning:
         """The product of two factors of a sum."""
@@ -343,8 +331,6 @@ class Reader:
         return Label(of.name, index, a.factor * b.factor, 0.0, 1 << letters[of.over], node, a.source or b.source)
 
     def _difference(self, node: int, weights: Label, of: Label) -> Meaning:
-        difference = self.steps.difference
-        assert difference is not None
         if weights.index != of.index:
             return Odd(node, "index", weights, of)
         if self.missing(of):
@@ -352,7 +338,7 @@ class Reader:
         less = float(self._less(of.index[0])[of.index[1]]) * of.factor
         if abs(of.shift + less) > SAME * max(1.0, abs(less)):
             return Odd(node, "difference", weights, of, {"found": -of.shift, "expected": less})
-        return Label(difference.name, weights.index, weights.factor * of.factor, made=node)
+        return Label(self.difference.name, weights.index, weights.factor * of.factor, made=node)
 
     def _sum(self, node: int, a: Meaning, b: Meaning, value: float) -> Meaning:
         if isinstance(a, Odd) or isinstance(b, Odd):
@@ -371,23 +357,20 @@ class Reader:
             if self._may_shift(label):
                 return Label(label.step, label.index, label.factor, label.shift + number.value, label.terms, label.made)
             return Odd(node, "start", label, number)
-        difference, weights = self.steps.difference, self.steps.weights
-        if difference:
-            for x, y in ((a, b), (b, a)):
-                if x.step == difference.of and y.step == difference.less:
-                    if x.index[:2] != y.index[:2]:
-                        return Odd(node, "rows", x, y)
-                    if self.missing(y):
-                        return Odd(node, "incomplete", y, x)
-                    shift = y.factor * float(self._less(y.index[0])[y.index[1]])
-                    return Label(x.step, x.index, x.factor, x.shift + shift, x.terms, x.made)
-        if weights and a.step == b.step == weights.of and a.index[:2] == b.index[:2] and a.factor * b.factor < 0:
+        for x, y in ((a, b), (b, a)):
+            if (x.step, y.step) == (self.difference.of, self.difference.less):
+                if x.index[:2] != y.index[:2]:
+                    return Odd(node, "rows", x, y)
+                if self.missing(y):
+                    return Odd(node, "incomplete", y, x)
+                shift = y.factor * float(self._less(y.index[0])[y.index[1]])
+                return Label(x.step, x.index, x.factor, x.shift + shift, x.terms, x.made)
+        if a.step == b.step == self.weights.of and a.index[:2] == b.index[:2] and a.factor * b.factor < 0:
             opposite = abs(a.factor + b.factor) < SAME * abs(a.factor)
             one, most = (a, b) if a.factor > 0 else (b, a)  # `most` is the maximum so far
             if opposite and not (self.missing(a) or self.missing(b)):
                 return Label(one.step, one.index, one.factor, one.shift + self._score(most), one.terms, one.made)
-        if weights:
-            a, b = self._as_total(a), self._as_total(b)
+        a, b = self._as_total(a), self._as_total(b)
         for x, y in ((a, b), (b, a)):
             if (term := self._element_of_one(x, y)) is not None:
                 return self._sum(node, x, term, value)
@@ -404,28 +387,19 @@ class Reader:
 
     def _weight_of_one(self, label: Label, number: Number) -> Label | None:
         """Some programs write 1 for exp(m − m), the weight of the key that is the new maximum: the term of that key."""
-        weights = self.steps.weights
-        if weights is None or self._log is None or number.how or number.value != 1.0:
+        label, total = self._as_total(label), self.weights.total
+        if label.step != total or label.factor <= 0 or number.how or number.value != 1.0:
             return None
-        label = self._as_total(label)
-        if label.step != weights.total or label.factor <= 0:
-            return None
-        shares = np.abs(self._log(label.index[0])[label.index[1]] + math.log(label.factor))
+        shares = np.abs(self.log(label.index[0])[label.index[1]] + math.log(label.factor))
         key = int(shares.argmin())
         if shares[key] > SAME or label.terms >> key & 1:
             return None
-        return Label(weights.total, label.index, label.factor, 0.0, 1 << key, label.made, label.source)
+        return Label(total, label.index, label.factor, 0.0, 1 << key, label.made, label.source)
 
     def _element_of_one(self, label: Label, element: Label) -> Label | None:
         """The same for a term of a weighted sum: an element of V that is added without a weight."""
-        weights, of = self.steps.weights, self.sums.get(label.step)
-        if (
-            weights is None
-            or self._log is None
-            or of is None
-            or len(of.factors) != 2
-            or of.factors[0][0] != weights.name
-        ):
+        of = self.sums.get(label.step)
+        if of is None or len(of.factors) != 2 or of.factors[0][0] != self.weights.name:
             return None
         if element.step != of.factors[1][0] or element.index[0] != label.index[0] or label.step not in self.of_rows():
             return None
@@ -434,44 +408,35 @@ class Reader:
         if any(letters.get(letter, number) != number for letter, number in there.items()):
             return None
         key = there[of.over]
-        factor = element.factor / math.exp(float(self._log(label.index[0])[label.index[1], key]))
+        factor = element.factor / math.exp(float(self.log(label.index[0])[label.index[1], key]))
         if abs(factor / label.factor - 1) > SAME if label.factor else True:
             return None
         return Label(of.name, label.index, factor, 0.0, 1 << key, label.made, label.source)
 
     def _as_total(self, label: Label) -> Label:
-        weights = self.steps.weights
-        if weights is None or label.step != weights.name:
+        if label.step != self.weights.name:
             return label
-        return Label(weights.total, label.index[:2], label.factor, 0.0, 1 << label.index[2], label.made, label.source)
+        return Label(
+            self.weights.total, label.index[:2], label.factor, 0.0, 1 << label.index[2], label.made, label.source
+        )
 
     def _negligible(self, a: Label, b: Label) -> bool:
         """Whether one side's terms hardly matter in the program, such as weights that are 0 in float."""
-        weights = self.steps.weights
-        if (
-            weights is None
-            or self._log is None
-            or (a.step != weights.total and self.sums[a.step].factors[0][0] != weights.name)
-        ):
-            return False
-        if len(a.index) < 2 or (
-            a.step != weights.total and self.sums[a.step].index[:1] != self.sums[a.step].factors[0][1][:1]
-        ):
-            return False
-        log = self._log(a.index[0])[a.index[1]]
+        if a.step != self.weights.total:
+            (name, letters), *_ = self.sums[a.step].factors
+            if name != self.weights.name or self.sums[a.step].index[:1] != letters[:1] or len(a.index) < 2:
+                return False
+        log = self.log(a.index[0])[a.index[1]]
         shares = [float(np.exp(log[numbers(each.terms)]).sum()) for each in (a, b)]
         parts = [abs(each.factor) * share for each, share in zip((a, b), shares, strict=True)]
         return min(parts) < 1e-5 * max(parts) or max(shares) < 1e-12
 
     def _may_shift(self, label: Label) -> bool:
-        weights, difference = self.steps.weights, self.steps.difference
-        shifted = {weights.of} if weights else set()
-        shifted |= {difference.of} if difference else set()
-        return label.step in shifted and not self.missing(label)
+        return label.step in (self.weights.of, self.difference.of) and not self.missing(label)
 
     def _exponential(self, node: int, a: Meaning, value: float) -> Meaning:
-        weights = self.steps.weights
-        if weights is None or self._log is None or not isinstance(a, Label) or a.step != weights.of:
+        weights = self.weights
+        if not isinstance(a, Label) or a.step != weights.of:
             return Odd(node, "unknown", a if isinstance(a, Label) else None)
         if missing := self.missing(a):
             return Odd(node, "incomplete", a, None, {"missing": missing})
@@ -482,7 +447,7 @@ class Reader:
             return Odd(node, "slope", a, None, {"slope": slope})
         unit, row, column = a.index
         argument = self._score(a) * _LOG2
-        log = argument - float(self._log(unit)[row, column])
+        log = argument - float(self.log(unit)[row, column])
         if abs(log) > _FAR:
             return Odd(node, "range", a, None, {"shift": a.shift * _LOG2})
         return Label(weights.name, a.index, math.exp(log), made=node, source=node)
@@ -490,8 +455,6 @@ class Reader:
     def _score(self, label: Label) -> float:
         """The value of a label of a score, from its factor: scale · score is log + lse; the lse is a factor that is the
         same for all, so any number of the row does."""
-        weights = self.steps.weights
-        assert weights is not None and self._of is not None
         unit, row, column = label.index
         return label.factor * float(self._of(unit)[row, column]) + label.shift
 
@@ -501,38 +464,19 @@ class Reader:
         """The bits of all terms of a step."""
         if label.terms == -1:
             return -1
-        weights = self.steps.weights
-        if weights is not None and label.step == weights.total:
-            first, end = weights.seen(label.index[1])
+        seen = self.weights.seen
+        if label.step == self.weights.total:
+            first, end = seen(label.index[1])
             return (1 << end) - (1 << first)
         of = self.sums[label.step]
-        if weights is not None and self._sums_weights(of):
-            row = dict(zip(of.index, label.index[1:], strict=True)).get(self._letter(of, 0))
-            if row is not None:
-                first, end = weights.seen(row)
-                return (1 << end) - (1 << first)
-            column = dict(zip(of.index, label.index[1:], strict=True)).get(self._letter(of, 1), 0)
-            rows = [i for i in range(of.count) if weights.seen(i)[0] <= column < weights.seen(i)[1]]
-            return sum(1 << i for i in rows)
+        letters = next((x for name, x in of.factors if name in (self.weights.name, self.difference.name)), "")
+        at = dict(zip(of.index, label.index[1:], strict=True))
+        if letters and letters[0] in at:
+            first, end = seen(at[letters[0]])
+            return (1 << end) - (1 << first)
+        if letters:
+            return sum(1 << i for i in range(of.count) if seen(i)[0] <= at.get(letters[1], 0) < seen(i)[1])
         return (1 << of.count) - 1
-
-    def _sums_weights(self, of: Sum) -> bool:
-        names = {
-            self.steps.weights.name if self.steps.weights else "",
-            self.steps.difference.name if self.steps.difference else "",
-        }
-        return any(name in names for name, _ in of.factors)
-
-    def _letter(self, of: Sum, place: int) -> str:
-        names = {
-            self.steps.weights.name if self.steps.weights else "",
-            self.steps.difference.name if self.steps.difference else "",
-        }
-        return next(letters[place] for name, letters in of.factors if name in names)
-
-    def weight_log(self, unit: int) -> NDArray[np.float64]:
-        assert self._log is not None
-        return self._log(unit)
 
     def missing(self, label: Label) -> int:
         """The bits of the terms that a sum lacks."""
@@ -544,6 +488,11 @@ class Reader:
 
 def _nothing(unit: int) -> NDArray[np.float64]:
     return np.zeros(0)
+
+
+_NO_WEIGHTS = Weights("", "", "", 1.0, _nothing, lambda row: (0, 0))
+_NO_DIFFERENCE = Difference("", "", "", "", _nothing)
+"""Of operators without such steps: no label has an empty name."""
 
 
 def _scaled(a: Meaning, by: float, made: int = 0, corrected: int = 0) -> Meaning:

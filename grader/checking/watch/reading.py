@@ -87,15 +87,14 @@ class _Writer:
         ):
             return self._operands(odd, left, right, unit)
         if odd.why == "difference":
-            assert self.steps.difference is not None
+            difference = self.reader.difference
             facts = {"found": odd.facts["found"] or 0.0, "expected": odd.facts["expected"]}
-            return self.finding("difference_wrong", odd.node, array=self.steps.difference.of,
-                                less=self.steps.difference.less, **dict[str, Any](facts))  # fmt: skip
+            return self.finding("difference_wrong", odd.node, array=difference.of,
+                                less=difference.less, **dict[str, Any](facts))  # fmt: skip
         return None
 
     def _slope(self, odd: Odd, score: Label) -> Finding | None:
-        weights = self.steps.weights
-        assert weights is not None
+        weights = self.reader.weights
         slope = odd.facts["slope"]
         slope, size = slope if abs(slope + 1) < SAME else abs(slope), abs(slope)
         scale = weights.scale
@@ -118,8 +117,7 @@ class _Writer:
 
     def _factor(self, odd: Odd, left: Label, right: Label) -> Finding | None:
         """Two sums that were weighted relative to different maxima."""
-        weights = self.steps.weights
-        if weights is None or not (left.source or right.source):
+        if not (left.source or right.source):
             return self.finding(
                 "factors_differ", odd.node, UNSURE, array=self.name(left), ratio=float(odd.facts["ratio"])
             )
@@ -130,7 +128,7 @@ class _Writer:
             if left.terms.bit_count() > right.terms.bit_count() or left.source < right.source
             else (right, left)
         )
-        log = self.reader.weight_log(left.index[0])[left.index[1]]
+        log = self.reader.log(left.index[0])[left.index[1]]
         most = max(log[n] for n in numbers(left.terms | right.terms))
         apart = [abs(math.log(abs(each.factor)) + most) if each.factor else math.inf for each in (sums, fresh)]
         name = self.name(sums)
@@ -212,8 +210,8 @@ class _Writer:
 
     def _mask(self, label: Label, node: int) -> Finding | None:
         """A query whose keys do not end where a mask says; None if there is no mask."""
-        weights = self.steps.weights
-        if weights is None or label.step not in self.reader.of_rows() | {weights.total}:
+        weights = self.reader.weights
+        if label.step not in self.reader.of_rows() | {weights.total}:
             return None
         row = label.index[1]
         first, end = weights.seen(row)
@@ -252,9 +250,7 @@ class _Writer:
     def of_label(self, root: int, label: Label, tensor: str, index: tuple[int, ...]) -> Finding | None:
         step, factor = self.steps.results[tensor]
         if label.step != step:
-            if label.step in self.reader.tensors or label.step in self.reader.sums:
-                return self.finding("other_result", root, LIKELY, array=tensor, found=self.called(label))
-            if self.steps.weights and label.step == self.steps.weights.name:
+            if label.step in {*self.reader.tensors, *self.reader.sums, self.reader.weights.name}:
                 return self.finding("other_result", root, LIKELY, array=tensor, found=self.called(label))
             return None
         if label.index != index:
@@ -268,8 +264,8 @@ class _Writer:
                 "terms_unseen", label.made or root, array=tensor, over=self._over(label), numbers=_few(numbers(extra))
             )
         if abs(label.factor / factor - 1) > SAME:
-            if self.steps.weights is not None and label.step in self.reader.of_rows():
-                total = math.exp(-float(self.reader.weight_log(label.index[0])[label.index[1]].max()))
+            if label.step in self.reader.of_rows():
+                total = math.exp(-float(self.reader.log(label.index[0])[label.index[1]].max()))
                 if abs(label.factor / factor / total - 1) < SAME:
                     facts: dict[str, Any] = {"how": "undivided", "row": label.index[1], "sum": float(f"{total:.4g}")}
                     return self.finding("rows_not_normalised", root, array=tensor, **facts)
