@@ -134,7 +134,7 @@ def _broken_limit(run: Run, check: Check) -> tuple[Verdict, str]:
 
 
 def _likely(wrong: Sequence[Finding], pattern: Finding | None, submission: Submission) -> str:
-    """What is `wrong` for certain, or else a mistake that the source alone shows, or else what the output looks like."""
+    """What is `wrong` for certain, else a mistake that the source alone shows, else what the output looks like."""
     if wrong:
         return sentence(wrong[0], submission.line)
     bits = pattern.values.get("bits") if pattern is not None else None
