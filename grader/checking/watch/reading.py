@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cudaemu.operations import OPERATIONS
 from grader.checking.watch.labels import SAME, Label, Number, Odd, Reader, numbers
 from grader.checking.watch.recording import LEAF
 from grader.checking.watch.written import UNSURE, Wanted
@@ -17,6 +18,7 @@ from grader.findings import Finding, Place
 from grader.findings.finding import MAX_NUMBERS
 
 CERTAIN, SURE, LIKELY = 0.95, 0.9, 0.7
+_STORE = OPERATIONS.index("store")
 _STEEP = 1e3
 """No mistake with the scale alone makes the exponent grow so many times too fast, or too slowly."""
 
@@ -39,75 +41,51 @@ class _Writer:
         self, kind: str, node: int, certainty: float = SURE, other: int = 0, array: str | None = None, **facts: Any
     ) -> Finding:
         at, other_at = self.place(node), self.place(other) if other else None
-        if at is not None and other_at == at:
-            other_at = None
-        return Finding(
-            kind=kind, certainty=certainty, file=at.file if at else None, line=at.line if at else None, other=other_at,
-            array=array, values={k: v for k, v in facts.items() if not isinstance(v, str) and v != ()},
-            words={k: v for k, v in facts.items() if isinstance(v, str)},
-        )  # fmt: skip
+        place = {"file": at.file, "line": at.line} if at is not None else {}
+        found = Finding(kind=kind, certainty=certainty, other=other_at if other_at != at else None, array=array)
+        return found.model_copy(update=place).with_facts(**{name: fact for name, fact in facts.items() if fact != ()})
 
     # ---- what a node that no step explains says -----------------------------------------------------------------
 
     def of_odd(self, odd: Odd, unit: int) -> Finding | None:
-        left, right = odd.left, odd.right
-        if odd.why == "slope" and isinstance(left, Label):
-            return self._slope(odd, left)
-        if odd.why == "factor" and isinstance(left, Label) and isinstance(right, Label):
-            return self._factor(odd, left, right)
-        if odd.why == "twice" and isinstance(left, Label) and isinstance(right, Label):
-            return self.finding("terms_repeated", odd.node, array=self.name(left), over=self._over(left),
-                                numbers=_few(numbers(left.terms & right.terms)))  # fmt: skip
-        if odd.why == "carried" and isinstance(left, Label) and isinstance(right, Label):
-            if left.step not in self.reader.sums:
-                return None
-            finished = not (self.reader.missing(left) and self.reader.missing(right))
-            return self.finding(
-                "carried_over" if finished else "sums_mixed",
-                odd.node,
-                array=self.name(left),
-                left=self.called(left),
-                right=self.called(right),
-            )
-        if odd.why == "incomplete" and isinstance(left, Label):
-            return self.missing(left, odd.node)
-        if odd.why == "start" and isinstance(left, Label) and isinstance(right, Number):
-            if right.how == "ex2":
-                return self.finding("padding_added", odd.node, LIKELY, array=self.name(left), value=right.value)
-            written = math.isinf(right.value) or right.value == round(right.value)  # other numbers are computed
-            return self.finding(
-                "start_wrong", odd.node, LIKELY if written else UNSURE, array=self.name(left), value=right.value
-            )
-        if odd.why == "range":
-            return self.finding("maximum_wrong", odd.node, value=-odd.facts["shift"] or 0.0)
-        if (
-            odd.why in ("index", "unit", "rows", "product", "sum")
-            and isinstance(left, Label)
-            and isinstance(right, Label)
-        ):
-            return self._operands(odd, left, right, unit)
-        if odd.why == "difference":
-            difference = self.reader.difference
-            facts = {"found": odd.facts["found"] or 0.0, "expected": odd.facts["expected"]}
-            return self.finding("difference_wrong", odd.node, array=difference.of,
-                                less=difference.less, **dict[str, Any](facts))  # fmt: skip
+        node = odd.node
+        match odd.why, odd.left, odd.right:
+            case "slope", Label() as score, _:
+                return self._slope(odd, score)
+            case "factor", Label() as a, Label() as b:
+                return self._factor(odd, a, b)
+            case "twice", Label() as a, Label() as b:
+                twice = _few(numbers(a.terms & b.terms))
+                return self.finding("terms_repeated", node, array=self.name(a), over=self._over(a), numbers=twice)
+            case "carried", Label() as a, Label() as b if a.step in self.reader.sums:
+                kind = "sums_mixed" if self.reader.missing(a) and self.reader.missing(b) else "carried_over"
+                return self.finding(kind, node, array=self.name(a), left=self.called(a), right=self.called(b))
+            case "incomplete", Label() as a, _:
+                return self.missing(a, node)
+            case "start", Label() as a, Number() as number if number.how == "ex2":
+                return self.finding("padding_added", node, LIKELY, array=self.name(a), value=number.value)
+            case "start", Label() as a, Number() as number:
+                written = math.isinf(number.value) or number.value == round(number.value)  # other numbers are computed
+                sure = LIKELY if written else UNSURE
+                return self.finding("start_wrong", node, sure, array=self.name(a), value=number.value)
+            case "range", _, _:
+                return self.finding("maximum_wrong", node, value=-odd.facts["shift"] or 0.0)
+            case "index" | "unit" | "rows" | "product" | "sum", Label() as a, Label() as b:
+                return self._operands(odd, a, b, unit)
+            case "difference", _, _:
+                of, found = self.reader.difference, odd.facts["found"] or 0.0
+                facts: dict[str, Any] = {"less": of.less, "found": found, "expected": odd.facts["expected"]}
+                return self.finding("difference_wrong", node, array=of.of, **facts)
         return None
 
     def _slope(self, odd: Odd, score: Label) -> Finding | None:
         weights = self.reader.weights
-        slope = odd.facts["slope"]
-        slope, size = slope if abs(slope + 1) < SAME else abs(slope), abs(slope)
-        scale = weights.scale
-        bits = float(np.float32(scale).view(np.int32)) / scale
+        slope, scale = odd.facts["slope"], weights.scale
+        slope = slope if abs(slope + 1) < SAME else abs(slope)
         known = {"negative": -1.0, "base_two": math.log(2), "no_scale": 1 / scale, "scale_twice": scale}
-        known |= {"inverse": scale**-2, "as_integer": bits}
-        meanings = (
-            word
-            for word, value in known.items()
-            if abs((slope if word == "negative" else size) - value) < 2 * SAME * abs(value)
-        )
-        meaning = next(meanings, "")
-        if not meaning and not 1 / _STEEP < size < _STEEP:
+        known |= {"inverse": scale**-2, "as_integer": float(np.float32(scale).view(np.int32)) / scale}
+        meaning = next((word for word, value in known.items() if abs(slope - value) < 2 * SAME * abs(value)), "")
+        if not meaning and not 1 / _STEEP < abs(slope) < _STEEP:
             return None
         scaled = meaning not in ("negative", "base_two") and score.made and self.place(score.made)
         node = score.made if scaled else odd.node
@@ -118,29 +96,25 @@ class _Writer:
     def _factor(self, odd: Odd, left: Label, right: Label) -> Finding | None:
         """Two sums that were weighted relative to different maxima."""
         if not (left.source or right.source):
-            return self.finding(
-                "factors_differ", odd.node, UNSURE, array=self.name(left), ratio=float(odd.facts["ratio"])
-            )
+            ratio = float(odd.facts["ratio"])
+            return self.finding("factors_differ", odd.node, UNSURE, array=self.name(left), ratio=ratio)
         if left.index[:2] != right.index[:2]:
             return None
-        sums, fresh = (
-            (left, right)
-            if left.terms.bit_count() > right.terms.bit_count() or left.source < right.source
-            else (right, left)
-        )
+        older = left.terms.bit_count() > right.terms.bit_count() or left.source < right.source
+        sums, fresh = (left, right) if older else (right, left)
         log = self.reader.log(left.index[0])[left.index[1]]
         most = max(log[n] for n in numbers(left.terms | right.terms))
         apart = [abs(math.log(abs(each.factor)) + most) if each.factor else math.inf for each in (sums, fresh)]
         name = self.name(sums)
         if apart[1] > SAME < apart[1] - apart[0] and fresh.source:
             return self.finding("weight_of_other_maximum", fresh.source, array=name, other=odd.node)
-        older = max(log[n] for n in numbers(sums.terms))
-        divided = sum(math.exp(log[n] - older) for n in numbers(sums.terms))
+        top = max(log[n] for n in numbers(sums.terms))
+        divided = sum(math.exp(log[n] - top) for n in numbers(sums.terms))
         ratio = abs(sums.factor / fresh.factor) if fresh.factor else math.inf
         if abs(ratio * divided - 1) < SAME < abs(divided - 1):
             return self.finding("old_sum_left_out", odd.node, array=name)
         correction = float(self.r.value[sums.by]) if sums.by else math.nan
-        if abs(correction - math.exp(older - most)) > SAME * abs(correction) and sums.by != odd.node:
+        if abs(correction - math.exp(top - most)) > SAME * abs(correction) and sums.by != odd.node:
             return self.finding("rescaled_wrongly", sums.by, array=name, other=odd.node)
         return self.finding("not_rescaled", odd.node, array=name)
 
@@ -159,12 +133,9 @@ class _Writer:
             if wrong and expected:
                 sure = CERTAIN if expected in inputs else SURE  # else the other operand may be the wrong one
                 return self.finding("other_input", odd.node, sure, other, **facts, found=wrong, wanted=expected)
-            return (
-                self.finding("operands_wrong", odd.node, LIKELY, other=other, **facts)
-                if {left.step, right.step} <= inputs
-                else None
-            )
-        if odd.why == "sum":
+            if {left.step, right.step} <= inputs:
+                return self.finding("operands_wrong", odd.node, LIKELY, other=other, **facts)
+        if odd.why in ("product", "sum"):
             return None
         if left.step == right.step:
             return self.finding("sums_mixed", odd.node, LIKELY, array=self.name(left), **facts)
@@ -185,7 +156,7 @@ class _Writer:
             if not below:
                 return 0
             operation = int(self.r.sites[self.r.site[below]][0]) if self.r.site[below] < LEAF else -1
-            if operation == 17:
+            if operation == _STORE:
                 return below
             node = below
         return 0
@@ -199,14 +170,8 @@ class _Writer:
         facts: dict[str, Any] = {"count": len(gone), "numbers": _few(gone), **({"lost": "end"} if at_end else {})}
         if (tile := _tile(gone, self.reader.expected_terms(label).bit_length())) is not None:
             facts["tile"] = tile
-        return self.finding(
-            "terms_missing",
-            self._where_lost(label, lacks) or node,
-            array=self.name(label),
-            over=self._over(label),
-            other=node,
-            **facts,
-        )
+        at = self._where_lost(label, lacks) or node
+        return self.finding("terms_missing", at, array=self.name(label), over=self._over(label), other=node, **facts)
 
     def _mask(self, label: Label, node: int) -> Finding | None:
         """A query whose keys do not end where a mask says; None if there is no mask."""
@@ -260,8 +225,9 @@ class _Writer:
         if self.reader.missing(label):
             return self.missing(label, root)
         if extra := self.reader.surplus(label):
+            unseen = _few(numbers(extra))
             return self.finding(
-                "terms_unseen", label.made or root, array=tensor, over=self._over(label), numbers=_few(numbers(extra))
+                "terms_unseen", label.made or root, array=tensor, over=self._over(label), numbers=unseen
             )
         if abs(label.factor / factor - 1) > SAME:
             if label.step in self.reader.of_rows():
