@@ -112,10 +112,6 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "請檢查索引是否超出陣列大小。",
     ),
     "past_the_end": (f"{_ACCESS}{_LOOSE}", _INDEX),
-    "past_the_end.counted": (
-        f"{_ACCESS}；第 {{count_line}} 行要求的是值的個數，但 cudaMalloc 以位元組計：少了 sizeof",
-        "",
-    ),
     "before_start": (f"{_ACCESS}{_SET}", _INDEX),
     "outside": (_ACCESS, _INDEX),
     "use_after_free": (_ACCESS, "請在最後一次使用之後才釋放記憶體。"),

@@ -122,10 +122,6 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "Check the index against the size of the array.",
     ),
     "past_the_end": (f"{_ACCESS}{_LOOSE}", _INDEX),
-    "past_the_end.counted": (
-        f"{_ACCESS}; line {{count_line}} asks for a number of values, but cudaMalloc takes bytes: sizeof is missing",
-        "",
-    ),
     "before_start": (f"{_ACCESS}{_SET}", _INDEX),
     "outside": (_ACCESS, _INDEX),
     "use_after_free": (_ACCESS, "Free the memory after its last use."),

@@ -11,7 +11,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from grader.checking.slips import slips
 from grader.cpp.reading import Files as Files
 from grader.cpp.reading import asked, read_source
 from grader.cpp.solve import written_in
@@ -245,14 +244,10 @@ def _past_dynamic(finding: Finding, source: Source, files: Files) -> Finding:
 
 
 def _past_the_end(finding: Finding, source: Source, files: Files) -> Finding:
-    """What lets an access go past the end of an allocation: a size that counts values, a guard that is one too loose,
-    the lines that set the pointer and the index."""
+    """What lets an access go past the end of an allocation: a guard that is one too loose, or the lines that set
+    the pointer and the index."""
     if finding.kind not in ("past_the_end", "before_start") or finding.place is None:
         return finding
-    if finding.allocated is not None:
-        for slip in slips(files, "host"):
-            if slip.kind == "bytes_without_sizeof" and slip.place == finding.allocated:
-                return finding.with_facts(count_line=finding.allocated.line, how="counted")
     return _origin_of_index(finding, source)
 
 
@@ -265,24 +260,18 @@ def _origin_of_index(finding: Finding, source: Source) -> Finding:
     def before(file: str, line: int) -> bool:
         return function.holds(file, line) and line <= place.line
 
-    for (line, name, end), sign in (*_loose_guards(source, before), *_loose_loops(source, before)):
-        return finding.with_facts(loose_line=line, loose_name=name, loose_end=end, loose_sign=sign)
-    names = dict.fromkeys(name for use in _uses(source, place) for name in (use.name, *_WORD.findall(use.index)))
-    settings = [(each, name) for name in names for each in _settings(source, name) if each.value]
-    settings = [(each, name) for each, name in settings if before(each.file, each.line) and each.line < place.line]
-    of_places = [(each, name) for each, name in settings if _places(each)]
-    last = {name: line for line, name in sorted((each.line, name) for each, name in of_places or settings)}
+    if loose := next(_loose(source, before), None):
+        return finding.with_facts(**loose)
+    names = {name for use in _uses(source, place) for name in (use.name, *_WORD.findall(use.index))}
+    items: list[Variable | Assigned] = [*source.variables, *source.assignments]
+    set_here = [each for each in items if each.name in names and each.value and each.line < place.line]
+    settings = [each for each in set_here if before(each.file, each.line)]
+    of_places = [each for each in settings if _places(each)]
+    last = {name: line for line, name in sorted((each.line, each.name) for each in of_places or settings)}
     found = sorted((line, name) for name, line in last.items())[:2]
     for prefix, (line, name) in zip(("", "other_"), found, strict=False):
         finding = finding.with_facts(**{f"{prefix}set_line": line, f"{prefix}set_name": name})
     return finding
-
-
-def _settings(source: Source, name: str) -> list[Variable | Assigned]:
-    return [
-        *(each for each in source.variables if each.name == name),
-        *(each for each in source.assignments if each.name == name),
-    ]
 
 
 def _places(item: Variable | Assigned) -> bool:
@@ -291,17 +280,17 @@ def _places(item: Variable | Assigned) -> bool:
     return moves or "blockIdx" in item.value
 
 
-def _loose_guards(source: Source, before: Callable[[str, int], bool]) -> Iterator[tuple[tuple[int, str, str], str]]:
-    """Guards such as `if (row > n) return;` that let the number of a thread be one too large."""
+def _loose(source: Source, before: Callable[[str, int], bool]) -> Iterator[dict[str, object]]:
+    """Guards such as `if (row > n) return;` that let the number of a thread be one too large, and loops such as
+    `for (key = 0; key <= n; …)`."""
     of_threads = {v.name for v in source.variables if "blockIdx" in v.value or "threadIdx" in v.value}
-    for branch in reversed([b for b in source.branches if b.leaves and before(b.file, b.line)]):
-        found = _TOO_FAR.search(branch.condition)
-        if found and found[1] in of_threads:
-            yield (branch.line, found[1], found[2]), ">="
-
-
-def _loose_loops(source: Source, before: Callable[[str, int], bool]) -> Iterator[tuple[tuple[int, str, str], str]]:
-    """Loops such as `for (key = 0; key <= n; …)`."""
-    for loop in reversed([each for each in source.loops if before(each.file, each.line)]):
-        if (found := _ONE_MORE.search(loop.condition)) and not found[2].isdigit():
-            yield (loop.line, found[1], found[2]), "<"
+    guards = [(b, _TOO_FAR.search(b.condition), ">=") for b in reversed(source.branches) if b.leaves]
+    loops = [(loop, _ONE_MORE.search(loop.condition), "<") for loop in reversed(source.loops)]
+    for item, found, sign in (*guards, *loops):
+        if (
+            found
+            and before(item.file, item.line)
+            and (found[1] in of_threads if sign == ">=" else not found[2].isdigit())
+        ):
+            facts = {"loose_line": item.line, "loose_name": found[1], "loose_end": found[2], "loose_sign": sign}
+            yield facts
