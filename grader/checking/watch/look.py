@@ -62,10 +62,9 @@ def wrong_values(
 ) -> tuple[Watched, ...]:
     """Some wrong values of the first output tensor that has any, and some right ones; of an operator that checks its
     outputs, the one that is `violated`. Empty where nothing can be watched."""
-    values = operator.units(shape) * operator.unit_input_values(shape)
-    layouts = operator.output_layouts(shape)
-    if values > MOST_VALUES:
+    if operator.units(shape) * operator.unit_input_values(shape) > MOST_VALUES:
         return ()
+    layouts = operator.output_layouts(shape)
     output = open_output(got)
     try:
         with expected.open("rb") as kept:
@@ -78,22 +77,14 @@ def wrong_values(
                     mine, good = layout.read(output, unit), right.read(kept.fileno(), unit)
                     if mine is None or good is None:
                         return ()
-                    error = errors_of(mine, good)
-                    wrong = ~(error <= limit.allowed(good))
+                    error, allowed = errors_of(mine, good), limit.allowed(good)
+                    wrong = np.asarray(~(error <= allowed))
                     if operator.has_check:
-                        wrong = np.zeros_like(wrong)
-                        if violated is not None and (violated.tensor or layout.tensor.name, violated.unit) == (
-                            layout.tensor.name,
-                            unit,
-                        ):
+                        wrong[:] = False
+                        if violated and violated.unit == unit and violated.tensor in ("", layout.tensor.name):
                             wrong[violated.row, violated.column] = True
-                    for is_right, chosen in (
-                        (False, wrong),
-                        (
-                            True,
-                            (error <= np.minimum(RIGHT * limit.allowed(good), RELATIVE * np.abs(good))) & (mine != 0),
-                        ),
-                    ):
+                    fine = (error <= np.minimum(RIGHT * allowed, RELATIVE * np.abs(good))) & (mine != 0)
+                    for is_right, chosen in ((False, wrong), (True, fine)):
                         rows, columns = np.nonzero(chosen)
                         bits = mine.view(np.uint32)[rows, columns]
                         places[is_right] += [(unit, *each) for each in np.stack([rows, columns, bits], 1).tolist()]
