@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.checking.slips import Which, find_slip
+from grader.checking.slips import find_slip
 from grader.findings import sentence
 from tests.support.course import ROOT
 
@@ -46,8 +46,8 @@ int main() {
 PROGRAM = KERNEL + HOST
 
 
-def slip_in(source: str, which: Which = "all") -> str:
-    found = find_slip([("hw4.cu", source.encode())], which)
+def slip_in(source: str) -> str:
+    found = find_slip([("hw4.cu", source.encode())])
     lines = source.splitlines()
     return sentence(found, lambda _, line: lines[line - 1]) if found is not None else ""
 
@@ -75,7 +75,7 @@ def test_a_copy_before_the_launch_is_found() -> None:
     lines = HOST.splitlines(keepends=True)
     launch = next(line for line in lines if "<<<" in line)
     late = "".join(line for line in lines if line is not launch).replace("\n}", f"\n{launch}}}")
-    assert "before the kernel is launched (line 8)" in slip_in(late, "host")
+    assert "before the kernel is launched (line 8)" in slip_in(late)
 
 
 RIGHT = {
@@ -130,19 +130,19 @@ def test_a_source_made_to_take_long_is_given_up() -> None:
     chain = "".join(f"  int a{i} = {' * '.join(f'a{k}' for k in range(60))};\n" for i in range(60) for _ in range(8))
     calls = "  cudaMalloc(&p, a1 * a2);\n" * 4000
     began = time.process_time()
-    assert find_slip([("hw4.cu", f"int main() {{\n  float *p;\n{chain}{calls}}}\n".encode())], "all") is None
+    assert find_slip([("hw4.cu", f"int main() {{\n  float *p;\n{chain}{calls}}}\n".encode())]) is None
     assert time.process_time() - began < 2, "it is read in a process of its own"
 
 
 def test_right_programs_have_no_slips() -> None:
     programs = [*(ROOT / "reference").glob("*/*.cu"), *(ROOT / "tests/honest").glob("*/*.cu")]
     assert len(programs) > 50
-    assert {path.name: slip for path in programs if (slip := find_slip(with_headers(path), "all"))} == {}
+    assert {path.name: slip for path in programs if (slip := find_slip(with_headers(path)))} == {}
 
 
 def test_the_mistakes_of_wrong_programs_are_not_mistaken_for_slips() -> None:
     programs = (ROOT / "reference").glob("*/wrong/*.cu")
-    assert {path.stem for path in programs if find_slip(with_headers(path), "all")} == set()
+    assert {path.stem for path in programs if find_slip(with_headers(path))} == set()
 
 
 def with_headers(path: Path) -> list[tuple[str, bytes]]:

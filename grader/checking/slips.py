@@ -42,9 +42,11 @@ _MAXIMA = frozenset({"fmaxf", "fmax", "max", "__hmax"})
 _GUARD = re.compile(r"\s*(\w+)\s*>=\s*(\w+)\s*")
 
 
-def find_slip(files: Files, which: Which) -> Finding | None:
-    """The surest slip in a submission's files; None if there is none."""
-    return max(slips(files, which), key=lambda slip: slip.certainty, default=None)
+def find_slip(files: Files, pattern: Finding | None = None) -> Finding | None:
+    """The surest slip in a submission's files, whose output looks like `pattern`; None if there is none."""
+    bits = pattern.values.get("bits") if pattern is not None else None
+    found = slips(files, "8 bits" if bits == 8 else "16 bits" if bits == 16 else "all")
+    return max(found, key=lambda slip: slip.certainty, default=None)
 
 
 @lru_cache(maxsize=16)  # every failed test of a submission asks

@@ -137,9 +137,7 @@ def _likely(wrong: Sequence[Finding], pattern: Finding | None, submission: Submi
     """What is `wrong` for certain, else a mistake that the source alone shows, else what the output looks like."""
     if wrong:
         return sentence(wrong[0], submission.line)
-    bits = pattern.values.get("bits") if pattern is not None else None
-    slip = find_slip(submission.files, "8 bits" if bits == 8 else "16 bits" if bits == 16 else "all")
-    found = slip or pattern
+    found = find_slip(submission.files, pattern) or pattern
     return sentence(found, submission.line) if found is not None else ""
 
 
