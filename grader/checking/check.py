@@ -191,34 +191,25 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
 def _scanned(scan: Scan, operator: Operator, shape: Shape, tolerance: Tolerance) -> Check:
     """The outcome for an output that was scanned completely."""
     size, values = operator.output_bytes(shape), _values(operator, shape)
-    sloppy = [each for each in scan.precision if each.sloppy]
+    sloppy = any(each.sloppy for each in scan.precision)
+    kind: Kind = "values" if scan.wrong else "precision" if sloppy else "passed"
     check = Check(
-        kind="values" if scan.wrong else "precision" if sloppy else "passed",
+        kind=kind,
         reason="",
         expected_bytes=size,
         found_bytes=size,
         values=values,
+        wrong=scan.wrong,
+        nan=scan.nan,
+        infinite=scan.infinite,
         max_error=scan.max_finite_error if scan.finite == values else None,
         max_finite_error=scan.max_finite_error,
+        first=scan.first,
+        worst=scan.worst,
         precision=scan.precision,
+        errors=() if kind == "passed" else scan.errors,
     )
-    if check.kind == "precision":
-        sentences = [precision_in_words(each) for each in sloppy]
-        return replace(check, reason=f"No single value is far off, but {'; '.join(sentences)}.", errors=scan.errors)
-    if check.passed:
-        return check
-    return _with_reason(
-        replace(
-            check,
-            wrong=scan.wrong,
-            nan=scan.nan,
-            infinite=scan.infinite,
-            first=scan.first,
-            worst=scan.worst,
-            errors=scan.errors,
-        ),
-        tolerance,
-    )
+    return replace(check, reason=_reason(check, tolerance))
 
 
 def precision_in_words(found: TensorPrecision) -> str:
@@ -247,7 +238,12 @@ def share_in_words(part: int, whole: int) -> str:
     return f"{percent:.1f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
-def _with_reason(check: Check, tolerance: Tolerance) -> Check:
+def _reason(check: Check, tolerance: Tolerance) -> str:
+    if check.passed:
+        return ""
+    if check.kind == "precision":
+        sentences = [precision_in_words(each) for each in check.precision if each.sloppy]
+        return f"No single value is far off, but {'; '.join(sentences)}."
     limits = {errors.tensor: str(limit_of(tolerance, errors.tensor)) for errors in check.errors}
     named = ", ".join(f"{limit or 0} for {name}" for name, limit in limits.items())
     limit = next(iter(limits.values())) if len(set(limits.values())) == 1 else f"the tolerance ({named})"
@@ -261,9 +257,5 @@ def _with_reason(check: Check, tolerance: Tolerance) -> Check:
     parts.append(f"first at {check.first}")
     if check.worst is not None and check.first is not None and check.worst.index != check.first.index:
         parts.append(f"worst at {check.worst}")
-    parts += [precision_in_words(found) for found in check.precision if found.limit.plain and _is_off(found)]
-    return replace(check, reason="; ".join(parts) + ".")
-
-
-def _is_off(found: TensorPrecision) -> bool:
-    return found.sloppy or found.largest > found.limit.largest
+    off = [each for each in check.precision if each.sloppy or each.largest > each.limit.largest]
+    return "; ".join([*parts, *(precision_in_words(each) for each in off if each.limit.plain)]) + "."
