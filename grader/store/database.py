@@ -76,6 +76,8 @@ class Store:
 
     def __init__(self, path: Path, *, damaged: bool = False) -> None:
         self.path = path
+        if journal := foreign.journal_that_names_a_file(path):
+            raise UsageError(f"{shown(journal)} names another file, which SQLite would delete: remove this journal.")
         with translate_sqlite_errors(path):
             self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
             try:
@@ -136,7 +138,7 @@ class Store:
             )
         name = file.with_name(file.name + "-grader")
         try:
-            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise UsageError(f"{shown(name)} cannot be opened: {error.strerror}; this file locks the store.") from error
         try:

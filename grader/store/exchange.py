@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from grader.base.errors import MachineFault, UsageError
 from grader.base.paths import replacing, shown
-from grader.base.sizes import MAX_NAME, MAX_SENTENCE, Count, Digest, Whole
+from grader.base.sizes import MAX_NAME, MAX_SENTENCE, MAX_TEXT, Count, Digest, Whole
 from grader.records.conditions import conditions_of
 from grader.records.record import MAX_FILE_BYTES, MAX_RECORD_BYTES, Record, problem_in, record_in
 from grader.sandbox.room import Unreadable, confined, shortened
@@ -31,8 +31,9 @@ FORMAT = "grader-store-1"
 _PIECE_BYTES, _MAX_ROWS = 8 << 20, 20_000
 _MAX_LINE = 2 * MAX_FILES_BYTES
 
-_Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
-_Word = Annotated[str, Field(max_length=MAX_NAME)]
+_Name = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+"""As long as a store can hold: a file's name of 255 bytes has 1530 characters if none of them is printable."""
+_Word = Annotated[str, Field(max_length=MAX_TEXT)]
 _PageName = Annotated[str, Field(pattern=r"^[\w-]{16,}$", max_length=MAX_NAME)]
 """The name of a page. It becomes part of an address and of a path on disk, so it must not contain a slash."""
 
@@ -141,9 +142,9 @@ class _SubmissionRow(_Row):
     assignment: _Name
     student: _Name
     sha256: Digest
-    path: Annotated[str, Field(max_length=4096)]
+    path: _Word
     handed_in: Annotated[str, Field(max_length=64)] | None
-    days_late: int = Field(ge=0, le=10**6)
+    days_late: int = Field(ge=0, le=10**7)
     penalty: float = Field(ge=0, le=1)
     sources: Annotated[dict[_Word, Annotated[str, Field(max_length=2 * MAX_FILES_BYTES)]], Field(max_length=MAX_FILES)]
 

@@ -6,15 +6,17 @@ no view, trigger or generated column that computes without end. The functions th
 one value is limited. `PRAGMA quick_check` reads every page once (1 GB in half a second) before anything else does, and
 finds pages that lead back to themselves, which a query would follow for ever; it also finds a value that has another
 type than its column (the tables are STRICT). Every row of every query then passes `checked_row`, which bounds its
-values. A record in a row is read within the limits of its types (`records.record`), and files are unpacked up to a size
-(`rows`).
+values. A journal next to it may not name a file, which SQLite would delete. A record in a row is read within the limits
+of its types (`records.record`), and files are unpacked up to a size (`rows`).
 """
 
 from __future__ import annotations
 
 import functools
 import math
+import os
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 from grader.base.sizes import MAX_TEXT
@@ -26,6 +28,23 @@ _LONG = {"json": MAX_RECORD_BYTES, "record": MAX_RECORD_BYTES, "comment": 100_00
 """How many characters a column of text may have, if more than MAX_TEXT."""
 _OF_SQLITE = frozenset({"sqlite_stat1", "sqlite_stat4", "sqlite_sequence"})
 """Tables that SQLite adds: ANALYZE those of statistics. VACUUM drops the last one if no table needs it any more."""
+
+
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+
+
+def journal_that_names_a_file(store: Path) -> Path | None:
+    """The journal of a store, if it ends with the name of another file. SQLite writes such a journal only where one
+    transaction changes several databases, as ours never do, and deletes the file that it names
+    (https://www.sqlite.org/fileformat.html#the_rollback_journal)."""
+    journal = store.resolve()
+    journal = journal.with_name(f"{journal.name}-journal")
+    try:
+        with journal.open("rb") as file:
+            file.seek(-len(_JOURNAL), os.SEEK_END)
+            return journal if file.read() == _JOURNAL else None
+    except OSError:  # there is none, or an empty one
+        return None
 
 
 def restrict(db: sqlite3.Connection) -> None:

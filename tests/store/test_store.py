@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 import threading
@@ -16,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.errors import MachineFault, UsageError
+from grader.base.names import student_id
 from grader.base.verdict import Verdict
 from grader.records.record import Record
 from grader.store import (
@@ -162,6 +165,33 @@ def test_one_grader_at_a_time_grades_into_a_store_while_others_read_it(tmp_path:
             pass
 
 
+def test_the_lock_of_a_strangers_store_is_no_link(tmp_path: Path) -> None:
+    (tmp_path / "grades").write_text("precious")
+    (tmp_path / "s-grader").symlink_to(tmp_path / "grades")
+    with open_store(tmp_path / "s", create=True) as store, pytest.raises(UsageError, match="cannot be opened"):
+        store.one_grader().__enter__()
+    assert (tmp_path / "grades").read_text() == "precious"
+
+
+def test_a_journal_that_names_a_file_is_refused_since_sqlite_would_delete_that_file(tmp_path: Path) -> None:
+    path, precious = tmp_path / "s", tmp_path / "grades"
+    with open_store(path, create=True) as store:
+        store.add_student("alice")
+    precious.write_text("precious")
+    name, magic = str(precious).encode(), bytes.fromhex("d9d505f920a163d7")
+    head = magic + struct.pack(">IIIII", 0, 7, path.stat().st_size // 4096, 512, 4096)
+    end = struct.pack(">I", (1 << 30) // 4096 + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
+    (tmp_path / "s-journal").write_bytes(head.ljust(512, b"\0") + end)
+    (tmp_path / "link").symlink_to(path)
+    for each in (path, tmp_path / "link"):
+        with pytest.raises(UsageError, match="s-journal names another file"), open_store(each):
+            pass
+    assert precious.read_text() == "precious"
+    (tmp_path / "s-journal").unlink()
+    with open_store(path) as store:
+        assert store.students() == {"alice"}
+
+
 def test_two_processes_storing_the_same_class_at_once_leave_every_record_once(tmp_path: Path) -> None:
     path = tmp_path / "s"
     script = (
@@ -203,6 +233,17 @@ def test_an_export_imported_twice_into_a_new_store_gives_the_same_class_once(tmp
         assert list(copy.attempts("hw4")) == original
         assert copy.points("hw4")["alice"]["report"].points == 8
         assert copy.sources(1) == (("hw4.cu", b"\xff\x00"),)
+
+
+def test_a_class_with_a_name_of_unprintable_bytes_comes_back_from_its_export(tmp_path: Path) -> None:
+    student = student_id(os.fsdecode(b"\xff" * 255))
+    with open_store(tmp_path / "a", create=True) as store:
+        keep(store, made_record(student), student=student, path=f"class/{student}", days_late=2_900_000)
+        keep(store, made_record("zoe"))
+        export_store(store, tmp_path / "export.jsonl")
+    with open_store(tmp_path / "b", create=True) as copy:
+        assert import_files(copy, [tmp_path / "export.jsonl"]) == (2, 0)
+        assert copy.students() == {student, "zoe"}
 
 
 def test_an_export_has_every_column_even_one_that_this_grader_does_not_know(tmp_path: Path) -> None:
