@@ -28,6 +28,12 @@ def test_the_ends_are_the_order_statistics_of_the_sign_test(count: int, low: int
     assert 0.95 <= interval.confidence < 1
 
 
+def test_the_interval_of_many_runs_takes_no_longer_than_sorting_them() -> None:
+    """Each binomial coefficient comes from the one before: a record from elsewhere can have 10,000 runs in a test."""
+    interval = median_interval([float(n) for n in range(10_000)])
+    assert interval is not None and (interval.low, interval.high) == (4901.0, 5098.0)
+
+
 def test_the_interval_holds_the_median_of_a_skewed_distribution_at_least_95_times_in_100() -> None:
     source = random.Random(7)
     true_median, hits = 2.0**0.5, 0

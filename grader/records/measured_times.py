@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from grader.base.verdict import Verdict
 from grader.records.record import TestRecord
 
+_LEAST, _MOST = 1e-12, 1e15
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -29,10 +31,16 @@ class Measured:
 
 def gpu_ms(test: TestRecord) -> Measured | None:
     """GPU time in milliseconds; None if the test did not pass or its time was refused."""
-    if test.gpu_ms is None or test.verdict is not Verdict.PASSED or refused(test):
+    if (value := _sound(test.gpu_ms)) is None or test.verdict is not Verdict.PASSED or refused(test):
         return None
     timing = test.timing
-    return Measured(test.gpu_ms, *((timing.low_ms, timing.high_ms) if timing is not None else ()))
+    return Measured(value, *((_sound(timing.low_ms), _sound(timing.high_ms)) if timing is not None else ()))
+
+
+def _sound(number: float | None) -> float | None:
+    """The number, if it is one that a grading can measure: a record from elsewhere may hold any, and others take its
+    logarithm and divide by it."""
+    return number if number is not None and _LEAST <= number <= _MOST else None
 
 
 def refused(test: TestRecord) -> bool:
@@ -53,19 +61,20 @@ def why_no_place(test: TestRecord) -> str:
 
 def wall_s(test: TestRecord) -> Measured | None:
     """Wall time of the whole process in seconds; None if the test did not pass."""
-    return None if test.wall_s is None or test.verdict is not Verdict.PASSED else Measured(test.wall_s)
+    value = _sound(test.wall_s)
+    return None if value is None or test.verdict is not Verdict.PASSED else Measured(value)
 
 
 def speedup(test: TestRecord) -> Measured | None:
     """Speedup over the sequential program; None without a GPU time."""
     time = gpu_ms(test)
-    if test.speedup is None or time is None:
+    if (value := _sound(test.speedup)) is None or time is None:
         return None
     if not time.low or not time.high:
-        return Measured(test.speedup)
-    return Measured(test.speedup, test.speedup * time.value / time.high, test.speedup * time.value / time.low)
+        return Measured(value)
+    return Measured(value, value * time.value / time.high, value * time.value / time.low)
 
 
 def floor_share(test: TestRecord) -> float | None:
     """The floor divided by the measured time, 0..1; None if unknown or refused."""
-    return test.floor.share if test.floor is not None and not refused(test) else None
+    return _sound(test.floor.share) if test.floor is not None and not refused(test) else None

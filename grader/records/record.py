@@ -117,7 +117,7 @@ class BaselineRecord(_Value):
     """The sequential time behind a speedup. `description` says how it was sampled and scaled, `spread` how far apart
     the fastest runs were, as a share. `id` and `date` name the measurement; all three are null in older records."""
 
-    seconds: float
+    seconds: Annotated[float, Field(gt=0)]
     description: Sentence
     source_sha256: Digest
     cpu: Name

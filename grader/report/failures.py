@@ -14,7 +14,7 @@ from grader.records.record import TestRecord
 _DIFFERS = re.compile(r"(?<![:\w])-?(?:0x[0-9a-f]+|\d[\d,.]*)")
 """Numbers that differ between tests with the same failure: sizes, threads. Numbers after a colon are line numbers,
 which do not match."""
-_DISTANCE = re.compile(r"\b(?:just|[\d,]+ bytes) (?=past )")
+_DISTANCE = re.compile(r"\b(?:just|(?<![\d,])[\d,]+ bytes) (?=past )")
 _NO_EVIDENCE = 100
 _WHOSE = {Fault.GRADER: "not your fault: the grader's", Fault.MACHINE: "not your fault: the machine's"}
 

@@ -19,7 +19,7 @@ from grader.site import charts
 
 _BINS = 10
 _QUOTED = re.compile(r"`[^`]*`")
-_PLACE = re.compile(r"[\w./-]+\.(?:cu|cuh|h|hpp|cpp|py)(?:[:(][\d,:)]*)?:? ?")
+_PLACE = re.compile(r"(?<![\w./-])[\w./-]+\.(?:cu|cuh|h|hpp|cpp|py)(?:[:(][\d,:)]*)?:? ?")
 _SENTENCE_END = re.compile(r"(?<=[.:;]) (?=[A-Z`])")
 _NUMBERS = re.compile(r"(?<!\w)[-+]?\d[\d,.]*(?:e[-+]?\d+)?")
 
@@ -105,7 +105,7 @@ def _occupancy(lines: Sequence[Line]) -> Markup:
     failed test counts as no speedup."""
     points = []
     for line, mean in values_of(lines, "speedup")[1]:
-        if (achieved := line.attempt.record.occupancy) is not None:
+        if (achieved := line.attempt.record.occupancy) is not None and 0 <= achieved <= 1:
             title = f"{achieved:.0%} occupancy, {mean.value:,.1f}x"
             points.append(charts.Point(achieved * 100, mean.value, title))
     return charts.scatter(

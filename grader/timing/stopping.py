@@ -74,12 +74,12 @@ class Interval:
 def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
     """The narrowest order-statistic interval with at least this confidence; None if there are too few values."""
     n = len(values)
-    rank, tail = 0, 0.0  # tail = P(Binomial(n, 1/2) < rank)
+    rank, tail, ways, all_ways = 0, 0.0, 1, 2**n  # tail = P(Binomial(n, 1/2) < rank)
     while rank < n / 2:
-        further = tail + math.comb(n, rank) / 2**n
+        further = tail + ways / all_ways  # ways = n over rank
         if 1 - 2 * further < confidence:
             break
-        rank, tail = rank + 1, further
+        rank, tail, ways = rank + 1, further, ways * (n - rank) // (rank + 1)
     if rank == 0:
         return None
     ordered = sorted(values)

@@ -45,6 +45,27 @@ def test_one_testcase_can_be_ranked_alone_and_less_time_is_better() -> None:
     assert ranking(lines, tests=["t21"], metric="gpu_ms") == [(1, "steady"), (2, "uneven")]
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"gpu_ms": -1.0},
+        {"gpu_ms": 5e-324},
+        {"gpu_ms": 1e308},
+        {"speedup": -1.0},
+        {"speedup": 1e308},
+        {"timing": repeated(1.0, low_ms=-1.0, high_ms=1.0)},
+        {"timing": repeated(1.0, low_ms=5e-324, high_ms=1e308)},
+        {"floor": FloorRecord(ms=1, refuse_below_ms=1, limit="", terms=(), share=-1.0)},
+    ],
+)
+def test_numbers_that_no_grading_measures_harm_no_board(odd: dict[str, Any]) -> None:
+    """They can be in a record from elsewhere."""
+    test = made_test("t21", gpu_ms=1.0, speedup=400.0).model_copy(update=odd)
+    lines = [*named(("alice", [10])), line_of(made_record("bob", tests=[test]))]
+    for metric in ("speedup", "gpu_ms"):
+        assert "alice" in render(leaderboard(lines, metric=metric), "terminal")
+
+
 def test_a_failed_test_counts_as_no_speedup() -> None:
     record = made_record(
         "bob", tests=[made_test("t21", gpu_ms=1.0, speedup=400.0), made_test("t22", Verdict.TIME_LIMIT)]

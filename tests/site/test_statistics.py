@@ -13,7 +13,8 @@ import pytest
 from grader.base.verdict import Verdict
 from grader.findings import Finding
 from grader.records.record import PartRecord
-from grader.site.statistics import statistics
+from grader.report.failures import alike
+from grader.site.statistics import _in_general, statistics
 from tests.support.records import line_of, made_record, made_test
 
 
@@ -82,3 +83,11 @@ def test_findings_of_one_kind_are_one_cause_however_their_sentences_differ() -> 
     found = statistics([raced("a", tile), raced("b", sum_), raced("c", tile)])  # type: ignore[list-item]
     (failure,) = found.failures
     assert failure.students == 3 and failure.sentence.startswith("Race: writes")
+
+
+def test_long_words_and_impossible_shares_of_a_record_from_elsewhere_harm_no_statistics() -> None:
+    """A search from each of their characters would take minutes."""
+    words = ("a" * 200_000, "1," * 100_000)
+    assert [_in_general(each)[:9] for each in words] == ["…", "…"]
+    assert alike(words[1]) == "#"
+    assert not statistics([line_of(made_record("bob", speedups=[2.0], occupancy=1e308))]).occupancy_chart
