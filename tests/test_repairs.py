@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from grader.checking.repairs.schemata import MOST_TRIES, Schemata, schemata
 from grader.course.assignment import load_assignment
+from grader.course.catalogue import TestcaseFiles, ensure
+from grader.course.testcase import load_suite
 from grader.findings import Finding, sentence
+from grader.grading import repairing
 from grader.programs.submission import read_submission
+from grader.sandbox import Job, Limits, Outcome
 from tests.support.command_line import grader
 
 KERNELS = """\
@@ -150,3 +157,23 @@ def test_a_grid_is_not_made_larger_since_other_mistakes_then_do_no_harm() -> Non
     text = KERNELS.replace("attention<<<groups,", "attention<<<min(groups, 9),")
     tries = schemata((("hw4.cu", text.encode()),), [("hw4.cu", 23)], (), MOST_TRIES).tries
     assert not [each.new for each in tries if each.new.startswith("max(groups")]
+
+
+def test_a_program_that_sleeps_does_not_stretch_the_tries(
+    made: Schemata, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It takes no processor time, so the search ends by wall time too, after the first round."""
+    rules, slept = load_assignment("saxpy"), list[float]()
+    suite, files = load_suite(rules.testcases_file), TestcaseFiles(tmp_path)
+    (case, *_) = cases = suite.select("s01")
+    ensure(cases, suite, files)
+
+    def sleeps(job: Job, limits: Limits) -> Outcome:
+        slept.append(limits.wall_s)
+        return Outcome(None, "SIGKILL", "time", limits.wall_s, 0.0, 0, "", "")
+
+    monkeypatch.setattr(repairing.sandbox, "run", sleeps)
+    grading: Any = SimpleNamespace(files=files, assignment=rules)
+    assert repairing._Search(grading, tmp_path).repairing(made, case) == []
+    assert len(slept) <= 1 + (os.cpu_count() or 1)
+    assert max(slept) <= 8 * repairing.SEARCH_CPU_S

@@ -28,7 +28,8 @@ from grader.programs.submission import Submission
 from grader.sandbox.scratch import scratch_folder
 
 SEARCH_CPU_S, VERIFY_CPU_S, TRY_CPU_S = 9.0, 6.0, 2
-"""Limits of processor time: for all tries together, for trying on the other samples what helped, for one try."""
+"""Limits of processor time: for all tries together, for trying on the other samples what helped, for one try. An
+eighth of the wall time counts, too: a program may sleep."""
 _TIMES_THE_CONTROL, _LEAST_KERNEL_S = 5, 0.5
 """Kernels of a try may take so many times as long as the unchanged program takes: many changes make endless loops."""
 _WALL_PER_CPU_S = 8
@@ -163,7 +164,7 @@ class _Search:
                     changes_modes=False,
                 ),
                 sandbox.Limits(
-                    wall_s=_WALL_PER_CPU_S * cpu_s * len(numbers),
+                    wall_s=_WALL_PER_CPU_S * min(cpu_s * len(numbers), SEARCH_CPU_S),
                     cpu_s=cpu_s * len(numbers),
                     memory_bytes=rules.limits.memory_bytes,
                     processes=rules.limits.processes,
@@ -172,7 +173,7 @@ class _Search:
                 ),
             )
             work.chmod(0o700)
-            self.spent_s += outcome.cpu_s
+            self.spent_s += max(outcome.cpu_s, outcome.wall_s / _WALL_PER_CPU_S)
             tolerance, expected = limits(case, files, rules.tolerance), files.expected(case)
             return {
                 number
