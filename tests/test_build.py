@@ -221,4 +221,4 @@ def test_a_compiler_that_was_stopped_has_not_failed(code: int, tmp_path: Path) -
         compile_c("int x;", tmp_path / "x.c", "-O2", ConfinedHost(stopped), tmp_path)
 
 
-SLOW = "Compiling took more than {} s of processor time: make the code, or its templates, smaller."
+SLOW = "Compiling took more than {} s of processor time: make the code, its templates or its initial values smaller."

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,6 +35,17 @@ def test_only_what_was_not_used_for_long_is_forgotten(tmp_path: Path) -> None:
     forget_unused(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "new", "used"]
     assert (tmp_path / "new" / "program").exists()
+
+
+def test_on_a_disk_that_is_nearly_full_an_hour_is_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("old.json", "new.json"):
+        (tmp_path / name).touch()
+    aged(tmp_path / "old.json", 0.1)
+    forget_unused(tmp_path)
+    assert (tmp_path / "old.json").exists()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1 << 30))
+    forget_unused(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["new.json"]
 
 
 def test_a_link_is_forgotten_and_not_what_it_points_to(tmp_path: Path) -> None:

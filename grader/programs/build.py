@@ -42,6 +42,9 @@ from grader.sandbox.cache import cache_entry, making, mark_used, put
 
 _MAX_LOG = 256 << 10
 """Characters of the compilers' messages that are looked at; a record keeps the beginning of them."""
+_MAX_KEPT_BYTES = 64 << 20
+"""Of what the cache keeps of one build: ten bytes of source can initialise an array of gigabytes. The largest honest
+program has 11 MB."""
 _MOST_SAMPLE_VALUES = 1 << 18
 """Of the values that autotune's trials read; they are repeated until a tensor is full."""
 _NVCC_TEMPORARY = re.compile(r"(?:/tmp/)?tmpxft_[0-9a-f]+_[0-9a-f]+-\d+_")
@@ -158,9 +161,12 @@ def _compile_sources(
             (sources / name).write_text(text, encoding="utf-8")
         names, flags = (*names, MAIN), (*flags, "-include", DECLARATION)
     try:
-        with drawing(Budget(assignment.build.limit_s, "Compiling")) as budget:
+        with drawing(Budget(assignment.build.limit_s, "Compiling", _MAX_KEPT_BYTES)) as budget:
             run = sandbox.runner(budget, readable=readable, writable=(output.parent,))
-            return engine.compile(names, flags, folder=sources, output=output, run=run)
+            made = engine.compile(names, flags, folder=sources, output=output, run=run)
+            if os.path.lexists(output):
+                budget.keep(output.lstat().st_size)
+            return made
     except Stopped as stopped:
         return Compiled(Fault.STUDENT, str(stopped))
 

@@ -29,7 +29,7 @@ _ERROR = re.compile(r"^\S.*?(?:\b[Ee]rror\b(?: #[\w-]+)?\s*:|multiple definition
 _STATIC_SHARED = re.compile(
     r"ptxas error\s*: Entry function '(\w+)' uses too much shared data \((0x[0-9a-f]+) bytes, (0x[0-9a-f]+) max\)"
 )
-_SLOW = re.compile(r"Compiling took more than [\d.e+]{1,20} s(?: of processor time)?")
+_SLOW = re.compile(r"Compiling (?:took more than [\d.e+]{1,20} s(?: of processor time)?|left more than \d{1,9} MiB)")
 _MISSING_HEADER = re.compile(r"fatal error: (\S+): No such file or directory")
 _REFUSALS = (
     (
@@ -137,7 +137,7 @@ def _sentence(
     if undefined:
         return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
     if slow := _SLOW.findall(log):
-        return f"{slow[-1]}: make the code, or its templates, smaller."
+        return f"{slow[-1]}: make the code, its templates or its initial values smaller."
     errors = [line for line in _ERROR.findall(log) if not line.startswith("collect2")]
     count = f" ({len(errors)} errors in all)" if len(errors) > 1 else ""
     return f"It does not compile{count}: {errors[0].strip() if errors else first_line(log)}"

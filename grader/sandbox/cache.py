@@ -2,13 +2,14 @@
 
 An entry is a file or a folder. It appears complete or not at all, even if several graders make it at the same time. Its
 mtime is the time of its last use. Making an entry deletes entries of the same kind that were last used more than
-KEPT_DAYS days ago, unless it is made for good.
+KEPT_DAYS days ago, or an hour ago if the disk is nearly full, unless it is made for good.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -20,7 +21,8 @@ from grader.base.paths import cache_folder
 from grader.sandbox.scratch import remove, scratch_folder
 
 KEPT_DAYS = 60
-
+_ROOM_BYTES, _CROWDED_DAYS = 8 << 30, 1 / 24
+"""With less free disk space than this, only entries of the last hour are kept: submissions decide what is made."""
 
 _being_made: dict[str, Future[Path]] = {}  # by threads of this process
 
@@ -98,8 +100,9 @@ def mark_used(entry: Path) -> None:
 
 def forget_unused(folder: Path, days: float = KEPT_DAYS) -> None:
     """Remove every entry of `folder` that has not been used for `days` days; entries that cannot be removed stay."""
-    oldest = time.time() - days * 86_400
     with contextlib.suppress(OSError):
+        crowded = shutil.disk_usage(folder).free < _ROOM_BYTES
+        oldest = time.time() - (min(days, _CROWDED_DAYS) if crowded else days) * 86_400
         for entry in list(folder.iterdir()):
             if entry.lstat().st_mtime < oldest:
                 remove(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ from grader.programs.engine.interface import Compiled, Launch, Recording
 from grader.programs.stubs import STUB_HEADERS, header_flags
 from grader.programs.toolkit import Toolkit
 from grader.sandbox import cache, quarantine, room
-from grader.sandbox.budget import Budget
+from grader.sandbox.budget import Budget, current
 from grader.sandbox.scratch import scratch_folder
 
 _MAX_LIBRARY_BYTES = 64 << 20
@@ -52,7 +52,10 @@ class ConfinedHost:
             raise Unreadable(str(refused)) from refused
 
     def claim(self, made: Path, target: Path) -> bool:
-        return quarantine.claim(made.parent, made.name, target)
+        claimed = quarantine.claim(made.parent, made.name, target)
+        if claimed and (drawn := current()) is not None:
+            drawn.keep(target.stat().st_size)
+        return claimed
 
     def kept(self, kind: str, name: str, make: Callable[[Path], Path]) -> Path:
         return cache.kept(kind, name, make)
