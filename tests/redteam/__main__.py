@@ -14,6 +14,7 @@ of these attacks shall get what it wants there either.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import sys
@@ -38,7 +39,8 @@ from grader.programs.engine import Engine, plan_program, select_engine
 from grader.programs.submission import Submission, read_submission
 from grader.records.measured_times import why_no_place
 from grader.records.record import Record
-from grader.sandbox import bubblewrap
+from grader.sandbox import bubblewrap, process_tree
+from grader.sandbox.budget import WALL_PER_CPU
 from grader.timing.baseline import Baseline, baseline_of
 from tests.redteam.arena import ALICE, SECRET, Arena, open_arena
 from tests.redteam.crew import Crew, Taken
@@ -96,6 +98,7 @@ class Result:
     verdicts: tuple[str, ...]
     bypasses: tuple[str, ...]
     seconds: float = 0.0
+    cpu_s: float = 0.0
 
 
 def read_attacks() -> list[Attack]:
@@ -222,18 +225,29 @@ def _run_on(rules: Assignment, attacks: Iterable[Attack], engine: Engine, folder
             if bench is not None:
                 bench = replace(bench, setup=setup, timer=replace(bench.timer, rules=limited))
             grading = Grading(**vars(setup), baseline=baselines, bench=bench)
-            began = time.monotonic()
+            began, spent_s = time.monotonic(), processor_s()
             result = _attempt(attack, submission, grading, arena)
-            yield timed(replace(result, seconds=time.monotonic() - began))
+            yield timed(replace(result, seconds=time.monotonic() - began, cpu_s=processor_s() - spent_s))
+
+
+def processor_s() -> float:
+    """The processor time of this process, of all that it waited for, and of its children, such as the room's fork
+    server, with all that these waited for."""
+    own, ticks = os.times(), 0
+    for child in process_tree.processes():
+        if child.parent == os.getpid():
+            with contextlib.suppress(OSError):
+                ticks += sum(map(int, Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return sum(own[:4]) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def timed(result: Result) -> Result:
-    """A result that took longer than its attack may take the grader is a bypass. The grader's limits count processor
-    time, so on a machine with more work than cores an attack may take longer in proportion."""
+    """A result that took more processor time than its attack may take, or waited for long, is a bypass."""
     most = result.attack.within_s
-    if most is None or result.seconds <= most * max(1.0, os.getloadavg()[0] / cores()):
+    if most is None or (result.cpu_s <= most and result.seconds <= WALL_PER_CPU * most):
         return result
-    return replace(result, bypasses=(*result.bypasses, f"it kept the grader for {result.seconds:.0f} s"))
+    kept = f"it kept the grader for {result.seconds:.0f} s, {result.cpu_s:.0f} s of them computing"
+    return replace(result, bypasses=(*result.bypasses, kept))
 
 
 def tightened(rules: Assignment, attack: Attack, engine: Engine) -> Assignment:
@@ -274,7 +288,8 @@ def _attempt(attack: Attack, submission: Submission, grading: Grading, arena: Ar
 
 def _say(result: Result) -> None:
     outcome = "BYPASSED" if result.bypasses else "stopped "
-    lines = [f"{outcome}  {result.attack.name:<28} {result.seconds:5.1f} s  {', '.join(result.verdicts)}"]
+    took = f"{result.seconds:5.1f} s ({result.cpu_s:.0f} s computing)"
+    lines = [f"{outcome}  {result.attack.name:<28} {took}  {', '.join(result.verdicts)}"]
     lines += [f"{'':12}{bypass}" for bypass in result.bypasses]
     os.write(sys.stdout.fileno(), "".join(f"{line}\n" for line in lines).encode())  # at once: others write there too
 

@@ -10,11 +10,11 @@ import pytest
 
 from grader.base.paths import cache_folder
 from grader.base.verdict import Verdict
-from grader.base.workers import cores
 from grader.grading.closer_look import CloserLook
 from grader.programs.engine import select_engine
 from grader.records.record import Record
-from tests.redteam.__main__ import Attack, judge, read_attacks, run_all, timed
+from grader.sandbox.room import control
+from tests.redteam.__main__ import Attack, judge, processor_s, read_attacks, run_all, timed
 from tests.redteam.arena import SECRET
 from tests.support.records import made_record, made_test
 
@@ -86,13 +86,21 @@ def test_what_commands_a_terminal_is_a_bypass_wherever_it_stands(text: str) -> N
     assert judge(an_attack(), record_of("passed", "two\n\tlines, \\u001b spelled out"), ()).bypasses == ()
 
 
-def test_keeping_the_grader_waiting_is_a_bypass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keeping_the_grader_busy_or_waiting_is_a_bypass() -> None:
     result = judge(an_attack(within_s=60), record_of("passed", ""), ())
-    monkeypatch.setattr(os, "getloadavg", lambda: (2.0 * cores(), 0.0, 0.0))
-    assert timed(replace(result, seconds=119)).bypasses == ()
-    monkeypatch.setattr(os, "getloadavg", lambda: (0.5, 0.0, 0.0))
-    assert timed(replace(result, seconds=59)).bypasses == ()
-    assert timed(replace(result, seconds=70)).bypasses == ("it kept the grader for 70 s",)
+    assert timed(replace(result, seconds=400, cpu_s=59)).bypasses == ()
+    assert timed(replace(result, seconds=40, cpu_s=70)).bypasses == (
+        "it kept the grader for 40 s, 70 s of them computing",
+    )
+    assert timed(replace(result, seconds=500, cpu_s=1)).bypasses == (
+        "it kept the grader for 500 s, 1 s of them computing",
+    )
+
+
+def test_the_processor_time_of_the_room_counts() -> None:
+    before = processor_s()
+    control()
+    assert processor_s() > before
 
 
 def test_an_attack_on_the_board_works_only_if_its_time_gives_a_place() -> None:

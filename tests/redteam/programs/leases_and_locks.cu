@@ -1,5 +1,5 @@
 // Takes leases and locks on its input and output, so that who opens them waits.
-// expect: passed; within 120 s
+// expect: passed; within 40 s
 #include "hostile.h"
 #include <sys/file.h>
 
