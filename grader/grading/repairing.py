@@ -27,13 +27,14 @@ from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import Submission
 from grader.sandbox.scratch import scratch_folder
 
-SEARCH_CPU_S, VERIFY_CPU_S, TRY_CPU_S = 9.0, 6.0, 2
+SEARCH_CPU_S, VERIFY_CPU_S, TRY_CPU_S = 9.0, 6, 2
 """Limits of processor time: for all tries together, for trying on the other samples what helped, for one try. An
 eighth of the wall time counts, too: a program may sleep."""
 _TIMES_THE_CONTROL, _LEAST_KERNEL_S = 5, 0.5
 """Kernels of a try may take so many times as long as the unchanged program takes: many changes make endless loops."""
 _WALL_PER_CPU_S = 8
 _CHUNK = 12
+_CORES = os.cpu_count() or 1
 _MOST_REBUILDS = 2
 _MOST_KEPT = 4
 _ERROR = re.compile(r"^([^\s(:]+)[(:](\d+)\)?(?::\d+)?: error", re.MULTILINE)
@@ -58,7 +59,7 @@ def by_repairs(
     search = _Search(grading, built.program)
     helped = search.repairing(made, case)
     ends = search.spent_s + VERIFY_CPU_S
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(_CORES) as pool:
         right = list(pool.map(lambda each: (each, search.right_on(each, others, ends)), helped))
     kept = [(each, count) for each, count in right if count is not None]
     lines = {(each.file, each.line) for each, _ in kept}
@@ -125,10 +126,9 @@ class _Search:
             return [each for each in chunk if each.number in right]
 
         chunks = [made.tries[at : at + _CHUNK] for at in range(0, len(made.tries), _CHUNK)]
-        cores = os.cpu_count() or 1
-        with ThreadPoolExecutor(cores) as pool:
-            for at in range(0, len(chunks), cores):
-                if found := [each for some in pool.map(tried, chunks[at : at + cores]) for each in some]:
+        with ThreadPoolExecutor(_CORES) as pool:
+            for at in range(0, len(chunks), _CORES):
+                if found := [each for some in pool.map(tried, chunks[at : at + _CORES]) for each in some]:
                     return found[:_MOST_KEPT]
                 if self.spent_s > SEARCH_CPU_S:
                     break
@@ -141,7 +141,7 @@ class _Search:
         for case in sorted(others, key=lambda other: other.flops):
             if self.spent_s > ends:
                 break
-            if not self.run([each.number], case, int(VERIFY_CPU_S)):
+            if not self.run([each.number], case, VERIFY_CPU_S):
                 return None
             count += 1
         return count

@@ -9,9 +9,9 @@
 // `gpu`: it means something on a GPU only. `flagged`: its output is right, and its times must not count. `on`: the
 // testcases that it is run on, instead of s01 and s02. `occupancy`: the most it may be taken for. `at least`: no time
 // below that may count. `no place`: its time, if it has one, gives none on a leaderboard. `within`: the processor
-// time that its grading takes at most, and an eighth of the wall time. `verdict only`: of hidden tests a student may
-// read the verdict alone, so nothing that the program says. `single file`: it is handed in as a file, next to others'
-// work.
+// time, or with many cores the wall time, that its grading takes at most; and an eighth of the wall time. `verdict
+// only`: of hidden tests a student may read the verdict alone, so nothing that the program says. `single file`: it is
+// handed in as a file, next to others' work.
 // `under rules`: calls of system and absolute includes are refused. An attack that gets what it wants says so with
 // BYPASSED(...); then it has bypassed us, whatever the verdict. What it leaves behind is looked for by the runner. Every
 // program is bounded: run bare, none takes more than 3 GiB, 3000 processes or 400 MB of disk, and none touches what it
