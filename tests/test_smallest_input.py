@@ -24,6 +24,7 @@ from grader.grading import probing
 from grader.grading.probing import by_probes
 from grader.operators import load_operator
 from grader.programs.build import Build
+from grader.sandbox import budget
 
 Array = NDArray[Any]
 RANDOM = np.random.default_rng(1)
@@ -172,7 +173,7 @@ def test_a_program_that_sleeps_does_not_stretch_the_search(monkeypatch: pytest.M
         yield SimpleNamespace(outcome=SimpleNamespace(wall_s=0.1, cpu_s=0.0), output=tmp_path / "output")
 
     monkeypatch.setattr(probing, "_run_of", run_of)
-    monkeypatch.setattr(probing, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: now[0]))
     engine = SimpleNamespace(measures_time=False)
     grading: Any = SimpleNamespace(engine=engine, files=files, assignment=rules, bench=None)
     submission: Any = SimpleNamespace(is_python=False, files=())

@@ -6,7 +6,6 @@ It needs no build with checks, and works on every engine.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from grader.operators.probes import Probe
 from grader.programs.build import Build, build
 from grader.programs.run import Run, run_program
 from grader.programs.submission import Submission
+from grader.sandbox.budget import Budget
 from grader.sandbox.scratch import scratch_folder
 
 _RESCALED = {"not_rescaled", "rescaled_wrongly"}
@@ -144,14 +144,14 @@ def _by_the_smallest_input(grading: Grading, built: Build, wrong: Sequence[Case]
         return ()
     large = [case for case in fit if operator.unit_input_values(case.shape) >= FEWEST_VALUES]
     case = min(large, key=lambda each: each.flops) if large else max(fit, key=lambda each: each.flops)
-    spent, until = [0.0], time.monotonic() + WALL_PER_CPU_S * EXPERIMENTS_S
+    budget = Budget(EXPERIMENTS_S, "It")
 
     def outputs(tensors: Tensors) -> Tensors | None:
-        if spent[0] > EXPERIMENTS_S or time.monotonic() > until:
+        if budget.problem:
             return None
         probe = Probe(case.shape, [tensors], ())
         with _run_of(grading, program, operator, probe) as run:
-            spent[0] += run.outcome.wall_s if grading.engine.measures_time else run.outcome.cpu_s
+            budget.spend(run.outcome.wall_s if grading.engine.measures_time else run.outcome.cpu_s)
             found, _ = outputs_of(operator, probe, run.output)
         return [tensor[0] for tensor in found] or None
 

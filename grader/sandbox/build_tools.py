@@ -37,8 +37,9 @@ def runner(limit: float | Budget, readable: Sequence[Path] = (), writable: Seque
             cpu_s, wall_s = budget.left_s()
         except Stopped as stopped:
             return Completed(124, f"\n{Path(command[0]).name} was not started: {stopped}\n", stopped=True)
+        modes = Path(command[0]).name != "make"  # as a linker does; make runs what a submission says
         chosen = {name: os.environ[name] for name in _CHOOSES_COMPILER if name in os.environ}
-        job = Job(tuple(command), folder, environment=chosen, readable=tuple(readable), writable=tuple(writable))
+        job = Job(tuple(command), folder, chosen, tuple(readable), tuple(writable), changes_modes=modes)
         memory_bytes = memory_share.of_a_tool(_MEMORY_BYTES)
         limits = Limits(wall_s, cpu_s, memory_bytes, kept_output_bytes=_KEPT_BYTES, **_TOOL_LIMITS)
         outcome = run(job, limits)

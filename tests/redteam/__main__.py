@@ -218,8 +218,9 @@ def _run_on(rules: Assignment, attacks: Iterable[Attack], engine: Engine, folder
         for attack in attacks:
             cases, limited = suite.select(attack.tests), tightened(rules, attack, engine)
             ensure(cases, suite, files)
-            submission = read_submission(hand_in(attack, arena), rules)
+            handed_in = hand_in(attack, arena)
             arena.remember()
+            submission = read_submission(handed_in, rules)  # runs make
             baselines = _baselines(rules) if engine.measures_time else None
             setup = Setup(limited, suite, files, cases, engine)
             if bench is not None:

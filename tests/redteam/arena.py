@@ -73,17 +73,17 @@ class Arena:
         return found
 
     def _state(self) -> dict[str, str]:
-        """Of everything that must not change: its content's digest, or, as some testcases are gigabytes, when it was
-        written last."""
+        """Of everything that must not change: its mode, when it was written last and, as some testcases are gigabytes,
+        the digest of a small one's content."""
         state = {str(_KERNEL_SETTING): _KERNEL_SETTING.read_text()}
         for folder in (self.canary, self.submissions, self.testcases):
             for path in sorted(folder.rglob("*")):
                 if path.is_file() and not path.name.startswith(".grader-"):
                     status = path.stat()
-                    if status.st_size <= _SMALL_BYTES:
-                        state[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
-                    else:
-                        state[str(path)] = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
+                    digest = hashlib.sha256(path.read_bytes() if status.st_size <= _SMALL_BYTES else b"").hexdigest()
+                    state[str(path)] = (
+                        f"{digest} {status.st_mode:o} {status.st_ino} {status.st_size} {status.st_mtime_ns}"
+                    )
         return state
 
 
