@@ -42,7 +42,7 @@ from grader.sandbox.cache import cache_entry, making, mark_used, put
 
 _MAX_LOG = 256 << 10
 """Characters of the compilers' messages that are looked at; a record keeps the beginning of them."""
-_MAX_KEPT_BYTES = 64 << 20
+_MAX_KEPT_BYTES = 128 << 20
 """Of what the cache keeps of one build: ten bytes of source can initialise an array of gigabytes. The largest honest
 program has 11 MB."""
 _MOST_SAMPLE_VALUES = 1 << 18
