@@ -14,6 +14,7 @@ from grader.grading.closer_look import CloserLook
 from grader.programs.engine import select_engine
 from grader.programs.host_lines import read_lines
 from grader.records.record import Record
+from grader.sandbox.budget import Budget, drawing
 from tests.redteam.__main__ import Attack, judge, processor_s, read_attacks, run_all, timed
 from tests.redteam.arena import SECRET
 from tests.support.records import made_record, made_test
@@ -100,7 +101,8 @@ def test_keeping_the_grader_busy_or_waiting_is_a_bypass() -> None:
 
 def test_the_processor_time_of_the_room_counts() -> None:
     before, own = processor_s(), sum(os.times()[:4])
-    read_lines("0x1\n" * 200_000)
+    with drawing(Budget(60, "Reading")):  # which waits until the call's process has ended
+        read_lines("0x1\n" * 200_000)
     assert processor_s() - before > sum(os.times()[:4]) - own
 
 
