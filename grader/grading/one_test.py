@@ -267,7 +267,8 @@ def time_limits(grading: Grading, case: Case) -> tuple[float, str, float | None]
     limits = grading.assignment.limits
     if not grading.engine.measures_time:
         named = f"the {grading.engine.name}'s own limit (not the assignment's)"
-        return limits.emulator_wall_s, named, _LEAST_EMULATED_CPU_S + case.flops / _EMULATED_FLOPS
+        cpu_s = _LEAST_EMULATED_CPU_S + case.flops / _EMULATED_FLOPS
+        return limits.emulator_wall_s, named, cpu_s if cpu_s < limits.emulator_wall_s else None
     for limit in limits.wall_s:
         if case in grading.suite.select(limit.tests):
             return limit.seconds, "the assignment's limit", None
