@@ -97,12 +97,12 @@ def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[S
                 break
         if worst < best:  # among equals, the first one is the likeliest
             best, found = worst, alternate.sentence
-    return _known(found, CLAIMED)
+    return _known(found, CLAIMED, operator.outputs(shape)[number].name)
 
 
-def _known(said: str, certainty: float) -> Finding | None:
+def _known(said: str, certainty: float, array: str) -> Finding | None:
     words = {"said": said.removesuffix(".")}
-    return Finding(kind="known_mistake", certainty=certainty, words=words) if said else None
+    return Finding(kind="known_mistake", certainty=certainty, array=array, words=words) if said else None
 
 
 def _energy(sample: Sample, values: F32 | F64) -> float:
@@ -133,7 +133,7 @@ def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sam
             alike = 1 / MOST_APART <= np.sqrt((mine @ mine) / (theirs @ theirs)) <= MOST_APART
         if correlation > best and alike:
             best, found = correlation, alternate.sentence
-    return _known(found, PATTERN)
+    return _known(found, PATTERN, operator.outputs(shape)[number].name)
 
 
 def overflown(samples: list[Sample]) -> Finding | None:

@@ -54,8 +54,9 @@ def with_experiments(
 def _said(first: Finding | None, seen: Finding | None, submission: Submission) -> str:
     """The sentence of the `first` finding; of a repair, after what was `seen`, but before the smallest input, which is
     long. '' if tests have their own."""
-    said = first is not None and (first.kind, first.place) == ("known_mistake", None)
-    if first is None or said or kind_of(first).check not in ("probe", "watch"):
+    if first is None or kind_of(first).check not in ("probe", "watch"):
+        return ""
+    if first.kind == "known_mistake" and first.place is None:
         return ""
     cause = sentence(first, submission.line)
     if first.kind == "repaired" and seen is not None and kind_of(seen).check in ("watch", "probe", "source"):
