@@ -120,9 +120,10 @@ class _Search:
         if self.run([0], case, TRY_CPU_S):
             return []
         kernel_s = max(_LEAST_KERNEL_S, _TIMES_THE_CONTROL * self.spent_s)
+        cpu_s = min(TRY_CPU_S, math.ceil(kernel_s))  # endless loops of the host, too
 
         def tried(chunk: Sequence[Try]) -> list[Try]:
-            right = self.run([each.number for each in chunk], case, TRY_CPU_S, kernel_s)
+            right = self.run([each.number for each in chunk], case, cpu_s, kernel_s)
             return [each for each in chunk if each.number in right]
 
         chunks = [made.tries[at : at + _CHUNK] for at in range(0, len(made.tries), _CHUNK)]
