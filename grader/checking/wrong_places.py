@@ -40,12 +40,12 @@ def _units(operator: Operator, wrong: Bools) -> str:
     numbers = np.flatnonzero(wrong)
     if len(numbers) == len(wrong):
         return ""
-    if len(numbers) == 1:
-        return f"only {one} {numbers[0]} of {len(wrong)} is wrong"
     first, last = int(numbers[0]), int(numbers[-1])
+    if len(numbers) == len(wrong) - 1 and first == 1:
+        return f"only {one} 0 is right, all {many} after the first are wrong (look at the offset per {one})"
+    if len(numbers) == 1:
+        return f"only {one} {first} of {len(wrong)} is wrong"
     if len(numbers) == last - first + 1:
-        if last == len(wrong) - 1 and first == 1:
-            return f"only {one} 0 is right, all {many} after the first are wrong (look at the offset per {one})"
         if last == len(wrong) - 1:
             return f"{many} from {first} on are wrong, those before are right"
         return f"{many} {first} to {last} of {len(wrong)} are wrong"

@@ -56,7 +56,7 @@ def _said(first: Finding | None, seen: Finding | None, submission: Submission) -
     long. '' if tests have their own."""
     if first is None or kind_of(first).check not in ("probe", "watch"):
         return ""
-    if first.kind == "known_mistake" and first.place is None:
+    if first.kind == "known_mistake" and not first.place:
         return ""
     cause = sentence(first, submission.line)
     if first.kind == "repaired" and seen is not None and kind_of(seen).check in ("watch", "probe", "source"):

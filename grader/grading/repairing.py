@@ -11,7 +11,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader import sandbox
@@ -27,7 +27,7 @@ from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import Submission
 from grader.sandbox.scratch import scratch_folder
 
-SEARCH_CPU_S, VERIFY_CPU_S, TRY_CPU_S = 9.0, 6, 2
+SEARCH_CPU_S, VERIFY_CPU_S, TRY_CPU_S = 9.0, 4, 2
 """Limits of processor time: for all tries together, for trying on the other samples what helped, for one try. An
 eighth of the wall time counts, too: a program may sleep."""
 _TIMES_THE_CONTROL, _LEAST_KERNEL_S = 5, 0.5
@@ -112,7 +112,7 @@ def _built(
 class _Search:
     grading: Grading
     program: Path
-    spent_s: float = field(default=0.0)
+    spent_s: float = 0.0
 
     def repairing(self, made: Schemata, case: Case) -> list[Try]:
         """The tries that make `case` right, the likeliest first, of the first round that has any; a round keeps all
@@ -120,10 +120,9 @@ class _Search:
         if self.run([0], case, TRY_CPU_S):
             return []
         kernel_s = max(_LEAST_KERNEL_S, _TIMES_THE_CONTROL * self.spent_s)
-        cpu_s = min(TRY_CPU_S, math.ceil(kernel_s))  # endless loops of the host, too
 
         def tried(chunk: Sequence[Try]) -> list[Try]:
-            right = self.run([each.number for each in chunk], case, cpu_s, kernel_s)
+            right = self.run([each.number for each in chunk], case, min(TRY_CPU_S, math.ceil(kernel_s)), kernel_s)
             return [each for each in chunk if each.number in right]
 
         chunks = [made.tries[at : at + _CHUNK] for at in range(0, len(made.tries), _CHUNK)]
@@ -138,10 +137,11 @@ class _Search:
     def right_on(self, each: Try, others: Sequence[Case], ends: float) -> int | None:
         """How many of the `others` are right with a change, the smallest first, until all have spent `ends` s of
         processor time; None if one is wrong."""
-        count = 0
+        count, before = 0, self.spent_s
         for case in sorted(others, key=lambda other: other.flops):
-            if self.spent_s > ends:
+            if 2 * self.spent_s - before > ends:  # the next takes longer than the last
                 break
+            before = self.spent_s
             if not self.run([each.number], case, VERIFY_CPU_S):
                 return None
             count += 1
@@ -150,7 +150,7 @@ class _Search:
     def run(self, numbers: Sequence[int], case: Case, cpu_s: int, kernel_s: float = math.inf) -> set[int]:
         """The numbers of the changes with which `case` is right."""
         kernel_s = min(kernel_s, 0.9 * cpu_s)
-        grading, operator = self.grading, case.operator
+        grading = self.grading
         files, rules = grading.files, grading.assignment
         with scratch_folder("repairs", linger=True) as folder:
             work, lent = folder / "run" / "work", folder / "input"
@@ -180,6 +180,6 @@ class _Search:
                 number
                 for number in numbers
                 if check_output(
-                    operator, case.shape, expected, work / f"output.{number}", tolerance, files.input(case)
+                    case.operator, case.shape, expected, work / f"output.{number}", tolerance, files.input(case)
                 ).passed
             }
