@@ -168,15 +168,26 @@ def moved(array: str, samples: list[Sample]) -> Finding | None:
 
 
 def scaled(array: str, samples: list[Sample]) -> Finding | None:
-    """Rows that are the right ones times one factor. One of 1 explains nothing: lost precision looks like it, too."""
-    got = np.concatenate([s.got[s.rows].ravel() for s in samples]).astype(np.float64)
-    right = np.concatenate([s.expected[s.rows].ravel() for s in samples]).astype(np.float64)
+    """Rows that are the right ones times one factor, or each times its own. One of 1 explains nothing: lost precision
+    looks like it, too."""
+    got = np.concatenate([s.got[s.rows] for s in samples]).astype(np.float64)
+    right = np.concatenate([s.expected[s.rows] for s in samples]).astype(np.float64)
     near = samples[0].near
-    if len(got) < 2 or not np.isfinite(got).all() or not (right @ right) > 0:
+
+    def factor_of(got: F64, right: F64) -> float:
+        """The factor; NaN if there is none."""
+        energy = float(np.vdot(right, right))
+        factor = float(np.vdot(got, right)) / energy if energy > 0 else 0.0
+        alike = np.allclose(got, factor * right, rtol=near.rtol, atol=near.atol * max(1.0, abs(factor)))
+        return factor if alike and abs(factor) > 1e-3 else np.nan
+
+    factor = factor_of(got, right)
+    if got.size < 2 or abs(factor - 1) < 2 * near.rtol or np.allclose(got, right, rtol=near.rtol, atol=near.atol):
         return None
-    factor = float(got @ right / (right @ right))
-    if abs(factor - 1) < 2 * near.rtol or np.allclose(right, factor * right, rtol=near.rtol, atol=near.atol):
+    if np.isfinite(factor):
+        return Finding(kind="result_scaled", certainty=PATTERN, array=array, values={"factor": factor})
+    factors = list(map(factor_of, got, right))
+    if got.shape[1] == 1 or not np.isfinite(factors).all():  # one number is always another one times a factor
         return None
-    if abs(factor) <= 1e-3 or not np.allclose(got, factor * right, rtol=near.rtol, atol=near.atol * abs(factor)):
-        return None
-    return Finding(kind="result_scaled", certainty=PATTERN, array=array, values={"factor": factor})
+    values = {"low": min(factors), "high": max(factors)}
+    return Finding(kind="rows_scaled", certainty=PATTERN, array=array, values=values)

@@ -150,6 +150,10 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     },
     "smallest_input.zeros": ("{zeros} 全為 0 時，{first} 是 {got}，應為 {expected}", ""),
     "known_mistake": ("{said}", ""),
+    "rows_scaled": (
+        "{array} 的每個錯誤列都是正確的列乘上該列自己的倍數（抽樣的列中為 {low} 到 {high}）",
+        "請檢查每一列除以什麼。",
+    ),
     "output_zero": ("錯誤的值全都正好是 0：這部分輸出可能從未寫入（grid、邊界判斷、複製回主機），或寫入了 0", ""),
     "output_not_finite": (
         "{of} 個錯誤值中有 {count} 個是 NaN 或無限大：請檢查對大數取 exp（是否先減去該列的最大值？）、0/0（總和一直是 0）、"

@@ -200,6 +200,10 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     },
     "smallest_input.zeros": ("With nothing but zeros in {zeros}, {first} is {got}, expected {expected}", ""),
     "known_mistake": ("{said}", ""),
+    "rows_scaled": (
+        "Every wrong row of {array} is the right one times a factor of its own, {low} to {high} in the sampled rows",
+        "Look at what each row is divided by.",
+    ),
     "output_zero": (
         "Every wrong value is exactly 0: either this part of the output is never written (the grid, the guard, the "
         "copy back), or zeros are written there",

@@ -76,7 +76,7 @@ _STEPS = """
 _OUTPUTS = """
     scale_wrong keys_unused rows_not_normalised mask_wrong transposed inputs_exchanged values_of_other_keys
     columns_unused other_unit_read smallest_input row_sum_not_subtracted known_mistake
-    output_zero output_not_finite output_overflows precision_lost"""
+    output_zero output_not_finite output_overflows precision_lost rows_scaled"""
 
 KINDS: dict[str, Kind] = {
     kind.name: kind

@@ -1,4 +1,4 @@
 // Only half of the keys are summed over.
-// expect: wrong_answer on most: is summed without | have no weight in any row
+// expect: wrong_answer on most: is summed without | No row gives any weight to keys
 #define SUMMED(n) ((n) / 2)
 #include "attention.cuh"

@@ -1,5 +1,5 @@
 # Keys that only fill the last tile count with a score of 0.
-# expect: wrong_answer on most: look at what each row is divided by
+# expect: wrong_answer on most: is the right one times a factor of its own
 import torch
 import triton
 import triton.language as tl

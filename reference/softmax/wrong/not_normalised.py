@@ -1,5 +1,5 @@
 # The division by the sum is missing.
-# expect: wrong_answer on most: look at what each row is divided by
+# expect: wrong_answer on most: is the right one times a factor of its own
 import triton
 import triton.language as tl
 
