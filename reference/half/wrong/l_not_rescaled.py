@@ -1,5 +1,5 @@
 # The sum of the exponentials is not rescaled when the maximum grows.
-# expect: wrong_answer on most: add up to | l so far must be multiplied
+# expect: wrong_answer on most: add up to | l so far must be multiplied | is the right one times a factor of its own
 import torch
 import triton
 import triton.language as tl
