@@ -176,8 +176,10 @@ def scaled(array: str, samples: list[Sample]) -> Finding | None:
 
     def factor_of(got: F64, right: F64) -> float:
         """The factor; NaN if there is none."""
-        energy = float(np.vdot(right, right))
-        factor = float(np.vdot(got, right)) / energy if energy > 0 else 0.0
+        with np.errstate(all="ignore"):
+            factor = float(np.vdot(got, right) / np.vdot(right, right))
+        if not np.isfinite(factor):
+            return np.nan
         alike = np.allclose(got, factor * right, rtol=near.rtol, atol=near.atol * max(1.0, abs(factor)))
         return factor if alike and abs(factor) > 1e-3 else np.nan
 
