@@ -17,7 +17,7 @@ from grader.base.errors import UsageError
 from grader.classes.batch import find_class, is_class
 from grader.course.assignment import Assignment
 from grader.gradescope import grade_there
-from grader.programs.submission import Submission, read_submission
+from grader.programs.submission import read_submission as read
 from grader.records.record import Record
 from grader.sandbox import archive
 
@@ -46,10 +46,6 @@ def in_zip(mode: int) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo("hw4.cu")
     info.create_system, info.external_attr = 3, mode << 16
     return info
-
-
-def read(path: Path, rules: Assignment) -> Submission:
-    return read_submission(path, rules)
 
 
 @pytest.mark.parametrize(
@@ -149,9 +145,11 @@ def test_a_class_may_hand_in_archives(tmp_path: Path, rules: Assignment) -> None
     (tmp_path / "carol").mkdir()
     (tmp_path / "carol/submission.zip").write_bytes(zipped(("hw4.cu", SOURCE)))
     (tmp_path / "dave.rar").write_bytes(b"Rar!")
+    (tmp_path / "erin").mkdir()
+    (tmp_path / "erin/notes.txt").write_bytes(b"sorry")
     assert is_class(tmp_path, rules)
     found, notes = find_class(tmp_path, rules)
-    assert [one.student for one in found] == ["alice", "bob", "carol", "dave"] and notes == []
+    assert [one.student for one in found] == ["alice", "bob", "carol", "dave", "erin"] and notes == []
     assert all(read(one.path, rules).files == (("hw4.cu", SOURCE),) for one in found[:3])
     with pytest.raises(UsageError, match="cannot be opened"):
         read(found[3].path, rules)
@@ -166,8 +164,8 @@ def test_another_name_is_graded_with_a_note(name: str, tmp_path: Path, rules: As
     note = f"{name} is graded, but the handout asks for hw4.cu: rename it."
     for path in (tmp_path, tmp_path / name):
         assert read(path, rules).notes == (note,)
-    assert read_submission(tmp_path / name, rules, any_name=True).notes == ()
-    assert read_submission(tmp_path / name, rules, shared_folder=True).notes == ()
+    assert read(tmp_path / name, rules, any_name=True).notes == ()
+    assert read(tmp_path / name, rules, shared_folder=True).notes == ()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.base.errors import UsageError
-from grader.course.assignment import assignment_for, load_assignment, load_assignment_file
+from grader.course.assignment import load_assignment, load_assignment_file
 from tests.support.course import ROOT
 
 Write = Callable[[str, str], Path]
@@ -89,15 +89,6 @@ def test_numbers_and_files_are_read_as_people_write_them(write: Write) -> None:
 def test_an_empty_yaml_is_told_which_keys_it_needs(write: Write) -> None:
     with pytest.raises(UsageError, match=r"expected keys and values at the top .*rubric.*found nothing"):
         load_assignment_file(write("assignment.yaml", ""))
-
-
-def test_an_unknown_assignment_lists_those_there_are() -> None:
-    with pytest.raises(UsageError, match=r"Unknown assignment 'hw5'.*hw4"):
-        load_assignment("hw5")
-
-
-def test_a_submission_called_as_the_main_file_belongs_to_that_assignment(write: Write) -> None:
-    assert assignment_for(write("alice/hw4.cu", "int main() {}")).name == "hw4"
 
 
 def test_what_has_the_assignments_name_need_not_be_written(tmp_path: Path) -> None:

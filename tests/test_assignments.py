@@ -1,7 +1,7 @@
 """Every assignment of the course, by the same tests: nothing here or in grader/ knows which there are.
 
-By default one model solution of each is run on the emulator, and template and wrong solution of one. With
-GRADER_TEST_EVERYTHING=1 all of them are: 44 programs, five minutes on two cores, nearly all of it compiling.
+By default one model solution of each is run on the emulator, on the smallest samples, and template and wrong solution
+of one. With GRADER_TEST_EVERYTHING=1 all of them are: 44 programs, five minutes on two cores, nearly all compiling.
 What a diagnosis knows is tested without programs in tests/operators.
 """
 
@@ -33,7 +33,7 @@ from tests.support.assignments import NAMES, NO_CAUSE, SAYS, WITH_WRONGS, assign
 from tests.support.command_line import grader
 from tests.support.course import ROOT
 from tests.support.records import made_record, made_test
-from tests.test_packages import trees
+from tests.test_packages import MODULES, trees
 
 EVERYTHING = os.environ.get("GRADER_TEST_EVERYTHING") == "1"
 
@@ -44,7 +44,7 @@ def first(paths: list[Path]) -> list[Path]:
 
 
 TRIED = WITH_WRONGS if EVERYTHING else WITH_WRONGS[-1:]
-MODELS = [path for name in WITH_WRONGS for path in first(models(name))]
+MODELS = [path for name in (NAMES if EVERYTHING else WITH_WRONGS) for path in first(models(name))]
 WRONGS = [path for name in TRIED for path in first(wrongs(name))]
 
 
@@ -93,7 +93,7 @@ def test_its_rules_testcases_and_operator_fit_together(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_its_sequential_baseline_computes_the_right_answer(name: str, tmp_path: Path) -> None:
+def test_its_sequential_baseline_is_right_and_refuses_bad_files_in_one_sentence(name: str, tmp_path: Path) -> None:
     rules = load_assignment(name)
     suite = load_suite(rules.testcases_file)
     files = TestcaseFiles(tmp_path)
@@ -111,22 +111,13 @@ def test_its_sequential_baseline_computes_the_right_answer(name: str, tmp_path: 
         assert check.passed, f"{case.name}: {check.reason}"
         seconds, done, total = times.read_text().split()
         assert float(seconds) > 0 and done == total
-
-
-@pytest.mark.parametrize("name", WITH_WRONGS)
-def test_its_sequential_baseline_refuses_bad_files_in_one_sentence(name: str, tmp_path: Path) -> None:
-    rules = load_assignment(name)
-    program, source = tmp_path / "seq", rules.reference_folder / rules.baseline.source
-    subprocess.run(["gcc", f"-I{ROOT / 'reference'}", "-o", program, source, "-lm"], check=True)
-    suite = load_suite(rules.testcases_file)
-    header = suite.operator.encode_header(next(iter(suite.cases.values())).shape)
+    header = suite.operator.encode_header(cases[0].shape)
     for content, says in ((b"\x01", "too short for its header"), (header, "shorter than its header says")):
         (tmp_path / "bad").write_bytes(content)
-        done = subprocess.run(
-            [program, tmp_path / "bad", tmp_path / "out"], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 1
-        assert says in done.stderr and done.stderr.count("\n") == 1
+        refused = [program, tmp_path / "bad", tmp_path / "out"]
+        ended = subprocess.run(refused, capture_output=True, text=True, check=False)
+        assert ended.returncode == 1
+        assert says in ended.stderr and ended.stderr.count("\n") == 1
         assert not (tmp_path / "out").exists()
 
 
@@ -134,12 +125,13 @@ def test_its_sequential_baseline_refuses_bad_files_in_one_sentence(name: str, tm
 
 ENGLISH = {"half", "backward", "matmul", "convolution", "histogram", "reduction", "scan", "sort", "transpose"}
 """Words of their own, such as a type of PTX, a function that Python submissions define, a method of lists."""
+NAMED = re.compile("|".join(sorted(set(NAMES) - ENGLISH)))
 
 
 def test_no_code_of_the_grader_holds_a_name() -> None:
     """No string, no identifier. Prose may: softmax is also what attention computes."""
     for module, tree in trees().items():
-        for node in ast.walk(tree):
+        for node in ast.walk(tree) if NAMED.search(MODULES[module].read_text(encoding="utf-8")) else ():
             words = {value for value in vars(node).values() if isinstance(value, str)}
             assert not words & (set(NAMES) - ENGLISH), f"{module}:{getattr(node, 'lineno', '?')}"
 
@@ -167,7 +159,7 @@ def test_a_submission_is_told_by_its_files_name_or_its_folders(name: str, tmp_pa
     assert assignment_for(tmp_path / name / "alice.cu").name == name
     assert assignment_for(template(name)).name == name
     own = [path for path in (*models(name), *wrongs(name)) if ROOT / "reference" / name in path.parents]
-    assert {assignment_for(path).name for path in own} == {name}
+    assert {assignment_for(path).name for path in own[:: len(own) - 1 or 1]} == {name}
 
 
 def test_a_command_that_names_none_means_the_default(tmp_path: Path) -> None:
@@ -213,11 +205,12 @@ def test_make_grade_finds_a_model_solution_of_every_assignment() -> None:
 
 
 @pytest.mark.parametrize("path", MODELS, ids=shown)
-def test_a_model_solution_passes_the_public_samples(path: Path, tmp_path: Path) -> None:
-    record = graded(path, tmp_path)
+def test_a_model_solution_passes_public_samples_unflagged(path: Path, tmp_path: Path) -> None:
+    public = sorted(suite_of(load_assignment(assignment_of(path))).select("public"), key=lambda case: case.flops)
+    record = graded(path, tmp_path, ",".join(case.name for case in public[: None if EVERYTHING else 4]))
     assert record["assignment"] == assignment_of(path)
     assert {test["verdict"] for test in record["tests"]} == {"passed"}, [test["reason"] for test in record["tests"]]
-    assert all(test["warnings"] == [] for test in record["tests"])
+    assert all(test["warnings"] == test["flags"] == [] for test in record["tests"])
 
 
 @pytest.mark.parametrize("name", TRIED)

@@ -109,8 +109,6 @@ def test_functions_that_ptxas_knows_for_it_are_refused_without_a_library(tmp_pat
     )
     found = built(source, CudaEngine(find_toolkit(), GPU), rules, tmp_path)
     assert found.fault is Fault.STUDENT and "launch kernels from kernels" in found.reason
-    allowed = rules.model_copy(update={"build": rules.build.model_copy(update={"dynamic_parallelism": True})})
-    assert built(source, CudaEngine(find_toolkit(), GPU), allowed, tmp_path).ok
 
 
 def test_nvcc_compiles_a_program_again_only_if_a_file_changed(

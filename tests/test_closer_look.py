@@ -323,8 +323,8 @@ def test_a_finding_goes_back_to_the_line_that_brought_it_about(kind: str, facts:
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The root of a course whose emulator stops programs after two seconds."""
-    return str(course_with_emulator_limit(tmp_path_factory.mktemp("course"), 2))
+    """The root of a course whose emulator stops programs after a second."""
+    return str(course_with_emulator_limit(tmp_path_factory.mktemp("course"), 1))
 
 
 LAUNCHES = """
@@ -350,7 +350,7 @@ __global__ void step(float* x) {
 def test_check_stops_at_the_first_loop_that_never_ends_and_names_it(
     program: str, where: str, impatient: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(closer_look, "ENDLESS_LOOK_LIMIT_S", 5.0 if program == "launches" else 2.0)
+    monkeypatch.setattr(closer_look, "ENDLESS_LOOK_LIMIT_S", 5.0 if program == "launches" else 1.0)
     for source in (PROGRAMS / "attention.cuh", PROGRAMS / f"{program}.cu"):
         if source.is_file():
             (tmp_path / source.name).write_text(source.read_text())
@@ -363,7 +363,7 @@ def test_check_stops_at_the_first_loop_that_never_ends_and_names_it(
     tests = json.loads(path.read_text())["tests"]
     assert [test["verdict"] for test in tests] == ["time_limit", "not_run", "not_run"]
     assert tests[0]["reason"].startswith(where)
-    assert "emulator's own limit (not the assignment's) of 2 s" in tests[0]["reason"]
+    assert "emulator's own limit (not the assignment's) of 1 s" in tests[0]["reason"]
     assert tests[1]["reason"] == "Not run: s01 ran into its time limit."
     assert tests[1]["fault"] is None
     assert "s02, s03: Not run: s01 ran into its time limit." in said.out

@@ -41,7 +41,7 @@ def test_all_batches_are_counted_where_that_is_quick(hw4: Assignment, monkeypatc
 
 
 def test_a_run_that_was_cut_off_says_what_share_ran(hw4: Assignment) -> None:
-    impatient = hw4.model_copy(update={"limits": hw4.limits.model_copy(update={"emulator_wall_s": 3.0})})
+    impatient = hw4.model_copy(update={"limits": hw4.limits.model_copy(update={"emulator_wall_s": 1.5})})
     done = _counted(PROGRAMS / "kernel_hang.cu", "s01", impatient)
     assert done.units == 1
     assert "in launch 1 (spin), of which 1 of 1 blocks had begun (100.0%)" in done.cut_off

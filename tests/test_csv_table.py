@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.base.csv_table import csv_text, read_table
+from grader.base.csv_table import csv_text
 from grader.base.errors import UsageError
 from grader.classes.batch.roster import read_roster
 from grader.classes.points_file import read_points
@@ -53,15 +53,6 @@ def test_points_as_excel_writes_them_in_europe(tmp_path: Path, hw4: Assignment) 
 def test_what_could_mean_anything_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         read_roster(written(tmp_path, text))
-
-
-def test_cells_are_by_column_and_rows_know_their_line(tmp_path: Path) -> None:
-    columns, rows = read_table(written(tmp_path, "Name\tID\n\nx\ta\ny\tb\n"), "The list")
-    assert columns == ["name", "id"]
-    assert [(row.id, row.values["name"], row.where.rpartition(" ")[2]) for row in rows] == [
-        ("a", "x", "3"),
-        ("b", "y", "4"),
-    ]
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "  =1", "+1", "-1+2", "@SUM(A1)", "\t=1", "\n=1", "\uff1d1+1"])

@@ -213,7 +213,7 @@ USED = {name for name in USED | set(ENGLISH.words) if name.islower()}
 def test_whatever_the_type_admits_is_said(language: str, restored_language: Callable[[], None]) -> None:
     select_language(language)
     random = Random(7)
-    for _ in range(20):
+    for _ in range(8):
         found = [random_finding(random, kind) for kind in (*KINDS, "of_a_later_version")]
         for each in found:
             assert sentence(each) and isinstance(detail(each), str)

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -157,11 +156,3 @@ def test_loops_over_submissions_read_them_so_that_the_others_are_done() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "read_submission"
     }
     assert calls <= {"estimating", "inspection", "submissions", "second_draw"}
-
-
-def test_an_archive_with_a_file_and_a_folder_of_one_name_is_the_submissions_problem(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "mallory.zip", "w") as packed:
-        packed.writestr("saxpy.cu", MODEL)
-        packed.writestr("saxpy.cu/x.cu", b"")
-    reading = read_one_of_several("mallory", tmp_path / "mallory.zip", RULES, shared_folder=False)
-    assert "file and a folder of the same name" in reading.problem and reading.submission.files == ()

@@ -51,10 +51,6 @@ def test_the_first_phase_that_fits_counts() -> None:
     assert phase_times(trace(("forward_of_backward", 0, 1_000_000)), PHASES) == {"forward": 1.0, "backward": None}
 
 
-def test_an_assignment_without_phases_has_none() -> None:
-    assert phase_times(trace(("forward", 0, 1)), ()) == {}
-
-
 def test_a_pattern_that_is_no_regular_expression_is_refused_with_its_key(tmp_path: Path) -> None:
     text = (ROOT / "assignment/backward/assignment.yaml").read_text()
     assert "kernels: forward|fwd" in text

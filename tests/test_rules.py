@@ -41,6 +41,14 @@ def broken(hw4: Assignment, write: Write) -> Callable[..., list[str]]:
     return look
 
 
+def in_headers(broken: Callable[..., list[str]], *sources: str) -> list[list[str]]:
+    """What breaks the rules in each of these headers of one program, as 'line what'."""
+    headers = {f"header{number}": text for number, text in enumerate(sources)}
+    found = broken("".join(f'#include "{name}.h"\n' for name in headers) + "int main() {}\n", **headers)
+    assert all(each.startswith("header") for each in found)
+    return [[each.removeprefix(f"{name}.h:") for each in found if each.startswith(f"{name}.h:")] for name in headers]
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
@@ -59,19 +67,21 @@ def test_what_is_forbidden_is_found_with_its_line(
 
 
 def test_incbin_is_found_however_it_is_written(broken: Callable[..., list[str]]) -> None:
-    assert "hw4.cu:1 has .incbin in a string" in broken('asm(".in" "cbin \\"x\\"");\nint main() {}\n')
-    assert "hw4.cu:1 has .incbin in a string" in broken('asm("\\056incbin \\"x\\"");\nint main() {}\n')
-    apart = 'int main() {}\nasm(".inc"' + '\n""' * 20 + '\n"bin x");\n'
-    assert "hw4.cu:2 has .incbin in a string" in broken(apart)
-    raw = 'int main() {}\nasm(R"-(.i)-" "\\u006e"\nR"(cbin x)");\n'
-    assert "hw4.cu:2 has .incbin in a string" in broken(raw)
+    sources = (
+        '\nasm(".in" "cbin \\"x\\"");\n',
+        '\nasm("\\056incbin \\"x\\"");\n',
+        '\nasm(".INCBIN \\"x\\"");\n',
+        '\nasm(".inc"' + '\n""' * 20 + '\n"bin x");\n',
+        '\nasm(R"-(.i)-" "\\u006e"\nR"(cbin x)");\n',
+    )
+    assert all("2 has .incbin in a string" in found for found in in_headers(broken, *sources))
 
 
-@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\v", "\f", "\x1c", "\u2028"])
-def test_a_line_of_a_raw_string_is_no_marker_of_the_preprocessor(broken: Callable[..., list[str]], end: str) -> None:
-    hidden = f'const char *x = R"({end}# 1 "/usr/include/stdio.h" 3{end})";\n'
-    found = broken(f'#include <cstdlib>\n{hidden}int main() {{ return system("ls"); }}\n')
-    assert any("calls system" in each for each in found)
+def test_a_line_of_a_raw_string_is_no_marker_of_the_preprocessor(broken: Callable[..., list[str]]) -> None:
+    hidden = 'const char *x = R"(END# 1 "/usr/include/stdio.h" 3END)";\nint main() { return system("ls"); }\n'
+    ends = ("\n", "\r", "\r\n", "\v", "\f", "\x1c", "\u2028")
+    for end, found in zip(ends, in_headers(broken, *(hidden.replace("END", end) for end in ends)), strict=True):
+        assert any("calls system" in each for each in found), repr(end)
 
 
 ELSEWHERE = '"/usr/include/stdlib.h"'
@@ -107,17 +117,11 @@ def test_no_directive_takes_lines_out_of_what_is_looked_at(broken: Callable[...,
         assert any("as the origin of its lines" in each or each == "includes /usr/include/stdlib.h" for each in said)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        '# 1 "hw4.cu")"; system("x"); auto b = R"(',
-        '# 1 ")"\nint a = system("x"); auto b = R"(',
-        '# 1 "<built-in>" 3',
-    ],
-)
-def test_a_line_of_a_raw_string_takes_no_text_away(broken: Callable[..., list[str]], line: str) -> None:
-    found = broken(f'int main() {{ auto a = R"(\n{line}\n)"; }}\n')
-    assert any("as the origin of its lines" in each for each in found)
+def test_a_line_of_a_raw_string_takes_no_text_away(broken: Callable[..., list[str]]) -> None:
+    lines = ('# 1 "hw4.cu")"; system("x"); auto b = R"(', '# 1 ")"\nint a = system("x"); auto b = R"(')
+    for line in (*lines, '# 1 "<built-in>" 3'):
+        found = broken(f'int main() {{ auto a = R"(\n{line}\n)"; }}\n')
+        assert any("as the origin of its lines" in each for each in found)
 
 
 def test_a_name_split_by_a_line_directive_is_still_a_violation(broken: Callable[..., list[str]]) -> None:
@@ -196,12 +200,8 @@ def test_a_call_is_found_however_it_is_hidden(broken: Callable[..., list[str]]) 
         '#ifndef __CUDA_ARCH__\nint main() { system("x"); }\n#endif\n',
         '#ifdef __CUDA_ARCH__\nint f() { system("x"); }\n#endif\nint main() {}\n',
     ]
-    headers = {f"header{number}": text for number, text in enumerate(sources)}
-    includes = "".join(f'#include "{name}.h"\n' for name in headers)
-    found = broken(f"#include <stdlib.h>\n{includes}int main() {{}}\n", **headers)
-    assert all(each.startswith("header") for each in found)
-    for name, source in headers.items():
-        own = [each for each in found if each.startswith(f"{name}.h:") and "as the origin of its lines" not in each]
+    for source, found in zip(sources, in_headers(broken, *sources), strict=True):
+        own = [each for each in found if "as the origin of its lines" not in each]
         assert own and own[0].endswith("calls system"), source
 
 
@@ -223,10 +223,9 @@ def test_strings_over_several_lines_and_digit_separators_accuse_nobody(broken: C
     assert broken(source) == []
 
 
-def test_assembly_and_incbin_are_found_in_any_spelling(broken: Callable[..., list[str]]) -> None:
-    assert broken('int main() { asm volatile\n("nop"); }\n') == ["hw4.cu:1 has inline assembly"]
-    assert "hw4.cu:1 has .incbin in a string" in broken('asm(".INCBIN \\"x\\"");\nint main() {}\n')
-    assert broken('%:include "/usr/include/time.h"\nint main() {}\n') == ["hw4.cu:1 includes /usr/include/time.h"]
+def test_assembly_and_includes_are_found_in_any_spelling(broken: Callable[..., list[str]]) -> None:
+    sources = 'int main() { asm volatile\n("nop"); }\n', '%:include "/usr/include/time.h"\n'
+    assert in_headers(broken, *sources) == [["1 has inline assembly"], ["1 includes /usr/include/time.h"]]
 
 
 def test_what_is_too_long_to_look_at_is_said(broken: Callable[..., list[str]]) -> None:
@@ -252,17 +251,9 @@ def test_a_file_made_to_take_hours_is_given_up_and_refused_and_not_looked_at_aga
     assert violations(read_submission(path, rules), rules, ENGINE) == (found,)
 
 
-@pytest.mark.parametrize(
-    "include",
-    [
-        '#in\\\nclude "/etc/passwd"',
-        '# \\\n include "/etc/passwd"',
-        '#include \\  \n"/etc/passwd"',
-        '/\\\n* */ #include "/etc/passwd"',
-    ],
-)
-def test_an_absolute_include_is_found_over_continued_lines(broken: Callable[..., list[str]], include: str) -> None:
-    assert "hw4.cu:2 includes /etc/passwd" in broken(f"{include}\nint main() {{}}\n")
+def test_an_absolute_include_is_found_over_continued_lines(broken: Callable[..., list[str]]) -> None:
+    for directive in ("#in\\\nclude ", "# \\\n include ", "#include \\  \n", "/\\\n* */ #include "):
+        assert "hw4.cu:2 includes /etc/passwd" in broken(f'{directive}"/etc/passwd"\nint main() {{}}\n')
 
 
 def test_an_absolute_include_is_found_behind_a_macro(broken: Callable[..., list[str]]) -> None:

@@ -178,7 +178,7 @@ def test_what_was_written_to_the_trace_cannot_be_read_back_or_changed(tmp_path: 
     receiver.close()
 
 
-BURN = "import time\nwhile time.process_time() < 0.6: pass\n"
+BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ BURN = "import time\nwhile time.process_time() < 0.6: pass\n"
 def test_processor_time_is_counted_whoever_spends_it(script: str, tmp_path: Path) -> None:
     endless = script == "while True: pass"
     outcome = run(Job(("/usr/bin/python3", "-c", script), tmp_path), Limits(wall_s=2 if endless else 30))
-    assert (0.1 if endless else 0.4) < outcome.cpu_s < 3  # other programs may be running
+    assert (0.1 if endless else 0.2) < outcome.cpu_s < 3  # other programs may be running
 
 
 def test_a_program_that_waits_spends_no_processor_time(tmp_path: Path) -> None:

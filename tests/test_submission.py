@@ -12,15 +12,11 @@ import pytest
 from grader.base.errors import UsageError
 from grader.course.assignment import Assignment
 from grader.programs import submission
-from grader.programs.submission import Submission, read_submission
+from grader.programs.submission import read_submission as read
 from grader.sandbox.scratch import remove
 
 Write = Callable[[str, str], Path]
 PROGRAM = "int main() { return 0; }\n"
-
-
-def read(path: Path, assignment: Assignment) -> Submission:
-    return read_submission(path, assignment)
 
 
 def test_a_source_made_to_be_searched_for_long_is_not() -> None:
@@ -60,16 +56,6 @@ def test_in_a_folder_old_versions_with_a_main_of_their_own_are_left_out_and_name
     submission = read(folder, rules)
     assert submission.sources == ("hw4.cu", "kernels.cu")
     assert "old.cu is left out" in submission.notes[0]
-
-
-def test_the_folders_makefile_chooses_flags_and_sources(write: Write, rules: Assignment) -> None:
-    folder = write("eve/main.cu", PROGRAM).parent
-    write("eve/old.cu", PROGRAM)
-    write("eve/Makefile", "hw4: main.cu\n\tnvcc -O2 -DTILE=16 -arch=sm_61 main.cu -o hw4\n")
-    submission = read(folder, rules)
-    assert submission.sources == ("main.cu",)
-    assert submission.flags == ("-O2", "-DTILE=16")
-    assert submission.flags_from == "the submission's Makefile"
 
 
 def test_the_digest_changes_with_content_and_with_names(write: Write, rules: Assignment) -> None:
@@ -214,7 +200,7 @@ def test_in_a_folder_of_a_whole_class_a_single_file_is_alone(write: Write, rules
     write("attention.cuh", "__global__ void attention() {}\n")
     write("Makefile", "hw4: alice.cu\n\tnvcc -O1 -o hw4 alice.cu\n")
     program = write("alice.cu", '#include "attention.cuh"\n' + PROGRAM)
-    submission = read_submission(program, rules, shared_folder=True)
+    submission = read(program, rules, shared_folder=True)
     assert [name for name, _ in submission.files] == ["alice.cu"]
     assert submission.flags_from == "the assignment"
 
@@ -233,10 +219,10 @@ def test_what_a_single_file_includes_draws_from_the_submissions_limits(
     path = write("hw4.cu", "".join(f'#include "h{n}.h"\n' for n in range(50)) + "int main() {}\n")
     for number in range(50):
         write(f"h{number}.h", "//" + "x" * 400)
-    read: list[str] = []
+    names: list[str] = []
 
     def counted(folder: Path, name: str, most: int) -> bytes:
-        read.append(name)
+        names.append(name)
         return (folder / name).read_bytes()
 
     def limited(**limits: int) -> Assignment:
@@ -244,11 +230,11 @@ def test_what_a_single_file_includes_draws_from_the_submissions_limits(
 
     monkeypatch.setattr("grader.programs.submission.quarantine.read_bytes", counted)
     with pytest.raises(UsageError, match="bytes of source, expected at most 2,000"):
-        read_submission(path, limited(max_bytes=2000))
-    assert len(read) < 6
+        read(path, limited(max_bytes=2000))
+    assert len(names) < 6
     with pytest.raises(UsageError, match="more than 4 files"):
-        read_submission(path, limited(max_files=4))
-    assert len(read) < 12
+        read(path, limited(max_files=4))
+    assert len(names) < 12
 
 
 @pytest.mark.parametrize(

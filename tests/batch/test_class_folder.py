@@ -14,7 +14,6 @@ from grader.classes.batch import Found, Policy, Which, find_class, is_class
 from grader.classes.batch.late import lateness
 from grader.classes.batch.roster import Student, read_roster
 from grader.course.assignment import Assignment, Deadline
-from grader.programs.submission import read_submission
 from grader.sandbox.scratch import remove
 from grader.store import State
 
@@ -56,18 +55,6 @@ def test_one_submission_of_several_files_is_no_class(write: Write, rules: Assign
     for name, text in files.items():
         write(f"alice/{name}", text)
     assert not is_class(write("alice/report.md", "").parent, rules)
-
-
-def test_students_without_any_program_and_with_foreign_archives_are_found_too(write: Write, rules: Assignment) -> None:
-    write("class/alice/hw4.cu", MAIN)
-    write("class/bob/notes.txt", "sorry")
-    write("class/carol/hw4.cu", MAIN)
-    folder = write("class/dave.rar", "").parent
-    found, notes = find_class(folder, rules)
-    assert [one.student for one in found] == ["alice", "bob", "carol", "dave"]
-    assert notes == []
-    with pytest.raises(UsageError, match=r"dave\.rar is an archive that cannot be opened: hand in a zip, or hw4\.cu\."):
-        read_submission(found[-1].path, rules)
 
 
 def test_ids_come_from_names_by_the_assignments_pattern(write: Write, rules: Assignment) -> None:
@@ -178,15 +165,6 @@ def test_deadlines_do_not_change_what_a_grade_depends_on(rules: Assignment) -> N
     later = rules.model_copy(update={"deadline": Deadline(due=datetime(2026, 12, 10, tzinfo=UTC))})
     assert later.rules_sha256 == with_pattern(rules, "(?P<id>.*)").rules_sha256 == rules.rules_sha256
     assert rules.model_copy(update={"tolerance": 1.0}).rules_sha256 != rules.rules_sha256
-
-
-def test_a_linked_file_is_left_aside_as_a_linked_folder_is(rules: Assignment, tmp_path: Path) -> None:
-    (tmp_path / "alice.cu").write_text("int main() {}")
-    (tmp_path / "bob.cu").write_text("int main() {}")
-    (tmp_path / "mallory.cu").symlink_to("alice.cu")
-    found, notes = find_class(tmp_path, rules)
-    assert [one.student for one in found] == ["alice", "bob"]
-    assert notes == ["mallory.cu is left out: it is a link; put the files themselves there."]
 
 
 def test_a_link_is_no_hand_in_even_when_it_is_called_like_one(write: Write, rules: Assignment) -> None:

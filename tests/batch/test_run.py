@@ -28,17 +28,14 @@ from grader.classes import schedule
 from grader.classes.attention import Why, needs_attention
 from grader.classes.batch import Outcome, Policy, Which, find_class, grade_class
 from grader.classes.batch.roster import Student
-from grader.classes.batch.view import Log, Screen, duration
-from grader.classes.batch.work import ReadTask
+from grader.classes.batch.view import Log, Screen
 from grader.classes.comparable import mixed
 from grader.classes.final_points import absent, gradebook
 from grader.course.assignment import Deadline
-from grader.grading.session import open_grading
 from grader.grading.setup import Setup
 from grader.records.conditions import conditions_of
 from grader.records.record import GraderRecord, Record
-from grader.sandbox import quarantine
-from grader.store import State, Store, check_store, open_store
+from grader.store import Store, check_store, open_store
 from tests.support.batch_engine import PlainC
 from tests.support.executors import Here
 from tests.support.sequential import right_program
@@ -260,20 +257,6 @@ def test_several_hand_ins_of_one_student_are_attempts(setup: Setup, store: Store
     assert [attempt.number for attempt in store.attempts("hw4", "alice")] == [1, 2]
 
 
-def test_a_file_that_may_not_be_read_is_the_machines_fault(
-    setup: Setup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = a_class(tmp_path / "class", bob=SILENT)
-
-    def refuse(path: Path, flags: int, **named: int) -> int:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(quarantine.os, "open", refuse)
-    refused = pytest.raises(MachineFault, match=r"hw4\.cu cannot be read: Permission denied")
-    with open_grading(setup) as grading, refused:
-        ReadTask("bob", folder / "bob")(grading)
-
-
 class NoCompiler(PlainC):
     """A machine whose compiler is gone for a hand-in that says so, and for the control program right after it."""
 
@@ -390,10 +373,6 @@ def test_a_terminal_shows_counts_lanes_and_what_went_wrong_and_obeys_no_hand_in(
     assert kept["noisy"].tests[0].output == "\\x1b[2Jgone\n"
 
 
-def test_durations_are_told_as_people_say_them() -> None:
-    assert [duration(seconds) for seconds in (5, 600, 7500)] == ["5 s", "10 min", "2 h 05 min"]
-
-
 SCRIPT = """
 import sys
 from datetime import UTC, datetime
@@ -487,23 +466,3 @@ def _state(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return "Z"
-
-
-def test_the_state_of_an_attempt_says_what_to_do_with_it(setup: Setup, again: tuple[Store, Path]) -> None:
-    store, _ = again
-    kept = {each.student.id: store.kept(each.submission, setup.conditions) for each in store.attempts("hw4")}
-    states = {student: found.state for student, found in kept.items() if found is not None}
-    assert states == {"alice": State.PASSED, "bob": State.FAILED, "carol": State.FAILED}
-
-
-def test_asking_for_the_same_rules_again_makes_their_results_count_again(
-    setup: Setup, again: tuple[Store, Path]
-) -> None:
-    store, folder = again
-    shutil.rmtree(folder / "bob")
-    shutil.rmtree(folder / "carol")
-    tried = replace(setup, assignment=setup.assignment.model_copy(update={"tolerance": 1e-30}))
-    for conditions, passes in ((tried, False), (setup, True)):
-        outcome = graded(conditions, store, folder)
-        assert (records(store)["alice"].tests[0].verdict is Verdict.PASSED) is passes
-    assert (outcome.tally.graded, outcome.tally.kept) == (0, 1)

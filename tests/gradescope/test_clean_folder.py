@@ -60,17 +60,9 @@ def test_a_right_solution_has_its_points(autograder: Path) -> None:
     assert [entry["status"] for entry in results["tests"] if entry["name"].startswith("s01")] == ["passed"]
 
 
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        ("template <int n> struct A { A<n + 1> a; }; A<0> a; int main() {}", "It does not compile"),
-        ("int main() { return *(volatile int *)0; }", "0 of 1 tests passed"),
-    ],
-    ids=["endless template", "crash"],
-)
-def test_whatever_the_code_does_to_the_build_there_are_results(autograder: Path, source: str, words: str) -> None:
-    results = handed_in(autograder, hw4_cu=source)
-    assert words in results["output"]
+def test_whatever_the_code_does_to_the_build_there_are_results(autograder: Path) -> None:
+    results = handed_in(autograder, hw4_cu="template <int n> struct A { A<n + 1> a; }; A<0> a; int main() {}")
+    assert "It does not compile" in results["output"]
     assert results["score"] <= 57
     assert "not your fault" not in results["output"]
 

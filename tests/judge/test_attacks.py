@@ -57,12 +57,6 @@ def test_a_malformed_header_is_refused_in_a_line(
     assert all(len(record.getMessage()) < 300 and not record.exc_info for record in caplog.records)
 
 
-def test_the_origin_that_broke_the_judge_is_a_bad_request(address: tuple[str, int]) -> None:
-    assert first_line(address, b"POST /login HTTP/1.1\r\nHost: x\r\nOrigin: http://[\r\n\r\n") == (
-        b"HTTP/1.1 400 Bad Request"
-    )
-
-
 def test_a_page_of_two_megabytes_of_line_ends_is_small_and_slow_readers_hold_little(
     served: Served, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import struct
 
@@ -43,19 +42,6 @@ def test_the_oracle_gives_chosen_rows_only(causal):
     shape, tensors = (1, 1, 300, 16, causal, 0.25), head(300, 16)
     rows = np.array([299, 0, 128, 17])
     assert np.allclose(HEADS.oracle(shape, tensors, rows)[0], HEADS.oracle(shape, tensors)[0][rows], atol=1e-13)
-
-
-@pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="torch is not installed; the definition is tested")
-@pytest.mark.parametrize("causal", [0, 1])
-def test_needs_torch_the_oracle_is_pytorchs_scaled_dot_product_attention(causal):
-    import torch
-
-    n, d, scale = 100, 64, 0.3
-    tensors = head(n, d)
-    q, k, v = (torch.from_numpy(t.astype(np.float64))[None, None] for t in tensors)
-    right = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=bool(causal), scale=scale)
-    (got,) = HEADS.oracle((1, 1, n, d, causal, scale), tensors)
-    assert np.abs(got - right[0, 0].numpy()).max() < 1e-12
 
 
 def test_the_header_is_five_int32_and_a_float32_and_survives_a_round_trip(tmp_path):

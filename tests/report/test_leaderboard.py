@@ -129,13 +129,6 @@ def test_what_was_not_measured_is_not_ranked() -> None:
         leaderboard(lines[1:])
 
 
-def test_an_unknown_metric_is_told_with_those_there_are() -> None:
-    with pytest.raises(
-        UsageError, match=r"no metric 'speed'; there are speedup, gpu_ms, wall_s, occupancy, total, corr"
-    ):
-        leaderboard(named(("a", [1.0])), metric="speed")
-
-
 def test_students_are_called_by_nickname_or_by_a_name_that_tells_nothing() -> None:
     known, unknown = line_of(made_record("s123"), "fox"), line_of(made_record("s124"))
     assert display_name(known, Names.NICKNAME) == "fox"
@@ -221,12 +214,6 @@ def test_the_share_of_the_floor_is_shown_when_all_tests_have_one() -> None:
     assert "of floor" not in render(leaderboard(named(("a", [3.0]))))
 
 
-def test_a_nickname_is_no_formula_in_a_spreadsheet() -> None:
-    board = leaderboard([line_of(made_record("a", speedups=[2.0]), "=1+1")])
-    (row,) = csv.DictReader(io.StringIO(render(board, "csv")))
-    assert row["name"] == "'=1+1"
-
-
 def timed(name: str, ms: float, noise: float | None = None, verdict: Verdict = Verdict.PASSED) -> TestRecord:
     """One test of `ms`, with an interval of `noise` on both sides, or without one."""
     interval: dict[str, Any] = {} if noise is None else {"low_ms": ms * (1 - noise), "high_ms": ms * (1 + noise)}
@@ -252,7 +239,7 @@ def test_an_entry_that_overlaps_two_others_joins_them() -> None:
 
 def test_ranks_are_those_of_linked_groups_in_whatever_order_the_records_come() -> None:
     dice = random.Random(4)
-    for _ in range(400):
+    for _ in range(150):
         tests = [timed("t21", dice.uniform(1, 3), dice.choice([None, 0.01, 0.1])) for _ in range(dice.randint(1, 9))]
         lines = [line_of(made_record(f"s{n}", tests=[test]), f"s{n}") for n, test in enumerate(tests)]
         found = {row.name: row.rank for row in leaderboard(lines, metric="gpu_ms").rows}
@@ -272,7 +259,7 @@ def test_ranks_are_those_of_linked_groups_in_whatever_order_the_records_come() -
 
 def test_failing_one_more_test_never_helps_on_the_board() -> None:
     dice = random.Random(5)
-    for _ in range(500):
+    for _ in range(150):
         tests = [timed(f"t{n}", 10 ** dice.uniform(-2, 6)) for n in range(21, 21 + dice.randint(2, 5))]
         place = dice.randrange(len(tests))
         worse = [*tests[:place], timed(tests[place].name, 0.001, verdict=Verdict.WRONG_ANSWER), *tests[place + 1 :]]

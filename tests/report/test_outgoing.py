@@ -339,11 +339,6 @@ def test_the_penalty_that_is_told_is_the_one_that_was_taken() -> None:
     assert row["t feedback"] == "correctness: 57; 1 day late"
 
 
-def test_a_name_that_a_spreadsheet_would_run_stays_text() -> None:
-    text = gradebook.render([line_of(made_record("a"), "=HYPERLINK(1)")], title="t", columns=("nickname", "penalty"))
-    assert text.splitlines()[1] == "'=HYPERLINK(1),0.0"
-
-
 def test_points_are_read_with_comments(tmp_path: Path, hw4: Assignment) -> None:
     path = tmp_path / "points.csv"
     path.write_text("id,report,report_comment\na,8.5,fine\nb,,\n")

@@ -28,7 +28,7 @@ def scored(name: str, points: float, **changes: Any) -> object:
 
 def test_the_histogram_holds_everybody_once_and_mean_and_median_are_those_of_the_shares() -> None:
     dice = random.Random(7)
-    for _ in range(200):
+    for _ in range(60):
         points = [dice.randrange(0, 601) / 10 for _ in range(dice.randint(1, 40))]
         found = statistics([scored(f"s{n}", each) for n, each in enumerate(points)])  # type: ignore[misc]
         shares = [Fraction(repr(each)) / 60 for each in points]
