@@ -137,7 +137,7 @@ def test_the_spread_of_errors_is_counted_by_batch_row_and_column(check, right):
 def test_chunks_do_not_change_what_is_found(check, right, monkeypatch):
     got = changed(right, {(0, 127, 31): 9.0, (1, 0, 0): 9.0, (2, 64, 1): math.nan})
     whole = check(got)
-    monkeypatch.setattr("grader.checking.scan.CHUNK_VALUES", 96)  # three rows: 128 chunks, in eight spans
+    monkeypatch.setattr("grader.checking.scan.CHUNK_VALUES", 96)  # three rows: 128 chunks
     pieces = check(got)
     assert whole == pieces
     assert whole.errors[0].by_unit.tolist() == pieces.errors[0].by_unit.tolist() == [1, 1, 1]

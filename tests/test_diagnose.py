@@ -12,12 +12,13 @@ import pytest
 from grader.checking.causes import overflown
 from grader.checking.check import check_output
 from grader.checking.diagnose import diagnose
-from grader.checking.samples import Nearness, Sample
+from grader.checking.samples import Sample
 from grader.course.assignment import load_assignment
 from grader.course.catalogue import TestcaseFiles, generate, limits
 from grader.course.seeds import public_seed
 from grader.course.testcase import load_suite
 from grader.operators import load_operator
+from grader.operators.tolerance import Limit
 from tests.support.assignments import NAMES
 
 ATTENTION = load_operator("attention_forward")
@@ -158,7 +159,7 @@ def test_sums_that_overflow_a_narrow_type_are_named(bits, type):
     right: Any = np.cumsum(np.arange(5000) % 90).reshape(-1, 1).astype(np.int32)
     got: Any = right.astype(type).astype(np.int32)
     rows = np.flatnonzero(got != right)
-    sample = Sample(0, Nearness(0.5, 0.0), rows, np.arange(1), (), got, right, {})
+    sample = Sample(0, Limit(0.5), rows, np.arange(1), (), got, right, {})
     found = overflown([sample])
     assert found is not None and found.values == {"bits": bits}
     assert overflown([replace(sample, got=right + 7)]) is None

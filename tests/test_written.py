@@ -19,7 +19,7 @@ def recording(root: int, nodes: list[tuple[int, int, int, float]]) -> Recording:
     sites = np.array([(OPERATIONS.index(name), 0, line) for name, line in SITES], np.uint32)
     zeros = np.zeros(len(site), np.int64)
     return Recording((root,), sites, {0: "a.cu"}, np.array(site, np.uint32), np.array(a), np.array(b), zeros,
-                     np.array(value, np.float32), np.zeros(len(site), np.uint32), False)  # fmt: skip
+                     np.array(value, np.float32), False)  # fmt: skip
 
 
 X, INTEGER = (CONSTANT, 0, 0, 2.0), (CONSTANT, 0, 0, -1.0)

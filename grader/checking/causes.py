@@ -70,46 +70,51 @@ def _matches(
     for sample in samples:
         with np.errstate(all="ignore"):
             if operator.independent_rows:
-                values = operator.oracle(shape, change(sample.tensors), sample.rows)[number][:, sample.columns]
+                values = operator.oracle(shape, change(sample.tensors), sample.rows)[number]
             else:  # which takes no longer, and other outputs may have fewer rows
-                values = operator.oracle(shape, change(sample.tensors))[number][sample.rows][:, sample.columns]
-        right = sample.expected[sample.rows][:, sample.columns]
-        near = distance(sample.got[sample.rows][:, sample.columns], values, sample.near) <= 1
-        if not near or distance(right, values, sample.near) <= 4:
+                values = operator.oracle(shape, change(sample.tensors))[number][sample.rows]
+        values = values[:, sample.columns]
+        right = distance(sample.right[:, sample.columns], values, sample.near)
+        if distance(sample.got[:, sample.columns], values, sample.near) > 1 or right <= 4:
             return False
     return bool(samples)
 
 
 def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Finding | None:
+    """Find the mistake that gives all wrong values, and not only right ones with rounding errors."""
     best, found = 1.0, ""
-    for alternate in operator.alternates():
-        if alternate.tensor != number or alternate.rounding or alternate.unless(shape):
-            continue
+    for alternate in _alternates(operator, shape, number, rounding=False):
         worst = 0.0
         for sample in samples:
-            values = _computed(operator, alternate, shape, sample)
-            columns = sample.columns
-            got = sample.got[sample.rows][:, columns]
-            worst = max(worst, distance(got, values[:, columns], sample.near))
-            if _energy(sample, values) > _energy(sample, sample.expected[sample.rows]) / 4:
-                worst = np.inf  # else rounding errors alone could match the mistake
-            if worst > best:
-                break
+            values = _computed(operator, alternate, shape, sample)[:, sample.columns]
+            got, right = (each[:, sample.columns].astype(np.float64) for each in (sample.got, sample.right))
+            with np.errstate(all="ignore"):
+                far = np.square(got - values).sum() > np.square(got - right).sum() / 4
+            worst = max(worst, np.inf if far else distance(got, values, sample.near))
         if worst < best:  # among equals, the first one is the likeliest
             best, found = worst, alternate.sentence
     return _known(found, CLAIMED, operator.outputs(shape)[number].name)
 
 
-def _known(said: str, certainty: float, array: str) -> Finding | None:
-    words = {"said": said.removesuffix(".")}
-    return Finding(kind="known_mistake", certainty=certainty, array=array, words=words) if said else None
+def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Finding | None:
+    """Find the loss of precision that explains most of the errors in the sampled rows."""
+    if sum(sample.got.size for sample in samples) < FEWEST_ERRORS:
+        return None
+    best, found = EXPLAINED, ""
+    errors = np.concatenate([(s.got - s.right).astype(np.float64).ravel() for s in samples])
+    for alternate in _alternates(operator, shape, number, rounding=True):
+        caused = np.concatenate([(_computed(operator, alternate, shape, s) - s.right).ravel() for s in samples])
+        with np.errstate(all="ignore"):
+            correlation = float(errors @ caused / np.sqrt((errors @ errors) * (caused @ caused)))
+            alike = 1 / MOST_APART <= np.sqrt((errors @ errors) / (caused @ caused)) <= MOST_APART
+        if correlation > best and alike:
+            best, found = correlation, alternate.sentence
+    return _known(found, PATTERN, operator.outputs(shape)[number].name)
 
 
-def _energy(sample: Sample, values: F32 | F64) -> float:
-    """The sum of the squared differences between the sampled rows and `values`, in the columns that are wrong."""
-    columns = sample.columns
-    with np.errstate(all="ignore"):
-        return float(np.square(sample.got[sample.rows][:, columns].astype(np.float64) - values[:, columns]).sum())
+def _alternates(operator: Operator, shape: Shape, number: int, *, rounding: bool) -> list[Alternate]:
+    found = (each for each in operator.alternates() if each.tensor == number and each.rounding == rounding)
+    return [each for each in found if not each.unless(shape)]
 
 
 def _computed(operator: Operator, alternate: Alternate, shape: Shape, sample: Sample) -> F64:
@@ -117,30 +122,16 @@ def _computed(operator: Operator, alternate: Alternate, shape: Shape, sample: Sa
         return mistaken_rows(operator, alternate, shape, sample.tensors, sample.rows)
 
 
-def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Finding | None:
-    """Find the loss of precision that explains most of the errors in the sampled rows."""
-    best, found = EXPLAINED, ""
-    for alternate in operator.alternates():
-        if alternate.tensor != number or not alternate.rounding or alternate.unless(shape):
-            continue
-        errors = [(s.got[s.rows] - s.expected[s.rows]).astype(np.float64).ravel() for s in samples]
-        caused = [(_computed(operator, alternate, shape, s) - s.expected[s.rows]).ravel() for s in samples]
-        mine, theirs = np.concatenate(errors), np.concatenate(caused)
-        if len(mine) < FEWEST_ERRORS:
-            return None
-        with np.errstate(all="ignore"):
-            correlation = float(mine @ theirs / np.sqrt((mine @ mine) * (theirs @ theirs)))
-            alike = 1 / MOST_APART <= np.sqrt((mine @ mine) / (theirs @ theirs)) <= MOST_APART
-        if correlation > best and alike:
-            best, found = correlation, alternate.sentence
-    return _known(found, PATTERN, operator.outputs(shape)[number].name)
+def _known(said: str, certainty: float, array: str) -> Finding | None:
+    words = {"said": said.removesuffix(".")}
+    return Finding(kind="known_mistake", certainty=certainty, array=array, words=words) if said else None
 
 
 def overflown(samples: list[Sample]) -> Finding | None:
     """Whole numbers of which only the lowest 8 or 16 bits are right."""
     if samples[0].got.dtype.kind not in "iu":
         return None
-    off = np.concatenate([(s.got[s.rows].astype(np.int64) - s.expected[s.rows]).ravel() for s in samples])
+    off = np.concatenate([(s.got.astype(np.int64) - s.right).ravel() for s in samples])
     if np.count_nonzero(off) <= 2 or (off % 2**8).any():  # by chance once in 2^24
         return None
     return Finding(kind="output_overflows", certainty=PATTERN, values={"bits": 8 if (off % 2**16).any() else 16})
@@ -149,29 +140,38 @@ def overflown(samples: list[Sample]) -> Finding | None:
 def moved(array: str, samples: list[Sample]) -> Finding | None:
     """Rows that hold the right values of other rows, of their unit or of another one; rows that may not have been
     written do not count."""
-    moves = list[tuple[int, int, int, int]]()
-    for sample in samples:
-        for row in (int(row) for row in sample.rows if np.ptp(sample.got[row]) > 0):
-            for unit, right in {sample.unit: sample.expected, **sample.others}.items():
-                with np.errstate(invalid="ignore", over="ignore"):
-                    nearest = int(np.abs(right - sample.got[row]).max(axis=1).argmin())
-                if distance(sample.got[row], right[nearest], sample.near) <= 1:
-                    moves.append((unit, nearest, sample.unit, row))
-                    break
-            else:
-                return None
-    if not moves or samples[0].expected.shape[1] == 1:  # among many numbers, one is often equal to another
+    if samples[0].right.shape[1] == 1:  # among many numbers, one is often equal to another
         return None
-    names = ("unit_found", "row_found", "unit_expected", "row_expected")
-    values = dict(zip(names, moves[0], strict=True)) | {"column_found": 0, "column_expected": 0}
-    return Finding(kind="stored_elsewhere", certainty=PATTERN, array=array, values=values)
+    found = None
+    for sample in samples:
+        for row, got in zip(sample.rows.tolist(), sample.got, strict=True):
+            if np.ptp(got) > 0:
+                place = _where_right(sample, got)
+                if place is None:
+                    return None
+                found = found or (*place, 0, sample.unit, row, 0)
+    if found is None:
+        return None
+    names = [f"{name}_{which}" for which in ("found", "expected") for name in ("unit", "row", "column")]
+    return Finding(kind="stored_elsewhere", certainty=PATTERN, array=array, values=dict(zip(names, found, strict=True)))
+
+
+def _where_right(sample: Sample, got: F32) -> tuple[int, int] | None:
+    """The unit and the row whose right values these are, in their own unit first."""
+    for unit in sorted(sample.units, key=lambda each: each != sample.unit):
+        right = sample.units[unit]
+        with np.errstate(invalid="ignore", over="ignore"):
+            nearest = int(np.abs(right - got).max(axis=1).argmin())
+        if distance(got, right[nearest], sample.near) <= 1:
+            return unit, nearest
+    return None
 
 
 def scaled(array: str, samples: list[Sample]) -> Finding | None:
     """Rows that are the right ones times one factor, or each times its own. One of 1 explains nothing: lost precision
     looks like it, too."""
-    got = np.concatenate([s.got[s.rows] for s in samples]).astype(np.float64)
-    right = np.concatenate([s.expected[s.rows] for s in samples]).astype(np.float64)
+    got = np.concatenate([sample.got for sample in samples]).astype(np.float64)
+    right = np.concatenate([sample.right for sample in samples]).astype(np.float64)
     near = samples[0].near
 
     def factor_of(got: F64, right: F64) -> float:
@@ -180,11 +180,15 @@ def scaled(array: str, samples: list[Sample]) -> Finding | None:
             factor = float(np.vdot(got, right) / np.vdot(right, right))
         if not np.isfinite(factor):
             return np.nan
-        alike = np.allclose(got, factor * right, rtol=near.rtol, atol=near.atol * max(1.0, abs(factor)))
+        alike = np.allclose(got, factor * right, rtol=near.relative, atol=near.largest * max(1.0, abs(factor)))
         return factor if alike and abs(factor) > 1e-3 else np.nan
 
     factor = factor_of(got, right)
-    if got.size < 2 or abs(factor - 1) < 2 * near.rtol or np.allclose(got, right, rtol=near.rtol, atol=near.atol):
+    if (
+        got.size < 2
+        or abs(factor - 1) < 2 * near.relative
+        or np.allclose(got, right, rtol=near.relative, atol=near.largest)
+    ):
         return None
     if np.isfinite(factor):
         return Finding(kind="result_scaled", certainty=PATTERN, array=array, values={"factor": factor})

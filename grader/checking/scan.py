@@ -3,7 +3,7 @@ much. Expected values have the types in which the tensors are computed; the othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -19,7 +19,6 @@ from grader.operators.tolerance import Limit, Tolerance, errors_of, limit_of
 
 CHUNK_VALUES = 1 << 17
 """Two float32 chunks and their difference are 1.5 MiB: about what a core's cache holds."""
-_SPAN_CHUNKS = 16
 _MOST_THREADS = 4
 """Each thread only reads and compares, so a few of them use all the memory bandwidth."""
 
@@ -57,7 +56,7 @@ class TensorErrors:
     by_unit: NDArray[np.int64]
     by_row: NDArray[np.int64]
     by_column: NDArray[np.int64]
-    zeros: int
+    zeros: int = 0
     """Number of wrong values that are exactly 0."""
 
     @property
@@ -89,19 +88,6 @@ class Chunk:
     expected: Stretch
 
 
-@dataclass(frozen=True)
-class _Span:
-    """The result of the first pass over some chunks: how many values are clearly right, for each tensor their largest
-    error and the sum of squared errors, and the chunks that may hold wrong values. `complete` is false if the output
-    ended early."""
-
-    complete: bool
-    clean: int = 0
-    largest: Sequence[float] = ()
-    squares: Sequence[float] = ()
-    doubtful: Sequence[Chunk] = ()
-
-
 class Expected(Protocol):
     """The right values of an output."""
 
@@ -120,17 +106,17 @@ class FileValues:
         return self.read_run(chunk.expected, got.dtype)
 
     def read_run(self, run: Stretch, storage: np.dtype[Any]) -> NDArray[Any]:
-        values = read_run(self.descriptor, run, storage)
-        if values is None:
-            raise GraderFault("The expected output was changed: it ended early while it was being read.")
-        return values
+        try:
+            return read_run(self.descriptor, run, storage)
+        except EOFError as error:
+            raise GraderFault("The expected output was changed: it ended early while it was being read.") from error
 
 
-def read_run(descriptor: int, run: Stretch, storage: np.dtype[Any]) -> NDArray[Any] | None:
-    """The stored values of a run, (repeats, length); None if the file ends early."""
+def read_run(descriptor: int, run: Stretch, storage: np.dtype[Any]) -> NDArray[Any]:
+    """The stored values of a run, (repeats, length). Raises EOFError if the file ends early."""
     spread = np.empty(run.stride * (run.repeats - 1) + run.value_bytes * run.length, np.uint8)
     if not read_exactly(descriptor, spread, run.first):
-        return None
+        raise EOFError
     return np.ndarray((run.repeats, run.length), storage, spread, strides=(run.stride, run.value_bytes))
 
 
@@ -140,17 +126,15 @@ class Scan:
     def __init__(self, operator: Operator, shape: Shape, tolerance: Tolerance) -> None:
         self._operator, self._shape = operator, shape
         self._got, self._expected = operator.output_layouts(shape), operator.expected_layouts(shape)
-        units = operator.units(shape)
         self._errors = [
             TensorErrors(
-                t.name,
-                limit_of(tolerance, t.name),
-                np.zeros(units, np.int64),
-                np.zeros(t.rows, np.int64),
-                np.zeros(t.columns, np.int64),
-                0,
+                each.name,
+                limit_of(tolerance, each.name),
+                by_unit=np.zeros(operator.units(shape), np.int64),
+                by_row=np.zeros(each.rows, np.int64),
+                by_column=np.zeros(each.columns, np.int64),
             )
-            for t in operator.outputs(shape)
+            for each in operator.outputs(shape)
         ]
         count = len(self._errors)
         self._zeros, self._largest, self._squares = [0] * count, [-1.0] * count, [0.0] * count
@@ -194,20 +178,18 @@ class Scan:
         chunks, in order. Usually they are few; if not, the output is so wrong that time matters less.
         """
         chunks = list(self._chunks())
-        spans = [chunks[first : first + _SPAN_CHUNKS] for first in range(0, len(chunks), _SPAN_CHUNKS)]
-        with ThreadPoolExecutor(min(_MOST_THREADS, cores(), len(spans))) as pool:
-            found = list(pool.map(lambda span: self._look(span, expected, got), spans))
-        if not all(span.complete for span in found):
+        try:
+            with ThreadPoolExecutor(min(_MOST_THREADS, cores(), len(chunks))) as pool:
+                seen = list(pool.map(lambda chunk: self._look(chunk, expected, got), chunks))
+            for chunk, clean in zip(chunks, seen, strict=True):
+                if clean is None:
+                    self._count(chunk, *self._read(chunk, expected, got))
+                else:
+                    self.finite += chunk.got.size
+                    self._largest[chunk.number] = max(self._largest[chunk.number], clean[0])
+                    self._squares[chunk.number] += clean[1]
+        except EOFError:
             return False
-        self.finite = sum(span.clean for span in found)
-        for span in found:
-            self._largest = [max(pair) for pair in zip(self._largest, span.largest, strict=True)]
-            self._squares = [sum(pair) for pair in zip(self._squares, span.squares, strict=True)]
-        for chunk in (chunk for span in found for chunk in span.doubtful):
-            pair = self._read(chunk, expected, got)
-            if pair is None:
-                return False
-            self._count(chunk, *pair)
         return True
 
     def _chunks(self) -> Iterator[Chunk]:
@@ -215,35 +197,25 @@ class Scan:
             for runs in zip(got.runs(), expected.runs(), strict=True):
                 yield from (Chunk(number, *pair) for pair in _cut(*runs, got.tensor.columns))
 
-    def _read(self, chunk: Chunk, expected: Expected, got: int) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """(got, expected) of a chunk; None if the output ends early."""
+    def _read(self, chunk: Chunk, expected: Expected, got: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """(got, expected) of a chunk. Raises EOFError if the output ends early."""
         kind = self._got[chunk.number].type
-        stored = read_run(got, chunk.got, kind.storage)
-        if stored is None:
-            return None
-        mine = kind.decode(stored)
+        mine = kind.decode(read_run(got, chunk.got, kind.storage))
         return mine, expected.read(chunk, mine)
 
-    def _look(self, chunks: Sequence[Chunk], expected: Expected, got: int) -> _Span:
-        """Find the `chunks` that need to be counted value by value. Runs in threads, so it must not change `self`."""
-        largest, squares = [-1.0] * len(self._errors), [0.0] * len(self._errors)
-        clean, doubtful = 0, []
-        for chunk in chunks:
-            pair = self._read(chunk, expected, got)
-            if pair is None:
-                return _Span(complete=False)
-            error = errors_of(*pair)
-            top = float(error.max())  # NaN if any value is
-            limit, number = self._errors[chunk.number].limit, chunk.number
-            # float32 rounds the difference by 6e-8 of itself, so a value clearly within the tolerance is right.
-            if top == 0 or np.all((top if limit.is_number else error) <= limit.allowed(pair[1]) * (1 - 1e-6)):
-                clean, largest[number] = clean + chunk.got.size, max(largest[number], top)
-                if limit.rms is not None:
-                    rows = error.reshape(-1, self._got[number].tensor.columns)  # each summed in float32
-                    squares[number] += float(np.einsum("ij,ij->i", rows, rows).sum(dtype=np.float64))
-            else:
-                doubtful.append(chunk)
-        return _Span(True, clean, largest, squares, doubtful)
+    def _look(self, chunk: Chunk, expected: Expected, got: int) -> tuple[float, float] | None:
+        """The largest error of a chunk and the sum of its squared errors; None if it may hold wrong values, so that
+        it must be counted value by value. Runs in threads, so it must not change `self`."""
+        mine, right = self._read(chunk, expected, got)
+        error, limit = errors_of(mine, right), self._errors[chunk.number].limit
+        top = float(error.max())  # NaN if any value is
+        # float32 rounds the difference by 6e-8 of itself, so a value clearly within the tolerance is right.
+        if top and not np.all((top if limit.is_number else error) <= limit.allowed(right) * (1 - 1e-6)):
+            return None
+        if limit.rms is None:
+            return top, 0.0
+        rows = error.reshape(-1, self._got[chunk.number].tensor.columns)  # each summed in float32
+        return top, float(np.einsum("ij,ij->i", rows, rows).sum(dtype=np.float64))
 
     def _count(self, chunk: Chunk, got: NDArray[Any], expected: NDArray[Any]) -> None:
         """Count the wrong values of a chunk, comparing in float64."""
@@ -254,9 +226,8 @@ class Scan:
         wrong = ~(error <= self._errors[number].limit.allowed(expected))
         finite = np.isfinite(got)
         self.finite += int(finite.sum())
-        nan = np.isnan(got)
-        self.nan += int(nan.sum())
-        self.infinite += len(got) - int(finite.sum()) - int(nan.sum())
+        self.nan += int(np.isnan(got).sum())
+        self.infinite += int(np.isinf(got).sum())
         self._squares[number] += float(error[finite] @ error[finite])
         error[~finite] = -1.0
         at = int(error.argmax())

@@ -9,8 +9,9 @@ explains, although its operands are explained, is `Odd`; what is computed from i
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -97,28 +98,22 @@ class Reader:
 
     def run(self) -> bool:
         """Label all nodes that the roots come from. False if they are too many."""
-        r = self.recording
-        meanings = self.meanings
+        r, meanings = self.recording, self.meanings
         known = self._row_numbers() if len(r.value) > MANY_NODES else np.zeros(len(r.value), bool)
         needed = self._reached(known)
         if len(needed) > MOST_NODES:
             return False
-        a, b, c, site = r.a, r.b, r.c, r.site
-        operations = r.sites[:, 0]
-        zero = Number(0.0)
         for node in needed.tolist():
             value = float(r.value[node])
-            if known[node] or site[node] == CONSTANT:
+            if known[node] or r.site[node] == CONSTANT:
                 meanings[node] = Number(value)
-            elif site[node] == LEAF:
-                meanings[node] = self._leaf(node)
+            elif r.site[node] == LEAF:
+                meanings[node] = (self._element(node) if value else None) or Number(value)
             else:
-                operands = [meanings[each] or zero for each in (int(a[node]), int(b[node]), int(c[node])) if each]
+                operands = [meanings[each] or Number(0.0) for each in r.operands(node)]
                 odd = [each for each in operands if isinstance(each, Odd)]
-                meanings[node] = (
-                    min(odd, key=lambda each: each.node) if odd
-                    else self._computed(node, OPERATIONS[operations[site[node]]], operands, value)
-                )  # fmt: skip
+                first = min(odd, key=lambda each: each.node, default=None)
+                meanings[node] = first or self._computed(node, r.operation(node), operands, value)
         return True
 
     def _reached(self, known: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -169,40 +164,25 @@ class Reader:
     def _places(self, node: int) -> tuple[tuple[str, int, int, int], ...]:
         return self.elements.get(int(self.recording.value[node : node + 1].view(np.uint32)[0]), ())
 
-    def _address(self, node: int) -> int:
-        return int(self.recording.a[node]) | int(self.recording.b[node]) << 32
-
-    def _common_offsets(self) -> dict[tuple[str, int, int], int]:
+    def _common_offsets(self) -> Counter[tuple[str, int, int]]:
         """How often an element's address has this distance from its place in the tensor: two equal values are told
         apart by their addresses."""
-        counts: dict[tuple[str, int, int], int] = {}
-        for node in np.flatnonzero(self.recording.site == LEAF).tolist():
-            found = self._places(node)
-            if len(found) == 1:
-                key = self._offset(node, found[0])
-                counts[key] = counts.get(key, 0) + 1
-        return counts
+        leaves = np.flatnonzero(self.recording.site == LEAF).tolist()
+        clear = ((node, places[0]) for node in leaves if len(places := self._places(node)) == 1)
+        return Counter(self._offset(node, place) for node, place in clear)
 
     def _offset(self, node: int, place: tuple[str, int, int, int]) -> tuple[str, int, int]:
         tensor, unit, row, column = place
-        return tensor, unit, self._address(node) - 4 * (row * self.steps.columns.get(tensor, 1) + column)
+        address = int(self.recording.a[node]) | int(self.recording.b[node]) << 32
+        return tensor, unit, address - 4 * (row * self.steps.columns.get(tensor, 1) + column)
 
-    def _leaf(self, node: int) -> Meaning:
-        found = self._places(node)
-        value = float(self.recording.value[node])
-        if not found or value == 0:
-            return Number(value)
-        if len(found) > 1:
-            found = (max(found, key=lambda place: self._offsets.get(self._offset(node, place), 0)),)
-        tensor, unit, row, column = found[0]
-        return Label(tensor, (unit, row, column))
-
-    def _stored(self, node: int, a: Meaning) -> Meaning:
-        """An element of the input that was moved as an integer is recognised where it is stored."""
-        if isinstance(a, Number) and not a.how and a.value not in _PLAIN and (found := self._places(node)):
-            tensor, unit, row, column = found[0]
-            return Label(tensor, (unit, row, column), made=node)
-        return a
+    def _element(self, node: int) -> Label | None:
+        """The element of the input that has a node's value."""
+        places = self._places(node)
+        if not places:
+            return None
+        tensor, *index = max(places, key=lambda place: self._offsets[self._offset(node, place)])
+        return Label(tensor, tuple(index), made=node if self.recording.operation(node) else 0)
 
     # ---- operations ----------------------------------------------------------------------
 
@@ -212,16 +192,14 @@ class Reader:
             return Odd(node, "unknown")
         if operation == "load":
             return a
-        if operation == "store":
-            return self._stored(node, a)
-        if all(isinstance(each, Number) for each in of):
-            how = (
-                operation
-                if operation in ("max", "min", "ex2", "lg2")
-                else next((n.how for n in of if isinstance(n, Number) and n.how), "")
-            )
-            kept = next((n.of for n in of if isinstance(n, Number) and n.of), None)
-            return Number(value, how, kept, node)
+        if operation == "store":  # an element of the input that was moved as an integer is recognised here
+            plain = isinstance(a, Number) and not a.how and a.value not in _PLAIN
+            return (self._element(node) if plain else None) or a
+        known = [each for each in of if isinstance(each, Number)]
+        if len(known) == len(of):
+            inherited = next((each.how for each in known if each.how), "")
+            how = operation if operation in ("max", "min", "ex2", "lg2") else inherited
+            return Number(value, how, next((each.of for each in known if each.of), None), node)
         if operation == "mul":
             return self._product(node, a, of[1])
         if operation == "fma":
@@ -355,7 +333,7 @@ class Reader:
             if (one := self._weight_of_one(label, number)) is not None:
                 return self._sum(node, label, one, value)
             if self._may_shift(label):
-                return Label(label.step, label.index, label.factor, label.shift + number.value, label.terms, label.made)
+                return replace(label, shift=label.shift + number.value)
             return Odd(node, "start", label, number)
         for x, y in ((a, b), (b, a)):
             if (x.step, y.step) == (self.difference.of, self.difference.less):
@@ -364,12 +342,12 @@ class Reader:
                 if self.missing(y):
                     return Odd(node, "incomplete", y, x)
                 shift = y.factor * float(self._less(y.index[0])[y.index[1]])
-                return Label(x.step, x.index, x.factor, x.shift + shift, x.terms, x.made)
+                return replace(x, shift=x.shift + shift)
         if a.step == b.step == self.weights.of and a.index[:2] == b.index[:2] and a.factor * b.factor < 0:
             opposite = abs(a.factor + b.factor) < SAME * abs(a.factor)
             one, most = (a, b) if a.factor > 0 else (b, a)  # `most` is the maximum so far
             if opposite and not (self.missing(a) or self.missing(b)):
-                return Label(one.step, one.index, one.factor, one.shift + self._score(most), one.terms, one.made)
+                return replace(one, shift=one.shift + self._score(most))
         a, b = self._as_total(a), self._as_total(b)
         for x, y in ((a, b), (b, a)):
             if (term := self._element_of_one(x, y)) is not None:

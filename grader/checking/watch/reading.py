@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from cudaemu.operations import OPERATIONS
 from grader.checking.watch.labels import SAME, Label, Number, Odd, Reader, numbers
 from grader.checking.watch.recording import LEAF
 from grader.checking.watch.written import UNSURE, Wanted
-from grader.findings import Finding, Place
+from grader.findings import Finding
 from grader.findings.finding import MAX_NUMBERS
 
 CERTAIN, SURE, LIKELY = 0.95, 0.9, 0.7
-_STORE = OPERATIONS.index("store")
 _STEEP = 1e3
 """No mistake with the scale alone makes the exponent grow so many times too fast, or too slowly."""
 
@@ -28,22 +26,13 @@ class _Writer:
         self.reader, self.r, self.steps = reader, reader.recording, reader.steps
         self.unit_label = unit_label
 
-    def place(self, node: int) -> Place | None:
-        """The line of a node; of a leaf or a constant there is none."""
-        site = int(self.r.site[node])
-        if site >= LEAF:
-            return None
-        _, file, line = (int(n) for n in self.r.sites[site])
-        name = self.r.files.get(file, "")
-        return Place(file=name, line=line) if name and line else None
-
     def finding(
         self, kind: str, node: int, certainty: float = SURE, other: int = 0, array: str | None = None, **facts: Any
     ) -> Finding:
-        at, other_at = self.place(node), self.place(other) if other else None
-        place = {"file": at.file, "line": at.line} if at is not None else {}
-        found = Finding(kind=kind, certainty=certainty, other=other_at if other_at != at else None, array=array)
-        return found.model_copy(update=place).with_facts(**{name: fact for name, fact in facts.items() if fact != ()})
+        at, other_at = self.r.place(node), self.r.place(other)
+        fields = {**(at.model_dump() if at else {}), "other": other_at if other_at != at else None, "array": array}
+        told = {name: fact for name, fact in facts.items() if fact != ()}
+        return Finding(kind=kind, certainty=certainty, **fields).with_facts(**told)
 
     # ---- what a node that no step explains says -----------------------------------------------------------------
 
@@ -87,7 +76,7 @@ class _Writer:
         meaning = next((word for word, value in known.items() if abs(slope - value) < 2 * SAME * abs(value)), "")
         if not meaning and not 1 / _STEEP < abs(slope) < _STEEP:
             return None
-        scaled = meaning not in ("negative", "base_two") and score.made and self.place(score.made)
+        scaled = meaning not in ("negative", "base_two") and score.made and self.r.place(score.made)
         node = score.made if scaled else odd.node
         facts: dict[str, Any] = {"of": "Q Kᵀ" if weights.of in self.reader.sums else weights.of}
         facts |= {"meaning": meaning} if meaning else {}
@@ -124,8 +113,8 @@ class _Writer:
             what = " and ".join(dict.fromkeys((left.step, right.step)))
             units: dict[str, Any] = {"label": self.unit_label(unit), "other_unit": self.unit_label(left.index[0])}
             return self.finding("other_unit_read", odd.node, array=what, **units)
-        loads = [self._load_below(n) for n in (int(self.r.a[odd.node]), int(self.r.b[odd.node]))]
-        other = next((n for n in loads if n and self.place(n) and self.place(n) != self.place(odd.node)), 0)
+        loads = [self._store_below(operand) for operand in self.r.operands(odd.node)[:2]]
+        other = next((n for n in loads if n and self.r.place(n) and self.r.place(n) != self.r.place(odd.node)), 0)
         facts: dict[str, Any] = {"left": self.called(left), "right": self.called(right)}
         if odd.why == "product":
             wrong = next((each.step for each in (right, left) if each.step in inputs), "")
@@ -149,16 +138,12 @@ class _Writer:
                 return names[1 - names.index(label.step)]
         return ""
 
-    def _load_below(self, node: int) -> int:
-        """The store through which a value came, below a load."""
+    def _store_below(self, node: int) -> int:
+        """The store through which a loaded value came; 0 if there is none."""
         for _ in range(4):
-            below = int(self.r.a[node]) if self.r.site[node] < LEAF else 0
-            if not below:
-                return 0
-            operation = int(self.r.sites[self.r.site[below]][0]) if self.r.site[below] < LEAF else -1
-            if operation == _STORE:
-                return below
-            node = below
+            node = next(iter(self.r.operands(node)), 0)
+            if self.r.operation(node) == "store":
+                return node
         return 0
 
     def missing(self, label: Label, node: int) -> Finding:

@@ -5,12 +5,13 @@ every number in it is checked, and a file that no recorder writes is refused."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cudaemu.operations import OPERATIONS
+from grader.findings import Place
 
 MAGIC = 0x48435457
 CONSTANT, LEAF = 0xFFFFFFFF, 0xFFFFFFFE
@@ -37,8 +38,24 @@ class Recording:
     b: NDArray[np.int64]
     c: NDArray[np.int64]
     value: NDArray[np.float32]
-    thread: NDArray[np.uint32]
     cut_off: bool
+
+    def operation(self, node: int) -> str:
+        """The operation of a node; '' of a leaf or a constant."""
+        site = int(self.site[node])
+        return OPERATIONS[self.sites[site, 0]] if site < LEAF else ""
+
+    def operands(self, node: int) -> list[int]:
+        """The nodes from which a node is computed."""
+        return [int(of[node]) for of in (self.a, self.b, self.c) if of[node]] if self.site[node] < LEAF else []
+
+    def place(self, node: int) -> Place | None:
+        """The line of a node; of a leaf or a constant there is none."""
+        if self.site[node] >= LEAF:
+            return None
+        _, file, line = self.sites[self.site[node]].tolist()
+        name = self.files.get(file)
+        return Place(file=name, line=line) if name and line else None
 
 
 def read_recording(file: IO[bytes]) -> Recording:
@@ -46,39 +63,24 @@ def read_recording(file: IO[bytes]) -> Recording:
     data = file.read(MOST_BYTES)
     if len(data) < 4 * _HEAD:
         raise Malformed("it is empty")
-    head = np.frombuffer(data, "<u4", _HEAD)
-    magic, _, _, cut_off, root_count, site_count, kept, _ = (int(n) for n in head)
-    at = 4 * _HEAD
-    end_of_sites = at + 4 * root_count + 4 * _SITE * site_count
-    end = end_of_sites + _ROW.itemsize * kept
+    magic, _, _, cut_off, root_count, site_count, kept, _ = np.frombuffer(data, "<u4", _HEAD).tolist()
+    first_site = 4 * (_HEAD + root_count)
+    first_node = first_site + 4 * _SITE * site_count
+    end = first_node + _ROW.itemsize * kept
     if magic != MAGIC or root_count > 64 or len(data) < end:
         raise Malformed("its head is not a recorder's")
-    roots = np.frombuffer(data, "<u4", root_count, at)
-    sites = np.frombuffer(data, "<u4", _SITE * site_count, at + 4 * root_count).reshape(-1, _SITE)
-    rows = np.frombuffer(data, _ROW, kept, end_of_sites)
-    leaf = rows["site"] >= LEAF
-    if kept and np.any(rows["site"][~leaf] >= site_count):
+    roots = np.frombuffer(data, "<u4", root_count, 4 * _HEAD)
+    sites = np.frombuffer(data, "<u4", _SITE * site_count, first_site).reshape(-1, _SITE)
+    nodes = np.zeros(kept + 1, _ROW)
+    nodes[0]["site"], nodes[1:] = CONSTANT, np.frombuffer(data, _ROW, kept, first_node)
+    inner = nodes["site"] < LEAF
+    if np.any(nodes["site"][inner] >= site_count):
         raise Malformed("a node has no site")
     if np.any(roots > kept) or np.any(sites[:, 0] >= len(OPERATIONS)):
         raise Malformed("a root is no node, or a site does nothing known")
-    own = np.arange(1, kept + 1)
-
-    def operand(name: str) -> NDArray[np.int64]:
-        values = rows[name].astype(np.int64)
-        if np.any((values >= own) & ~leaf):
-            raise Malformed("a node comes from a later one")
-        return np.concatenate([np.zeros(1, np.int64), values])
-
-    def with_none(values: NDArray[Any], none: int) -> NDArray[Any]:
-        return np.concatenate([np.array([none], values.dtype), values])
-
-    files = {}
-    for line in data[end:].decode(errors="replace").splitlines():
-        number, _, name = line.partition(" ")
-        if number.isdigit() and len(number) < 12:
-            files[int(number)] = name
-    return Recording(
-        tuple(roots.tolist()), sites, files, with_none(rows["site"], CONSTANT),
-        operand("a"), operand("b"), operand("c"),
-        with_none(rows["value"], 0), with_none(rows["thread"], 0), bool(cut_off),
-    )  # fmt: skip
+    a, b, c = (nodes[name].astype(np.int64) for name in "abc")
+    if np.any(inner & (np.maximum(np.maximum(a, b), c) >= np.arange(kept + 1))):
+        raise Malformed("a node comes from a later one")
+    names = (line.partition(" ") for line in data[end:].decode(errors="replace").splitlines())
+    files = {int(number): name for number, _, name in names if number.isdecimal() and len(number) < 12}
+    return Recording(tuple(roots.tolist()), sites, files, nodes["site"], a, b, c, nodes["value"], bool(cut_off))

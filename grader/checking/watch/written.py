@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cudaemu.operations import OPERATIONS
-from grader.checking.watch.recording import LEAF, Recording
+from grader.checking.watch.recording import Recording
 from grader.findings import CLAIMED, Finding, Place
 
-_MOVES = frozenset({"none", "load", "store", "cvt"})
+_MOVES = frozenset({"", "none", "load", "store", "cvt"})
 SURE, UNSURE = 0.9, 0.3
 Wanted = tuple[str, tuple[int, ...], bool]
 """An output tensor, (unit, row, column) of one of its values, and whether that is right."""
@@ -22,79 +21,61 @@ def written_at(recording: Recording, wanted: Sequence[Wanted], *, stored: bool) 
     """The line that computed most of the values that are `wanted` and not right. With `stored`, it is claimed, and one
     that only stored a value counts as well: there is no other evidence."""
     lines = Counter[tuple[str, Place]]()
-    for root, (tensor, _, is_right) in zip(recording.roots, wanted, strict=False):
-        place, computed = _origin(recording, root)
-        if place is not None and not is_right and (computed or stored):
+    for root, tensor in _wrong(recording, wanted):
+        node, place = _origin(recording, root)
+        if place is not None and (stored or recording.operation(node) not in _MOVES):
             lines[tensor, place] += 1
     certainty = CLAIMED if stored else UNSURE
     return tuple(
-        Finding(kind="wrong_value_from", certainty=certainty, file=place.file, line=place.line, array=tensor)
+        Finding(kind="wrong_value_from", certainty=certainty, array=tensor, **place.model_dump())
         for (tensor, place), _ in lines.most_common(1)
     )
 
 
 def not_finite(recording: Recording, wanted: Sequence[Wanted]) -> tuple[Finding, ...]:
     """Where the NaNs and infinities arise that most of the wrong values are: the line, and what it computes there."""
-    found, wrong = dict[Place, list[Finding]](), 0
-    for root, (tensor, _, is_right) in zip(recording.roots, wanted, strict=False):
-        wrong += bool(root) and not is_right
-        if root and not is_right and not np.isfinite(recording.value[root]):
-            arising = _arising(recording, root, tensor)
-            if arising.place is not None:
-                found.setdefault(arising.place, []).append(arising)
+    wrong, found = _wrong(recording, wanted), dict[Place, list[Finding]]()
+    for root, tensor in wrong:
+        node, place = _origin(recording, root)
+        if place is not None and not np.isfinite(recording.value[root]):
+            words = {"what": "NaN" if np.isnan(recording.value[root]) else "infinite"}
+            words |= {"computed": _computed(recording, node)} if recording.operands(node) else {}
+            one = Finding(kind="not_finite", certainty=SURE, array=tensor, words=words, **place.model_dump())
+            found.setdefault(place, []).append(one)
     most = max(found.values(), key=len, default=[])
-    return (most[0],) if 2 * len(most) > wrong else ()
+    return (most[0],) if 2 * len(most) > len(wrong) else ()
 
 
-def _arising(recording: Recording, node: int, array: str) -> Finding:
-    """The step at which a NaN or infinity arises: its operands are numbers, or infinities of which a NaN is made."""
+def _wrong(recording: Recording, wanted: Sequence[Wanted]) -> list[tuple[int, str]]:
+    """(node, output tensor) of the recorded values that are not right."""
+    pairs = zip(recording.roots, wanted, strict=False)
+    return [(root, tensor) for root, (tensor, _, is_right) in pairs if root and not is_right]
+
+
+def _origin(recording: Recording, node: int) -> tuple[int, Place | None]:
+    """The node that computes a value, below those that only move it, and its line. Of NaN or infinity, the one where
+    it arises: its operands are numbers, or infinities of which a NaN is made. If nothing that computes was recorded, it
+    is what was read or written down, with the line that stored it first."""
     value, place = recording.value, None
-    what = "NaN" if np.isnan(value[node]) else "infinite"
-    while True:
-        operands = [int(of[node]) for of in (recording.a, recording.b, recording.c) if of[node]]
-        site = int(recording.site[node])
-        if site >= LEAF:  # a value that was read or written down
+    while operation := recording.operation(node):
+        place = recording.place(node) or place
+        below = recording.operands(node)
+        if not np.isfinite(value[node]):
+            below = [n for n in below if np.isnan(value[n]) == np.isnan(value[node]) and not np.isfinite(value[n])]
+        elif operation not in _MOVES:
             break
-        operation, file, line = (int(n) for n in recording.sites[site])
-        name = recording.files.get(file, "")
-        place = Place(file=name, line=line) if name and line else place
-        same = [each for each in operands if np.isnan(value[each]) == np.isnan(value[node])]
-        same = [each for each in same if not np.isfinite(value[each])]
-        if not same:
+        if not below:
             break
-        node = same[0]
-    facts = {}
-    if site < LEAF and operands:
-        facts["computed"] = _computed(OPERATIONS[operation], [float(value[each]) for each in operands])
-    found = Finding(kind="not_finite", certainty=SURE, array=array, words={"what": what, **facts})
-    return found.model_copy(update={"file": place.file, "line": place.line}) if place is not None else found
+        node = below[0]
+    return node, place
 
 
-def _computed(operation: str, operands: Sequence[float]) -> str:
-    said = [f"({each:.4g})" if each < 0 else f"{each:.4g}" for each in operands]
+def _computed(recording: Recording, node: int) -> str:
+    operation, values = recording.operation(node), recording.value[recording.operands(node)].tolist()
+    said = [f"({each:.4g})" if each < 0 else f"{each:.4g}" for each in values]
     if sign := {"add": " + ", "sub": " − ", "mul": " · ", "div": " / "}.get(operation):
         return sign.join(said)
     if operation == "fma" and len(said) == 3:
         return f"{said[0]} · {said[1]} + {said[2]}"
     name = {"rcp": "1 / ", "ex2": "2 ^ ", "lg2": "log2 ", "sqrt": "√", "rsqrt": "1 / √"}.get(operation)
     return f"{name}{said[0]}" if name else ""
-
-
-def _origin(recording: Recording, node: int) -> tuple[Place | None, bool]:
-    """The line of the arithmetic that a value comes from; of NaN or infinity, that which made it from numbers. False if
-    no arithmetic was recorded: then it is the line that stored the value first."""
-    at = None
-    while node and (site := int(recording.site[node])) < LEAF:
-        operation, file, line = (int(n) for n in recording.sites[site])
-        name = recording.files.get(file, "")
-        at = Place(file=name, line=line) if name and line else at
-        operands = [int(of[node]) for of in (recording.a, recording.b, recording.c) if of[node]]
-        computes = OPERATIONS[operation] not in _MOVES
-        if not np.isfinite(recording.value[node]):
-            operands = [each for each in operands if not np.isfinite(recording.value[each])]
-        elif computes:
-            return at, True
-        if not operands:
-            return at, computes
-        node = operands[0]
-    return at, False
