@@ -16,7 +16,7 @@ from pathlib import Path
 
 from grader import sandbox
 from grader.checking.check import check_output
-from grader.checking.repairs.schemata import MOST_TRIES, Schemata, Try, schemata
+from grader.checking.repairs.schemata import MOST_TRIES, Change, Schemata, schemata
 from grader.course.catalogue import limits
 from grader.course.testcase import Case
 from grader.cpp.reading import asked
@@ -78,7 +78,7 @@ def _lines(findings: Sequence[Finding]) -> Iterator[tuple[str, int]]:
                 yield finding.file, value
 
 
-def _finding(each: Try, samples: int, *, alone: bool) -> Finding:
+def _finding(each: Change, samples: int, *, alone: bool) -> Finding:
     return Finding(
         kind="repaired", certainty=0.95 if alone else 0.8, file=each.file, line=each.line,
         values={"samples": samples}, words={"how": each.kind, "old": each.old, "new": each.new},
@@ -114,14 +114,14 @@ class _Search:
     program: Path
     spent_s: float = 0.0
 
-    def repairing(self, made: Schemata, case: Case) -> list[Try]:
+    def repairing(self, made: Schemata, case: Case) -> list[Change]:
         """The tries that make `case` right, the likeliest first, of the first round that has any; a round keeps all
         cores busy. None if the program is right without a change: built in this way, it then errs by chance."""
         if self.run([0], case, TRY_CPU_S):
             return []
         kernel_s = max(_LEAST_KERNEL_S, _TIMES_THE_CONTROL * self.spent_s)
 
-        def tried(chunk: Sequence[Try]) -> list[Try]:
+        def tried(chunk: Sequence[Change]) -> list[Change]:
             right = self.run([each.number for each in chunk], case, min(TRY_CPU_S, math.ceil(kernel_s)), kernel_s)
             return [each for each in chunk if each.number in right]
 
@@ -134,7 +134,7 @@ class _Search:
                     break
         return []
 
-    def right_on(self, each: Try, others: Sequence[Case], ends: float) -> int | None:
+    def right_on(self, each: Change, others: Sequence[Case], ends: float) -> int | None:
         """How many of the `others` are right with a change, the smallest first, until all have spent `ends` s of
         processor time; None if one is wrong."""
         count, before = 0, self.spent_s

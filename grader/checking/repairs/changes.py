@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import BaseModel, ConfigDict, Field
 from tree_sitter import Node
 
+from grader.base.sizes import Whole
 from grader.checking.repairs.scopes import (
     BUILT_IN,
     REAL,
@@ -50,21 +51,25 @@ _BASES = frozenset({"expf", "exp2f", "exp", "exp2", "__expf"})
 _SIZED = {"malloc": 0, "cudaMalloc": 1, "cudaMemcpy": 2, "cudaMemcpyAsync": 2, "cudaMemset": 2, "fread": 2, "fwrite": 2}
 _LEAVES = frozenset({"identifier", "subscript_expression", "field_expression"})
 _REAL_SITES = _LEAVES | {"binary_expression", "call_expression", "number_literal"}
+MOST_TEXT = 300
 _MOST_NAMES, _MOST_INDICES, _MOST_FACTORS, _MOST_FIELDS = 6, 8, 6, 2
 _ANOTHER = 0.95
 """How likely an alternative is next to the one before it of the same kind in the same place."""
 
 
-@dataclass(frozen=True)
-class Change:
-    """`new` in place of the source's bytes `start` to `end`, `old`, or an addition at the beginning of a `block`."""
+class Change(BaseModel):
+    """`new` in place of the source's bytes `start` to `end`, `old`, or an addition at the beginning of a `block`.
+    `number` tells it from the other changes of a program."""
 
-    start: int
-    end: int
-    line: int
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    number: Whole = 0
+    file: Annotated[str, Field(max_length=200)]
+    start: Whole
+    end: Whole
+    line: Whole
     kind: Kind
-    old: str
-    new: str
+    old: Annotated[str, Field(max_length=MOST_TEXT)]
+    new: Annotated[str, Field(max_length=MOST_TEXT)]
     likely: float
     block: bool = False
 
@@ -73,78 +78,71 @@ def one_line(text: str) -> str:
     return " ".join(re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL).split())
 
 
-def plain_text(node: Node) -> str:
-    """The text, in parentheses if it is an operation."""
-    return f"({text_of(node)})" if node.type in ("binary_expression", "conditional_expression") else text_of(node)
-
-
 class Changes:
     """The changes of one source."""
 
-    def __init__(self, scopes: Scopes) -> None:
-        self.scopes = scopes
-        self._indices: dict[int, list[Node]] = {}
+    def __init__(self, file: str, scopes: Scopes) -> None:
+        self.file, self.scopes = file, scopes
+        self._places: list[Node] = []
         self._factors: dict[int, dict[str, Node]] = {}
-        self._offsets: list[Node] = []
         self._known = BUILT_IN | scopes.macros | set(scopes.functions) | REAL_CALLS | {"size_t", "max", "min"}
         self._uses_base_two = "exp2" in text_of(scopes.root)
         for node in walk(scopes.root):
-            parent = node.parent
-            if parent is None:
-                continue
-            function = _function_of(node)
-            if parent.type == "subscript_argument_list" and node.type == "binary_expression":
-                self._indices.setdefault(function, []).append(node)
-            if node.type in _LEAVES and scopes.type_of(node) == REAL and parent.type != "field_expression":
-                self._factors.setdefault(function, {}).setdefault(one_line(text_of(node)), node)
-            if _sets_pointer(node) and node.type == "binary_expression" and scopes.type_of(node)[1] == 1:
-                self._offsets.append(node)
+            if self._is_place(node):
+                self._places.append(node)
+            elif node.type in _LEAVES and scopes.type_of(node) == REAL and not _is_in(node, "field_expression"):
+                self._factors.setdefault(_function_of(node), {}).setdefault(one_line(text_of(node)), node)
+
+    def _is_place(self, node: Node) -> bool:
+        """Whether an operation gives an index, or the pointer that a variable is set to or a function returns."""
+        if node.type != "binary_expression" or node.parent is None:
+            return False
+        is_value = _is_in(node, "return_statement") or (
+            _is_in(node, "init_declarator") and node == node.parent.child_by_field_name("value")
+        )
+        return _is_in(node, "subscript_argument_list") or (is_value and self.scopes.type_of(node)[1] == 1)
 
     def of(self, node: Node) -> Iterator[Change]:
-        """The changes at a node, each of another text than the node's."""
-        seen, likely = {one_line(text_of(node))}, dict(PRIOR)
-        for at, kind, new in self._of(node):
-            if (new := one_line(new)) not in seen or at is not node:
+        """The changes at a node, each of another text than the node's. Long expressions are left alone."""
+        old = one_line(text_of(node))
+        seen, likely, block = {old}, dict(PRIOR), node.type == "compound_statement"
+        place: dict[str, Any] = {
+            "file": self.file,
+            "start": node.start_byte,
+            "end": node.end_byte,
+            "line": line_of(node),
+        }
+        for kind, new in self._of(node) if block or len(old) <= MOST_TEXT else ():
+            if (new := one_line(new)) not in seen and len(new) <= MOST_TEXT:
                 seen.add(new)
-                old, block = one_line(text_of(at)), kind == "reset"
-                yield Change(at.start_byte, at.end_byte, line_of(at), kind, old, new, likely[kind], block)
+                yield Change(kind=kind, old="" if block else old, new=new, likely=likely[kind], block=block, **place)
                 likely[kind] *= _ANOTHER
 
-    def _of(self, node: Node) -> Iterator[tuple[Node, Kind, str]]:
-        if node.type == "compound_statement":
-            for name in self._sums_in_loop(node):
-                yield node, "reset", f"{name} = 0;"
-        elif node.type != "expression_statement":
-            yield from self._of_expression(node)
-
-    def _of_expression(self, node: Node) -> Iterator[tuple[Node, Kind, str]]:
-        type, parent = self.scopes.type_of(node), node.parent
-        changes: Iterator[tuple[Kind, str]] = iter(())
+    def _of(self, node: Node) -> Iterator[tuple[Kind, str]]:
+        type = self.scopes.type_of(node)
+        is_index = _is_in(node, "subscript_argument_list")
+        if is_index:
+            yield from (("index", new) for new in _near(node))
+        if is_index or self._is_place(node):
+            yield from (("index", new) for new in self._borrowed(node))
         match node.type:
+            case "compound_statement":
+                yield from (("reset", f"{name} = 0;") for name in self._sums_in_loop(node))
             case "binary_expression":
-                changes = self._of_operation(node, type)
+                yield from self._of_operation(node, type)
             case "identifier" | "field_expression":
-                changes = self._of_name(node, type)
+                yield from self._of_name(node, type)
             case "number_literal":
-                changes = _of_number(text_of(node), type)
+                yield from _of_number(text_of(node), type)
             case "subscript_expression":
-                changes = _of_subscript(node)
-            case "call_expression":
-                changes = self._of_call(node)
-        if parent is not None and parent.type == "subscript_argument_list":
-            for new in (*_near(node), *self._borrowed(node, self._indices.get(_function_of(node), []))):
-                yield node, "index", new
-        for kind, new in changes:
-            yield node, kind, new
-        if type[1] == 1 and node.type == "binary_expression" and _sets_pointer(node):
-            for new in self._borrowed(node, self._offsets):
-                yield node, "index", new
+                yield from _of_subscript(node)
+            case "call_expression" if (called := text_of(node.child_by_field_name("function"))) in _LIKE:
+                other = f"{_LIKE[called]}({', '.join(map(text_of, arguments_of(node)))})"
+                yield "base" if called in _BASES else "called", other
         if type == REAL and node.type in _REAL_SITES and self._is_value(node):
-            for kind, new in self._of_real(node):
-                yield node, kind, new
-        if _sized_by(node):
-            for factor in ("sizeof(float)", "2", "3"):
-                yield node, "size", f"{plain_text(node)} * {factor}"
+            yield from self._of_real(node)
+        if _is_size(node):
+            yield "size", f"{_in_parentheses(node)} * sizeof(float)"
 
     def _of_operation(self, node: Node, type: Type) -> Iterator[tuple[Kind, str]]:
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
@@ -197,16 +195,9 @@ class Changes:
         if type == WHOLE:
             yield from (("name", other) for other in self._siblings(node))
 
-    def _of_call(self, node: Node) -> Iterator[tuple[Kind, str]]:
-        called, arguments = text_of(node.child_by_field_name("function")), map(text_of, arguments_of(node))
-        if called in _LIKE:
-            yield "base" if called in _BASES else "called", f"{_LIKE[called]}({', '.join(arguments)})"
-
     def _of_real(self, node: Node) -> Iterator[tuple[Kind, str]]:
-        text, parent = text_of(node), node.parent
-        plain = text if node.type in _REAL_SITES - {"binary_expression"} else f"({text})"
+        plain, names, parent = _in_parentheses(node), self._real_names(node), node.parent
         chain = operator_of(parent) if parent is not None and parent.type == "binary_expression" else ""
-        names = self._real_names(node)
         if chain not in ("*", "/"):  # a factor of a part is one of the whole
             yield from (("factor", f"{plain} {operator} {other}") for operator in "*/" for other in names)
             if self._uses_base_two:
@@ -226,10 +217,10 @@ class Changes:
         near += [variable.name for variable in islice(scopes.in_scope(REAL, at), _MOST_NAMES)]
         return [name for name in dict.fromkeys(near) if name != one_line(text_of(node))][:_MOST_FACTORS]
 
-    def _borrowed(self, node: Node, others: list[Node]) -> Iterator[str]:
-        """The texts of expressions that could stand here, the nearest first."""
+    def _borrowed(self, node: Node) -> Iterator[str]:
+        """The texts of indices and pointers that could stand here, the nearest first."""
         type = self.scopes.type_of(node)
-        near = sorted(others, key=lambda other: abs(other.start_byte - node.start_byte))
+        near = sorted(self._places, key=lambda other: abs(other.start_byte - node.start_byte))
         fit = (o for o in near if self.scopes.type_of(o) == type and self._means_the_same(o, node.start_byte))
         yield from islice(dict.fromkeys(one_line(text_of(other)) for other in fit), _MOST_INDICES)
 
@@ -276,6 +267,15 @@ def _of_number(text: str, type: Type) -> Iterator[tuple[Kind, str]]:
         yield from (("number", other) for other in ("0.0f", "1.0f", MINUS_INFINITY, f"2.0f * {text}", f"0.5f * {text}"))
 
 
+def _is_in(node: Node, type: str) -> bool:
+    return node.parent is not None and node.parent.type == type
+
+
+def _in_parentheses(node: Node) -> str:
+    """The text, in parentheses if it is an operation."""
+    return f"({text_of(node)})" if node.type in ("binary_expression", "conditional_expression") else text_of(node)
+
+
 def _near(index: Node) -> Iterator[str]:
     """The element before and after, or the neighbour on the other side."""
     if index.type == "identifier":
@@ -299,18 +299,10 @@ def _function_of(node: Node) -> int:
     return function.id if function is not None else 0
 
 
-def _sets_pointer(node: Node) -> bool:
-    parent = node.parent
-    if parent is None or parent.type not in ("init_declarator", "return_statement"):
-        return False
-    return parent.type == "return_statement" or node == parent.child_by_field_name("value")
-
-
-def _sized_by(node: Node) -> str:
-    """The name of the call for which an expression is a size in bytes; '' if it is none."""
-    call = node.parent.parent if node.parent is not None and node.parent.type == "argument_list" else None
+def _is_size(node: Node) -> bool:
+    """Whether an expression is a call's size in bytes."""
+    call = node.parent.parent if node.parent is not None and _is_in(node, "argument_list") else None
     if call is None or call.type != "call_expression":
-        return ""
-    name, arguments = name_of(call.child_by_field_name("function")), arguments_of(call)
-    place = _SIZED.get(name, len(arguments))
-    return name if place < len(arguments) and arguments[place] == node else ""
+        return False
+    place = _SIZED.get(name_of(call.child_by_field_name("function")))
+    return place is not None and node in arguments_of(call)[place : place + 1]
