@@ -8,7 +8,7 @@ room: a question about a submission's source is a confined function of its files
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -30,7 +30,7 @@ from grader.cpp.source import (
     Use,
     Variable,
 )
-from grader.cpp.tree import end_of, line_of, name_of, parsed, text_of, walk
+from grader.cpp.tree import depth_of, end_of, function_declarator, line_of, name_of, named, parsed, text_of, walk
 from grader.sandbox.room import Exceeded, Unreadable, inside
 
 Files = Sequence[tuple[str, bytes]]
@@ -44,9 +44,6 @@ SUFFIXES = frozenset({".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp", 
 _SPACES = {"__global__": "global", "__device__": "device"}
 _QUALIFIERS = frozenset(
     {"const", "static", "volatile", "__shared__", "extern", "constexpr", "register", "__restrict__"}
-)
-_DECLARATORS = frozenset(
-    {"pointer_declarator", "array_declarator", "reference_declarator", "abstract_pointer_declarator", "type_qualifier"}
 )
 _IN_VALUES = frozenset({"parenthesized_expression", "binary_expression", "unary_expression"})
 _MATHEMATICAL = frozenset(
@@ -149,9 +146,7 @@ class _File:
         self.found[where].append(kind(file=self.file, line=line_of(node), end=end, function=function, **facts))
 
     def _function(self, node: Node) -> None:
-        declarator = node.child_by_field_name("declarator")
-        while declarator is not None and declarator.type != "function_declarator":
-            declarator = declarator.child_by_field_name("declarator") or next(iter(declarator.named_children), None)
+        declarator = function_declarator(node)
         if declarator is None:
             return
         name = name_of(declarator.child_by_field_name("declarator"))
@@ -159,7 +154,7 @@ class _File:
         space = next((space for word, space in _SPACES.items() if word in head.split()), "host")
         parameters = tuple(
             (_short(_parameter_type(each)), _short(name_of(each.child_by_field_name("declarator"))))
-            for each in _named(declarator.child_by_field_name("parameters"))
+            for each in named(declarator.child_by_field_name("parameters"))
             if each.type == "parameter_declaration"
         )
         self._add("functions", Function, node, name=_short(name), space=space, parameters=parameters[:128])
@@ -181,18 +176,18 @@ class _File:
 
     def _call(self, node: Node) -> None:
         function = node.child_by_field_name("function")
-        arguments = tuple(_short(text_of(each)) for each in _named(node.child_by_field_name("arguments")))[:64]
+        arguments = tuple(_short(text_of(each)) for each in named(node.child_by_field_name("arguments")))[:64]
         configuration = next((each for each in node.children if each.type == "kernel_call_syntax"), None)
         name = _short(name_of(function))
         if configuration is not None:
-            template = next((each for each in _named(function) if each.type == "template_argument_list"), None)
+            template = next((each for each in named(function) if each.type == "template_argument_list"), None)
             self._add(
                 "launches",
                 Launch,
                 node,
                 name=name,
-                template=tuple(_short(text_of(each)) for each in _named(template))[:64],
-                configuration=tuple(_short(text_of(each)) for each in _named(configuration))[:64],
+                template=tuple(_short(text_of(each)) for each in named(template))[:64],
+                configuration=tuple(_short(text_of(each)) for each in named(configuration))[:64],
                 arguments=arguments,
             )
         elif name:
@@ -214,7 +209,7 @@ class _File:
             if plain.type == "init_declarator":
                 value = plain.child_by_field_name("value")
                 plain = plain.child_by_field_name("declarator") or plain
-            pointers = _depth(plain)
+            pointers = depth_of(plain)
             name = name_of(plain)
             if name:
                 self._add(
@@ -254,28 +249,15 @@ def _becomes_real(node: Node) -> bool:
     return call is not None and name_of(call.child_by_field_name("function")) in _MATHEMATICAL
 
 
-def _depth(declarator: Node | None) -> int:
-    """The pointers and dimensions of a declarator: 2 for `*p[3]`."""
-    depth = 0
-    while declarator is not None and declarator.type in _DECLARATORS:
-        depth += declarator.type in ("pointer_declarator", "array_declarator", "abstract_pointer_declarator")
-        declarator = declarator.child_by_field_name("declarator") or next(iter(declarator.named_children), None)
-    return depth
-
-
 def _parameter_type(parameter: Node) -> str:
     """ "const float*" """
     before = [text_of(each) for each in parameter.children if each.type == "type_qualifier"]
-    stars = "*" * _depth(parameter.child_by_field_name("declarator"))
+    stars = "*" * depth_of(parameter.child_by_field_name("declarator"))
     return " ".join([*before, text_of(parameter.child_by_field_name("type"))]) + stars
 
 
 def _target(node: Node | None) -> dict[str, str]:
     return {"name": _short(name_of(node)), "target": _short(text_of(node))}
-
-
-def _named(node: Node | None) -> Iterable[Node]:
-    return (each for each in node.named_children if each.type != "comment") if node is not None else ()
 
 
 def _short(text: str) -> str:

@@ -65,6 +65,29 @@ def name_of(node: Node | None) -> str:
     return ""
 
 
+def named(node: Node | None) -> list[Node]:
+    """The named children of a node without comments, such as a call's arguments."""
+    return [each for each in node.named_children if each.type != "comment"] if node is not None else []
+
+
+def depth_of(declarator: Node | None) -> int:
+    """The pointers and dimensions of a declarator: 2 for `*p[3]`."""
+    depth = 0
+    while declarator is not None and declarator.type.endswith("declarator"):
+        depth += declarator.type in ("pointer_declarator", "array_declarator", "abstract_pointer_declarator")
+        inner = [each for each in declarator.named_children if each.type != "type_qualifier"]
+        declarator = declarator.child_by_field_name("declarator") or next(iter(inner), None)
+    return depth
+
+
+def function_declarator(definition: Node) -> Node | None:
+    """What declares the name and the parameters of a function."""
+    declarator = definition.child_by_field_name("declarator")
+    while declarator is not None and declarator.type != "function_declarator":
+        declarator = declarator.child_by_field_name("declarator") or next(iter(declarator.named_children), None)
+    return declarator
+
+
 _LITERALS = frozenset({"string_literal", "raw_string_literal", "char_literal", "comment"})
 
 

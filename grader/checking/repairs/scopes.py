@@ -9,7 +9,7 @@ from functools import cached_property
 
 from tree_sitter import Node
 
-from grader.cpp.tree import name_of, text_of, walk
+from grader.cpp.tree import depth_of, function_declarator, name_of, named, text_of, walk
 
 _WHOLE = frozenset({"int", "unsigned", "size_t", "long", "short", "ptrdiff_t", "uint"} | {
     "unsigned int", "long long", "unsigned long", "unsigned long long",
@@ -80,17 +80,14 @@ class Scopes:
                 self._declare(node)
 
     def _function(self, node: Node) -> None:
-        declarator, pointers = node.child_by_field_name("declarator"), 0
-        while declarator is not None and declarator.type != "function_declarator":
-            pointers += declarator.type == "pointer_declarator"
-            declarator = declarator.child_by_field_name("declarator") or next(iter(declarator.named_children), None)
+        declarator = function_declarator(node)
         if declarator is None:
             return
         kind, _ = plain_type(text_of(node.child_by_field_name("type")))
-        parameters = declarator.child_by_field_name("parameters")
-        texts = [text_of(each) for each in _plain(parameters)]
+        texts = [text_of(each) for each in named(declarator.child_by_field_name("parameters"))]
         changed = tuple("&" in text and "const" not in text for text in texts)
-        self.functions[name_of(declarator.child_by_field_name("declarator"))] = (kind, pointers), changed
+        type = kind, depth_of(node.child_by_field_name("declarator"))
+        self.functions[name_of(declarator.child_by_field_name("declarator"))] = type, changed
 
     def _declare(self, node: Node) -> None:
         is_parameter = "parameter" in node.type
@@ -106,7 +103,7 @@ class Scopes:
             name = name_of(declarator)
             if not name or "function_declarator" in (declarator.type, *(c.type for c in declarator.children)):
                 continue
-            value, type = declarator.child_by_field_name("value"), (kind, _depth(declarator))
+            value, type = declarator.child_by_field_name("value"), (kind, depth_of(declarator))
             if kind == "auto" and value is not None:
                 type = self.type_of(value)
             if node.type == "field_declaration":
@@ -117,14 +114,10 @@ class Scopes:
             self.variables.setdefault(name, []).append(made)
 
     def _is_constant(self, value: Node) -> bool:
-        for node in walk(value):
-            if node.type in ("call_expression", "field_expression", "subscript_expression"):
-                return False
-            if node.type == "identifier":
-                found = self.find(text_of(node), node.start_byte)
-                if found is None or not found.constant:
-                    return False
-        return True
+        nodes = list(walk(value))
+        names = [self.find(text_of(node), node.start_byte) for node in nodes if node.type == "identifier"]
+        plain = {"call_expression", "field_expression", "subscript_expression"}.isdisjoint(node.type for node in nodes)
+        return plain and all(found is not None and found.constant for found in names)
 
     def find(self, name: str, at: int) -> Variable | None:
         """The variable that `name` means at byte `at`."""
@@ -138,11 +131,7 @@ class Scopes:
     def in_scope(self, type: Type, at: int) -> Iterator[Variable]:
         """The variables of a type at byte `at`, the nearest first."""
         for variable in self._all:
-            if (
-                variable.type == type
-                and variable.start <= at < variable.end
-                and self.find(variable.name, at) is variable
-            ):
+            if variable.type == type and self.find(variable.name, at) is variable:
                 yield variable
 
     def type_of(self, node: Node) -> Type:
@@ -220,20 +209,5 @@ def operator_of(node: Node) -> str:
     return text_of(node.child_by_field_name("operator"))
 
 
-def _plain(node: Node | None) -> list[Node]:
-    return [each for each in node.named_children if each.type != "comment"] if node is not None else []
-
-
 def arguments_of(call: Node) -> list[Node]:
-    return _plain(call.child_by_field_name("arguments"))
-
-
-def _depth(declarator: Node | None) -> int:
-    depth = 0
-    while declarator is not None and declarator.type != "identifier":
-        depth += declarator.type in ("pointer_declarator", "array_declarator")
-        inner = [each for each in declarator.named_children if each.type != "type_qualifier"]
-        declarator = declarator.child_by_field_name("declarator") or (
-            inner[0] if inner and declarator.type.endswith("declarator") else None
-        )
-    return depth
+    return named(call.child_by_field_name("arguments"))
