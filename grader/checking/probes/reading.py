@@ -43,7 +43,8 @@ def read_probe(operator: Operator, probe: Probe, output: Path) -> list[Finding]:
     found: list[Finding] = []
     for reading in probe.readings:
         if isinstance(reading, Weights):
-            found += read_weights(reading, reading.of(outputs), roundoff)
+            one = read_weights(reading, reading.of(outputs), roundoff)
+            found += [one] if one is not None else []
         elif reading.size / 5 < max(float(np.abs(values).max()) for values in outputs[reading.output]) < np.inf:
             found.append(made(reading.kind, SURE, array=reading.array))
     return found

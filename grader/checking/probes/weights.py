@@ -23,33 +23,31 @@ FLAT = 0.02
 """The largest deviation of a logarithm from a line, in float32; halves have their own."""
 
 
-def read_weights(probe: Weights, found: F64, roundoff: float, rows: NDArray[np.intp] | None = None) -> list[Finding]:
-    """What the weights `found` say. Empty if they are right, or no weights of these scores at all. `roundoff`: the
+def read_weights(probe: Weights, found: F64, roundoff: float, rows: NDArray[np.intp] | None = None) -> Finding | None:
+    """What the weights `found` say. None if they are right, or no weights of these scores at all. `roundoff`: the
     relative error of a value of the output. `rows`: the numbers of the queries, if they are not all."""
     rows = np.arange(len(found)) if rows is None else rows
     good: NDArray[np.bool_] = np.asarray(np.isfinite(found).all(axis=1))
     written = good & (np.abs(np.where(good[:, None], found, 0)).max(axis=1) > 0)
     if good.mean() < 0.5 or not written.any():
-        return []
+        return None
     if probe.terms and (lost := good & ~written & probe.seen.any(axis=1)).any():
-        return [_terms_lost(probe, lost)]
+        return _terms_lost(probe, lost)
     if not written.all():  # rows of zeros or NaN are seen without an experiment
-        scores, seen = probe.scores[written], probe.seen[written]
         factors = probe.factors[0][written], probe.factors[1]
-        part = replace(probe, scores=scores, seen=seen, factors=factors)
+        part = replace(probe, scores=probe.scores[written], seen=probe.seen[written], factors=factors)
         return read_weights(part, found[written], roundoff, rows[written])
     right, near, flat = right_weights(probe), max(2e-4, 8 * roundoff), max(FLAT, 16 * roundoff)
     if np.abs(found - right).max() <= near * max(1e-3, float(right.max())):
-        return []
-    slope = None if (found < -near).any() else _slope(probe.scores, found, probe.seen, flat)
+        return None
+    negative = bool((found < -near).any())
+    slope = None if negative else _slope(probe.scores, found, probe.seen, flat)
     if slope is not None and abs(slope / probe.scale - 1) > max(5e-3, 4 * roundoff):
-        return [_scale(probe, slope)]
-    mask = _mask(probe, found, right, rows)
-    if (which := mask or _keys_left_out(probe, found, right)) is not None:
-        return [which]
-    if (found < -near).any():
-        return []
-    return list(_not_a_line(probe, found, right, flat) if slope is None else _sums(probe, found, roundoff, rows))
+        return _scale(probe, slope)
+    which = _mask(probe, found, right, rows) or _keys_left_out(probe, found, right)
+    if which is not None or negative:
+        return which
+    return _not_a_line(probe, found, right, flat) if slope is None else _sums(probe, found, roundoff, rows)
 
 
 def right_weights(probe: Weights) -> F64:
@@ -82,41 +80,32 @@ def _keys_left_out(probe: Weights, found: F64, right: F64) -> Finding | None:
     if not unused.any() or unused.all() or not _only_masked(found, right, probe.seen & ~unused):
         return None
     numbers = np.flatnonzero(unused)
-    facts: dict[str, object] = {"count": len(numbers), "of": len(unused)}
-    if tile := _period(unused):
-        facts["tile"] = tile
-    return made("keys_unused", SURE, array=probe.array, keys=spans(numbers), over="keys", **facts)
+    return made(
+        "keys_unused", SURE, array=probe.array, over="keys", keys=spans(numbers), count=len(numbers), of=len(unused),
+        tile=_period(unused),
+    )  # fmt: skip
 
 
-def _period(unused: NDArray[np.bool_]) -> int:
-    """The length after which the pattern repeats, if it does more than twice; else 0."""
+def _period(unused: NDArray[np.bool_]) -> int | None:
+    """The length after which the pattern repeats, if it does more than twice."""
     for tile in range(2, len(unused) // 2 + 1):
         fits = len(unused) % tile == 0 and 0 < unused[:tile].sum() <= tile // 2
         if fits and (unused.reshape(-1, tile) == unused[:tile]).all():
             return tile
-    return 0
+    return None
 
 
-def _values_moved(probe: Weights, found: F64, right: F64) -> Finding | None:
+def _values_moved(found: F64, right: F64) -> Finding | None:
     """The weights of some keys are multiplied by the values of other keys."""
-    moves = _selection(right.T, found.T)
-    if moves is None or (moves == np.arange(len(moves))).all():
+    amounts = np.linalg.lstsq(right, found, rcond=None)[0]  # of each key's weights in each column
+    columns, keys = amounts.argmax(axis=1), np.arange(len(amounts))
+    moved = np.flatnonzero(columns != keys)
+    if not len(moved) or np.abs(amounts - np.eye(amounts.shape[1])[columns]).max() >= 0.1:
         return None
-    numbers = np.flatnonzero(moves != np.arange(len(moves)))
-    key = int(numbers[0])
-    facts: dict[str, object] = {"key": key, "other": int(moves[key])}
-    if tile := next((t for t in (1, 2, 4, 8, 16, 32, 64, 128, 256) if (moves == np.arange(len(moves)) % t).all()), 0):
-        facts["tile"] = tile
-    return made("values_of_other_keys", SURE, array="V", keys=spans(numbers), **facts)
-
-
-def _selection(right: F64, found: F64) -> NDArray[np.intp] | None:
-    """For each row j of `right`, the row of `found` that it was added to; None if it is no such sum."""
-    amounts = np.linalg.lstsq(right.T, found.T, rcond=None)[0]
-    chosen = amounts.argmax(axis=1)
-    ideal = np.zeros_like(amounts)
-    ideal[np.arange(len(chosen)), chosen] = 1
-    return chosen if np.abs(amounts - ideal).max() < 0.1 else None
+    first = int(moved[0])
+    tile = next((tile for tile in (2**n for n in range(9)) if (columns == keys % tile).all()), None)
+    facts = {"key": first, "other": int(columns[first]), "tile": tile}
+    return made("values_of_other_keys", SURE, array="V", keys=spans(moved), **facts)
 
 
 def _mask(probe: Weights, found: F64, right: F64, rows: NDArray[np.intp]) -> Finding | None:
@@ -130,11 +119,9 @@ def _mask(probe: Weights, found: F64, right: F64, rows: NDArray[np.intp]) -> Fin
         return None
     row = int(np.flatnonzero(wrong)[(wrong > 0).sum() // 2])
     keys, wanted = spans(np.flatnonzero(uses[row])), spans(np.flatnonzero(probe.seen[row]))
-    if (uses == np.tri(len(uses), uses.shape[1], uses.shape[1] - len(uses), dtype=np.bool_)).all() and probe.seen.all():
-        return made(
-            "mask_wrong", SURE, array=probe.array, how="causal", query=int(rows[row]), found=keys, expected=wanted
-        )
-    return made("mask_wrong", SURE, array=probe.array, query=int(rows[row]), found=keys or "-", expected=wanted or "-")
+    causal = probe.seen.all() and (uses == np.tri(len(uses), uses.shape[1], uses.shape[1] - len(uses))).all()
+    facts = {"query": int(rows[row]), "found": keys or "-", "expected": wanted or "-"}
+    return made("mask_wrong", SURE, array=probe.array, how="causal" if causal else None, **facts)
 
 
 def _only_masked(found: F64, right: F64, both: NDArray[np.bool_]) -> bool:
@@ -179,75 +166,61 @@ def _scale(probe: Weights, slope: float) -> Finding:
         "negative": -scale,
     }
     close = [name for name, value in meanings.items() if abs(slope - value) < 0.01 * abs(value)]
-    meaning = "unused" if abs(ratio) < 1e-3 else close[0] if close else ""
-    facts: dict[str, object] = {"meaning": meaning} if meaning else {}
-    facts |= {"of": "Q Kᵀ", "slope": _round(slope), "expected": _round(scale)}
-    return made("scale_wrong", SURE, array=probe.array, **facts)
+    meaning = "unused" if abs(ratio) < 1e-3 else close[0] if close else None
+    facts = {"of": "Q Kᵀ", "slope": _round(slope), "expected": _round(scale)}
+    return made("scale_wrong", SURE, array=probe.array, meaning=meaning, **facts)
 
 
-def _not_a_line(probe: Weights, found: F64, right: F64, flat: float) -> Iterable[Finding]:
+def _not_a_line(probe: Weights, found: F64, right: F64, flat: float) -> Finding | None:
     """The weights do not follow from the scores alone."""
     s, counted = probe.scale * probe.scores, probe.seen & (found > TINY)
+    logs = np.log(np.where(counted, found, 1))
     for tile in _tiles(found.shape[1]):
         stale = s - _running_maxima(np.where(probe.seen, s, -np.inf), tile)
-        if _spread(np.log(np.where(counted, found, 1)) - stale, counted) < flat:
-            if _spread(np.log(np.where(counted, found, 1)) - s, counted) < 4 * flat:
-                return  # nearly the right weights: too little for a cause
+        if _spread(logs - stale, counted) < flat:
+            if _spread(logs - s, counted) < 4 * flat:
+                return None  # nearly the right weights: too little for a cause
             alone = abs(float(np.median(found.sum(axis=1))) - 1) > 1e-2
-            yield made("not_rescaled", EXACT, array="O" if alone else "O and l", tile=tile)
-            return
-    if (moved := _values_moved(probe, found, right)) is not None:
-        yield moved
-    else:
-        yield from _by_columns(probe, found, counted, flat)
+            return made("not_rescaled", EXACT, array="O" if alone else "O and l", tile=tile)
+    return _values_moved(found, right) or _by_columns(probe, _centred(logs, counted), counted, flat)
 
 
-def _by_columns(probe: Weights, found: F64, counted: NDArray[np.bool_], flat: float) -> Iterable[Finding]:
+def _by_columns(probe: Weights, logs: F64, counted: NDArray[np.bool_], flat: float) -> Finding | None:
     """Columns of Q and K that do not count."""
     q, k = probe.factors
-    logs = _centred(np.log(np.where(counted, found, 1)), counted)
     features = np.stack([_centred(np.outer(q[:, x], k[:, x]), counted)[counted] for x in range(q.shape[1])], axis=1)
     slopes = np.linalg.lstsq(features, logs[counted], rcond=None)[0]
-    if np.abs(features @ slopes - logs[counted]).max() < 4 * flat:
-        unused = np.abs(slopes) < 0.05 * probe.scale
-        if unused.any() and not unused.all():
-            numbers = np.flatnonzero(unused)
-            yield made("columns_unused", SURE, array="Q Kᵀ", columns=spans(numbers), of=len(unused))
+    unused = np.abs(slopes) < 0.05 * probe.scale
+    if np.abs(features @ slopes - logs[counted]).max() >= 4 * flat or not unused.any() or unused.all():
+        return None
+    return made("columns_unused", SURE, array="Q Kᵀ", columns=spans(np.flatnonzero(unused)), of=len(unused))
 
 
 # ---- the sums ---------------------------------------------------------------------------------------------------
 
 
-def _sums(probe: Weights, found: F64, roundoff: float, rows: NDArray[np.intp]) -> Iterable[Finding]:
+def _sums(probe: Weights, found: F64, roundoff: float, rows: NDArray[np.intp]) -> Finding | None:
     """The exponent is right, so what a row was divided by is wrong."""
     s = np.where(probe.seen, probe.scale * probe.scores, -np.inf)
-    top = s.max(axis=1, keepdims=True)
-    e = np.exp(s - top)
-    # What each row was divided by, if the weights are exp(s − m) / l.
-    weight = np.maximum(e.sum(axis=1), 1e-300)
-    divisor = weight / np.maximum(found.sum(axis=1), 1e-300)
-    sums = found.sum(axis=1)
-    row = int(np.abs(np.log(np.maximum(sums, 1e-30))).argmax())
+    top, sums, exact = s.max(axis=1), np.maximum(found.sum(axis=1), 1e-300), max(EQUAL, 16 * roundoff)
     if (np.abs(sums - 1) > 5e-3).mean() < 0.25:
-        return
-    fact = {"row": int(rows[row]), "sum": _round(float(sums[row]))}
-    exact = max(EQUAL, 16 * roundoff)
-    if np.abs(divisor - 1).max() < exact:
-        yield made("rows_not_normalised", SURE, array=probe.array, how="undivided", **fact)
-        return
-    if np.abs(divisor / np.exp(-top[:, 0]) - 1).max() < exact:
-        yield made("rows_not_normalised", SURE, array=probe.array, how="undivided", **fact)
-        return
-    if min(float(np.abs(np.log(np.maximum(sums, 1e-300)) + way * top[:, 0]).max()) for way in (-1, 1)) < exact:
-        yield made("rows_not_normalised", SURE, array=probe.array, how="maximum", **fact)
-        return
+        return None
+    # What each row was divided by, if the weights are exp(s − m) / l.
+    divisor = np.maximum(np.exp(s - top[:, None]).sum(axis=1), 1e-300) / sums
+
+    def divided_by(what: F64 | float) -> bool:
+        return float(np.abs(divisor / what - 1).max()) < exact
+
     for tile in _tiles(found.shape[1]):
         # A tile without a new maximum needs no correction, so these sums are right where the others are not.
-        stale = np.exp(s - _running_maxima(s, tile)).sum(axis=1)
-        if np.abs(divisor / stale - 1).max() < exact:
-            yield made("not_rescaled", EXACT, array="l", tile=tile)
-            return
-    yield made("rows_not_normalised", SURE, array=probe.array, **fact)
+        if divided_by(np.exp(s - _running_maxima(s, tile)).sum(axis=1)):
+            return made("not_rescaled", EXACT, array="l", tile=tile)
+    by_maximum = min(float(np.abs(np.log(sums) + way * top).max()) for way in (-1, 1)) < exact
+    how = "undivided" if divided_by(1.0) or divided_by(np.exp(-top)) else "maximum" if by_maximum else None
+    row = int(np.abs(np.log(sums)).argmax())
+    return made(
+        "rows_not_normalised", SURE, array=probe.array, how=how, row=int(rows[row]), sum=_round(float(sums[row]))
+    )
 
 
 def _tiles(keys: int) -> Iterable[int]:
@@ -256,9 +229,9 @@ def _tiles(keys: int) -> Iterable[int]:
 
 
 def _running_maxima(s: F64, tile: int) -> F64:
-    begins = np.arange(0, s.shape[1], tile)
-    tops = np.maximum.accumulate(np.maximum.reduceat(s, begins, axis=1), axis=1)
-    return np.asarray(np.repeat(tops, np.diff([*begins, s.shape[1]]), axis=1))
+    """For each score, the maximum up to the end of its tile."""
+    tops = np.maximum.reduceat(s, np.arange(0, s.shape[1], tile), axis=1)
+    return np.asarray(np.repeat(np.maximum.accumulate(tops, axis=1), tile, axis=1)[:, : s.shape[1]])
 
 
 def _spread(values: F64, counted: NDArray[np.bool_]) -> float:
@@ -271,13 +244,10 @@ def _round(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def made(kind: str, certainty: float, array: str | None = None, **facts: object) -> Finding:
-    """A finding without a place; words and numbers among `facts`."""
-    words = {name: value for name, value in facts.items() if isinstance(value, str)}
-    values = {name: value for name, value in facts.items() if not isinstance(value, str)}
-    return Finding.model_validate(
-        {"kind": kind, "certainty": certainty, "array": array, "words": words, "values": values}
-    )
+def made(kind: str, certainty: float, **facts: object) -> Finding:
+    """A finding without a place, from the facts that are not None."""
+    known = {name: fact for name, fact in facts.items() if fact is not None}
+    return Finding.from_facts(kind, known, certainty=certainty)
 
 
 def spans(numbers: NDArray[np.intp]) -> str:
