@@ -211,12 +211,12 @@ def _sums(probe: Weights, found: F64, roundoff: float, rows: NDArray[np.intp]) -
     def divided_by(what: F64 | float) -> bool:
         return float(np.abs(divisor / what - 1).max()) < exact
 
-    for tile in _tiles(found.shape[1]):
+    by_maximum = min(float(np.abs(np.log(sums) + way * top).max()) for way in (-1, 1)) < exact
+    how = "undivided" if divided_by(1.0) or divided_by(np.exp(-top)) else "maximum" if by_maximum else None
+    for tile in _tiles(found.shape[1]) if how is None else ():
         # A tile without a new maximum needs no correction, so these sums are right where the others are not.
         if divided_by(np.exp(s - _running_maxima(s, tile)).sum(axis=1)):
             return made("not_rescaled", EXACT, array="l", tile=tile)
-    by_maximum = min(float(np.abs(np.log(sums) + way * top).max()) for way in (-1, 1)) < exact
-    how = "undivided" if divided_by(1.0) or divided_by(np.exp(-top)) else "maximum" if by_maximum else None
     row = int(np.abs(np.log(sums)).argmax())
     return made(
         "rows_not_normalised", SURE, array=probe.array, how=how, row=int(rows[row]), sum=_round(float(sums[row]))
