@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from grader.base.errors import GraderFault, MachineFault, UsageError
@@ -73,8 +74,6 @@ class Bench:
     reading: Future[GpuFacts | None]
     """The GPU's facts. They are read while the submission compiles, because reading them initialises CUDA, which takes
     time."""
-    starting: Future[float | None]
-    """The processor time in seconds that a minimal CUDA program needs on this machine."""
     wait_until_idle: IdleWait
     _references: dict[Case, ReferenceRecord] = field(default_factory=dict)
 
@@ -93,6 +92,14 @@ class Bench:
         """Tell the outside clock that the GPU may have worked until this time of `time.monotonic`."""
         if self.timer.clock is not None:
             self.timer.clock.worked(until)
+
+    @cached_property
+    def start_up_cpu_s(self) -> float | None:
+        """The processor time in seconds that a minimal CUDA program needs on this machine. It is first asked for while
+        the GPU is ours: elsewhere that program's context would be work that another grader cannot explain."""
+        found = self.engine.start_up_cpu_s()
+        self.worked(time.monotonic())
+        return found
 
     def mark(self) -> object:
         """A mark of the outside clock, from which it measures later work; None if there is no such clock."""
@@ -204,8 +211,8 @@ def open_bench(setup: Setup) -> Iterator[Bench | None]:
         use_reader(uuid) as used,
         ThreadPoolExecutor(1) as background,
     ):
-        facts, starting = background.submit(gpu_facts, uuid), background.submit(engine.start_up_cpu_s)
-        yield Bench(setup, engine, Timer(engine, rules, read, clock, used), facts, starting, IdleWait(used))
+        facts = background.submit(gpu_facts, uuid)
+        yield Bench(setup, engine, Timer(engine, rules, read, clock, used), facts, IdleWait(used))
 
 
 def theory(engine: CudaEngine, facts: GpuFacts | None) -> Theory | None:

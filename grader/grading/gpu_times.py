@@ -44,7 +44,7 @@ def measured_time(trial: Trial, times: Times, run: Run, state: GpuState | None, 
     if run.trace is None or times.baseline is None:
         return times
     runs = times.timing.runs if times.timing is not None else ()
-    startup_cpu_s = bench.starting.result() if bench is not None and runs else None
+    startup_cpu_s = bench.start_up_cpu_s if bench is not None and runs else None
     witness = witness_of(trial.grading.engine.name, trial.case, run)
     why = computed_on_the_host(run.trace, witness, times.baseline.seconds, runs, startup_cpu_s)
     return times.refused(why) if why is not None else times
