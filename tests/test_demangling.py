@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.base.demangling import demangle
+from grader.programs.demangling import demangle
 
 
 def doubling_name(levels: int) -> str:

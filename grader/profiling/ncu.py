@@ -25,12 +25,12 @@ from typing import Annotated
 from pydantic import Field
 
 from grader import sandbox
-from grader.base.demangling import demangle
 from grader.base.errors import MachineFault
 from grader.base.names import spelled_out
 from grader.base.sizes import MAX_NAME, Count, Name
 from grader.course.assignment import Limits
 from grader.course.metrics import DURATION
+from grader.programs.demangling import demangle
 from grader.programs.engine.cuda import CudaEngine
 from grader.programs.trace.reader import MAX_TEXT
 from grader.sandbox import memory_share

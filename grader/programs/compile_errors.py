@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from grader.base.demangling import demangle
 from grader.base.sizes import Sentence
 from grader.course.assignment import Assignment
+from grader.programs.demangling import demangle
 from grader.sandbox.room import Unreadable, confined
 
 _LIBRARY_PREFIXES = {
@@ -71,16 +71,14 @@ def failure_sentence(
     `uncompiled`: files that were handed in and not compiled; `solve`: the signature of the function to hand in, if it
     is one."""
     try:
-        static = _STATIC_SHARED.search(log)
-        kernel = demangle(static[1]).partition("(")[0] if static else ""  # by a tool, which the room cannot start
-        return _sentence(log, assignment, kernel, lacking, uncompiled, solve)
+        return _sentence(log, assignment, lacking, uncompiled, solve)
     except Unreadable as unreadable:
         return f"It does not compile, and reading the compiler's messages {unreadable}."
 
 
 @confined(cpu_s=10)
 def _sentence(
-    log: str, assignment: Assignment, kernel: str, lacking: bool, uncompiled: Sequence[tuple[str, bytes]], solve: str
+    log: str, assignment: Assignment, lacking: bool, uncompiled: Sequence[tuple[str, bytes]], solve: str
 ) -> Sentence:
     """In the room, since these patterns can be slow on messages that were made for it."""
     if lacking:
@@ -96,6 +94,7 @@ def _sentence(
             f"assignment forbids {library}: write that computation yourself."
         )
     if (static := _STATIC_SHARED.search(log)) is not None:
+        kernel = demangle(static[1]).partition("(")[0]
         taken, most = int(static[2], 16), int(static[3], 16)
         return (
             f"Kernel {kernel} takes {taken:,} bytes of static shared memory, and a block may have {most:,}: make its "
