@@ -1,8 +1,6 @@
 """Shared by the tests of grader and emulator: a cache of their own, so that a test never sees what a user's grader
 built."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

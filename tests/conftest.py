@@ -1,7 +1,5 @@
 """Shared by the grader's tests."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace

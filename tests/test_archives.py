@@ -1,7 +1,5 @@
 """Archives that were handed in: opened where they are honest, refused in one sentence where they are not."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import stat

@@ -1,7 +1,5 @@
 """Questions about a submission's source have limits, and answers that come too late are left out."""
 
-from __future__ import annotations
-
 import pytest
 
 from grader.cpp import reading

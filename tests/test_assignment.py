@@ -1,7 +1,5 @@
 """assignment.yaml: what is right is read, what is wrong is named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -5,8 +5,6 @@ of one. With GRADER_TEST_EVERYTHING=1 all of them are: 44 programs, five minutes
 What a diagnosis knows is tested without programs in tests/operators.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """The sequential program is played by a fake runner whose speed is known, so that times are exact."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What the source adds to a wrong value: the loop that loses terms, what sets a pointer, an end or a grid."""
 
-from __future__ import annotations
-
 import pytest
 
 from grader.findings import Finding, sentence

@@ -1,7 +1,5 @@
 """Grading with times, from build to record, with an engine that needs no GPU (tests/support/timed_engine.py)."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Whose fault it is when a submission does not compile."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field

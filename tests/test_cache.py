@@ -1,7 +1,5 @@
 """What is kept in the cache goes when nobody uses it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import threading

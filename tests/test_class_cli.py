@@ -1,7 +1,5 @@
 """The commands for a class from the command line. Hand-ins are C programs that run on this CPU (tests/support)."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -151,9 +149,7 @@ def test_a_hand_in_that_looks_like_a_class_adds_nothing_under_classmates_ids(
     assert "new.sqlite holds the results of another folder" in capsys.readouterr().err
 
 
-def test_a_store_must_be_named_where_there_is_none_or_several_assignments(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_store_must_be_named_where_there_is_none_or_several_assignments(capsys: pytest.CaptureFixture[str]) -> None:
     run("leaderboard", code=2)
     assert "Which store? Name one with --store" in capsys.readouterr().err
     with open_store(Path("empty.sqlite"), create=True):

@@ -1,7 +1,5 @@
 """A failed test explains itself: a second run with checks names the line that is wrong, and changes nothing else."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a CMakeLists.txt says of a program, in nvcc's words."""
 
-from __future__ import annotations
-
 import time
 
 from grader.programs.cmakelists import read_cmakelists

@@ -1,7 +1,5 @@
 """assignment.yaml and testcases/NAME.yaml that are each right in themselves and do not fit each other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -20,21 +18,11 @@ RULES, CASES = "assignment/attention/assignment.yaml", "testcases/attention.yaml
         (RULES, "tests: t03, full", "tests: s01, full", "LINE: rubric[2].tests: s01 is not graded"),
         (RULES, "t01..t02, seconds", "t02..t01, seconds", "LINE: limits.wall_s[0].tests: The range t02..t01 runs"),
         (RULES, "fresh_from: t01..t02", "fresh_from: x", "LINE: hidden_inputs.fresh_from: attention has no testcase"),
-        (
-            RULES,
-            "per_failure: 15",
-            "per_failure: 10",
-            "rubric[0].per_failure: with all 4 graded testcases failed, 20",
-        ),
+        (RULES, "per_failure: 15", "per_failure: 10", "rubric[0].per_failure: with all 4 graded testcases failed, 20"),
         (RULES, "sequential.c", "sequence.c", "baseline.source: there is no file 'sequence.c'"),
         (RULES, "- sm_efficiency", "- sm_eficiency", "LINE: metrics[1]: metrics: there is no metric 'sm_eficiency'"),
         (RULES, "tolerance: 5.0e-3", "tolerance: {dQ: 1e-3}", "LINE: tolerance.dQ: expected a number for each of O"),
-        (
-            CASES,
-            "assignment: attention",
-            "assignment: x",
-            "LINE: assignment: expected 'attention', as in",
-        ),
+        (CASES, "assignment: attention", "assignment: x", "LINE: assignment: expected 'attention', as in"),
         (CASES, "graded: true", "graded: false", "groups: no group is graded"),
         (CASES, "t02: [3", "t01: [3", "LINE, column 7: the key 't01' is already on line"),
         (CASES, "t01: [2, 128", "t01: [.nan, 128", "LINE: groups[0].cases.t01"),

@@ -1,7 +1,5 @@
 """Results of a class that cannot be compared are noted, with the students of each kind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

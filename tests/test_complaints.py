@@ -1,7 +1,5 @@
 """What a person can ask about a result afterwards: why, whether it repeats, how two differ, who resembles whom."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from pathlib import Path

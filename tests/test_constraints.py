@@ -1,7 +1,5 @@
 """constraints.txt pins what pyproject.toml asks for, at versions that it allows."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What leaves no result that could be right is said first: nothing launched, nothing copied back."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

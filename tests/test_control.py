@@ -1,7 +1,5 @@
 """A fault is the grader's or the machine's only if the grader's own control program fails too."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

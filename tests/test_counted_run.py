@@ -1,7 +1,5 @@
 """A profile on the emulator counts a part of a large testcase, and says which; one that was cut off says what ran."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rosters and points as spreadsheets write them, and what we write for spreadsheets."""
 
-from __future__ import annotations
-
 import csv
 import io
 from datetime import timedelta

@@ -4,8 +4,6 @@ The expected numbers are computed here from the published generators, not by cuR
 sequences 2^67 steps apart, as powers of its matrix over GF(2), and Philox4x32-10 (Salmon et al. 2011).
 """
 
-from __future__ import annotations
-
 import itertools
 import subprocess
 from collections.abc import Iterator

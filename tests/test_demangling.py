@@ -1,7 +1,5 @@
 """Names of kernels as people read them, which a submission chooses."""
 
-from __future__ import annotations
-
 from grader.programs.demangling import demangle
 
 

@@ -1,7 +1,5 @@
 """Wrong kernels in numpy, float32 like a GPU's, and what a student is told about each."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a group's `distribution` draws: integers, graphs, pictures, and a tensor at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from pydantic import TypeAdapter

@@ -1,7 +1,5 @@
 """What `grader doctor` finds, and how it tries the sandbox's promises."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A short run of the fuzzer of what reads untrusted bytes; hours of it are `python -m tools.door_fuzz`."""
 
-from __future__ import annotations
-
 import random
 
 from tools.door_fuzz import TARGETS, Target, changed, fuzz, try_one

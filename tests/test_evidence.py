@@ -1,7 +1,5 @@
 """When a run's times are believed, and what is said when they are not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Where a record's numbers come from, what forbids comparing two, and points that a person enters."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

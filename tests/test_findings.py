@@ -1,7 +1,5 @@
 """Findings: facts with bounded sizes, their order, and their words."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

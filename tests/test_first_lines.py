@@ -10,8 +10,6 @@ The rows with a folder are the 30 seeded mistakes of docs/wrong-kernels.md but o
 With GRADER_TEST_EVERYTHING=1 all of them are checked: minutes of CPU, and one of waiting for bfs/queue_never_emptied.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -24,11 +22,7 @@ from tests.support.course import ROOT
 
 PROGRAMS = ROOT / "tests/fixtures/first_lines"
 FIRST_LINES, MOST_LINES = 5, 25
-CHECKED = {
-    "one_key_copy_without_sizeof",
-    "scan/sums_in_short",
-    "one_key_state_carried_over_rows",
-}
+CHECKED = {"one_key_copy_without_sizeof", "scan/sums_in_short", "one_key_state_carried_over_rows"}
 """What is checked unless GRADER_TEST_EVERYTHING=1."""
 EXPECTED = {
     name.strip(): (int(line), words.strip())

@@ -1,7 +1,5 @@
 """The least time of a testcase, with the numbers of real GPUs."""
 
-from __future__ import annotations
-
 import pytest
 
 from grader.gpu.facts import GpuFacts, known_limits

@@ -1,7 +1,5 @@
 """Stores and records that come from elsewhere: what they say reaches neither the terminal nor another folder."""
 
-from __future__ import annotations
-
 import sqlite3
 import time
 from pathlib import Path

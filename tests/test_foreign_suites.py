@@ -1,7 +1,5 @@
 """`python -m tools.foreign_suites` on miniature checkouts in the layouts of the three suites."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A thread of the grader computes while another starts a program: OpenBLAS must not stop them both."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Where no control group counts memory, what processes hide is found by looking."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import subprocess

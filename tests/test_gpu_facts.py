@@ -1,7 +1,5 @@
 """What a GPU is and how it is, from a driver and an NVML that are fakes and answer as an H200's did (2026-11-21)."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Waiting for an idle GPU."""
 
-from __future__ import annotations
-
 import pytest
 
 from grader.gpu.idle import EMPTY_BYTES, IdleWait, Use, Waited, use_reader, wait_until_idle

@@ -1,7 +1,5 @@
 """What a run's NVML samples say, and the lock of a GPU."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import threading

@@ -1,7 +1,5 @@
 """What a course gives to its students works without the repository and holds nothing that they must not have."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib

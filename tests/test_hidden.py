@@ -1,7 +1,5 @@
 """Hidden testcases: their order, their fresh draws, and what a student reads of them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

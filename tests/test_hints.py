@@ -1,7 +1,5 @@
 """A diagnosis that fails changes no verdict: no cause is named, and the log has the failure, once."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A class whose folders have hostile names goes through every report: no name commands what reads it."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Which grader made a record: version, commit, files. None of the three is invented."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

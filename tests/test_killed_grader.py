@@ -1,7 +1,5 @@
 """A grader that is killed leaves nothing: no process, no control group, no mount, no folder; and the next run works."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,5 @@
 """Where bubblewrap cannot run: Landlock, seccomp and resource limits do what they can, and it is said."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

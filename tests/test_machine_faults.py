@@ -1,7 +1,5 @@
 """Errors that speak of the machine are the machine's only where the grader finds it failing too."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

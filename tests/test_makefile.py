@@ -1,7 +1,5 @@
 """Flags from students' Makefiles: what is theirs to choose is kept, the rest is dropped and named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Timing: repeated, throttled and failing runs, and fresh inputs that are checked."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable, Iterator
@@ -290,9 +288,7 @@ def test_the_next_input_is_opened_ahead_and_each_is_closed_in_its_turn(monkeypat
     assert log == ["open a", "open b", "close a", "close b"]
 
 
-def test_runs_that_are_timed_again_are_compared_with_the_graded_one_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_runs_that_are_timed_again_are_compared_with_the_graded_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
     hidden, clean = (Outside(Busy("GPM", 1.0, busy_s), 0.01, runs=2, launches=2) for busy_s in (0.9, 0.0))
     series = [Timing((), 5.0, None, "steady", outside=outside) for outside in (hidden, clean)]
     monkeypatch.setattr(Timer, "_series", lambda *words: series.pop(0))

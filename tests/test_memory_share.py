@@ -1,7 +1,5 @@
 """A run's memory limit never exceeds its share of the machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

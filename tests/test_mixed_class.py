@@ -1,7 +1,5 @@
 """One class, one board: a CUDA program, a CUDA function and, where Triton is installed, a Triton program."""
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import io

@@ -1,7 +1,5 @@
 """Whatever a person reads names files as they were handed in: no folder that a program was built or run in."""
 
-from __future__ import annotations
-
 import subprocess
 from itertools import product
 from pathlib import Path

@@ -3,8 +3,6 @@
 Its place is taken by a shell script that writes what ncu wrote on an H200 (2026-11-21), or what it says on failing.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """docs/new-assignment.md, followed literally in a copy of the course: write every file it shows, run what it runs."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`grader new NAME`: a skeleton that grades, and that nothing can fool."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One table of nvcc's options: the Makefile reader, the reader of compiler calls and the emulator agree on it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 
@@ -17,15 +15,7 @@ def test_nvcc_knows_every_option_of_the_table() -> None:
     said = subprocess.run([find_toolkit().nvcc, "--help"], capture_output=True, text=True, check=True).stdout
     known = set(re.findall(r"(?<![\w-])-{1,2}[A-Za-z][\w-]*", said))
     known |= {f"-{option}" for option in known}
-    known |= {
-        "-m32",
-        "-m64",
-        "-M",
-        "-MM",
-        "-MP",
-        "-v",
-        "-Xcudafe",
-    }  # not in its help
+    known |= {"-m32", "-m64", "-M", "-MM", "-MP", "-v", "-Xcudafe"}  # not in its help
     assert (TAKES_VALUE | SET_BY_THE_GRADER) - known == set()
 
 

@@ -1,7 +1,5 @@
 """Theoretical occupancy: the toolkit's numbers, and the sentence that names what limits it."""
 
-from __future__ import annotations
-
 import pytest
 
 from grader.base.errors import MachineFault

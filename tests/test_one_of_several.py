@@ -1,7 +1,5 @@
 """A command with several submissions does the others, whatever one of them is."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

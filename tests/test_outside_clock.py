@@ -1,7 +1,5 @@
 """The clock outside the program, on counters made up here; on a GPU see tests/gpu/test_measurement.py."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

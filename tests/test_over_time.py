@@ -1,7 +1,5 @@
 """A program that never ends costs two time limits, not one for each test."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from grader.base.progress import Progress

@@ -1,7 +1,5 @@
 """The packages of the grader and the emulator: who may import whom, and that nothing hides an import."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """GPU time by phase, from kernel names; the corners that --show prints."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The whole way from a .cu file to a record, as a user goes it: command line, nvcc, emulator, real programs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

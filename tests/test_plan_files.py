@@ -1,7 +1,5 @@
 """What a recorder's process left is read as a submission's files."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """How points add up: to the cent, as a person would with pen and paper, and only when all is known."""
 
-from __future__ import annotations
-
 import random
 from fractions import Fraction
 

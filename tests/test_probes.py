@@ -1,7 +1,5 @@
 """Probes: what the output of a wrong program shows on the inputs that an operator chooses. The programs are numpy's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -129,11 +127,7 @@ FORWARD: dict[str, tuple[Program, str, dict[str, Any]]] = {
     "O not rescaled": (each(lambda q, k, v: online(q, k, v, 32, o=False)), "not_rescaled", {"tile": 32}),
     "O not rescaled by key": (each(lambda q, k, v: online(q, k, v, 1, o=False)), "not_rescaled", {"tile": 1}),
     "l not rescaled": (each(lambda q, k, v: online(q, k, v, 64, total=False)), "not_rescaled", {"tile": 64}),
-    "nothing rescaled": (
-        each(lambda q, k, v: online(q, k, v, 16, o=False, total=False)),
-        "not_rescaled",
-        {"tile": 16},
-    ),
+    "nothing rescaled": (each(lambda q, k, v: online(q, k, v, 16, o=False, total=False)), "not_rescaled", {"tile": 16}),
     "not normalised": (each(lambda q, k, v: exponentials(q, k) @ v), "rows_not_normalised", {"how": "undivided"}),
 }
 

@@ -1,7 +1,5 @@
 """Profiles from what ncu and the tracer wrote on an H200 (2026-11-21): flash2.cu, tiled.cu and naive.cu."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Progress of long work: its texts are other people's, folders' names among them."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs of several files, with a Makefile or a CMakeLists.txt, as a person has them: built whole by both engines."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

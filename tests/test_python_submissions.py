@@ -1,7 +1,5 @@
 """Python submissions, as far as they need no Triton: which file is graded, and what it may not contain."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

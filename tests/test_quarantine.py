@@ -1,7 +1,5 @@
 """The one door to files that an untrusted stage could have touched: what it takes, and that there is no other."""
 
-from __future__ import annotations
-
 import ast
 import errno
 import os

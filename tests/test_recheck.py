@@ -1,7 +1,5 @@
 """Places on a leaderboard are for results that were run again on a second draw of values."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime

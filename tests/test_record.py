@@ -1,7 +1,5 @@
 """The record: its keys are a promise, and it is written whole or not at all."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -9,11 +7,7 @@ import pytest
 
 from grader.base.errors import MachineFault, UsageError
 from grader.base.verdict import Fault, Verdict
-from grader.records.record import (
-    TestRecord,
-    read_record,
-    write_records,
-)
+from grader.records.record import TestRecord, read_record, write_records
 from tests.support.records import practice_record
 
 

@@ -1,7 +1,5 @@
 """The changes that are tried on a wrong program, the program that has them all, and what is said of one that helps."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The roofline's numbers from records, and the pictures of a submission's page."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

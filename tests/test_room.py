@@ -1,7 +1,5 @@
 """The room: functions that parse untrusted bytes run confined, each call in a process of its own."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

@@ -1,7 +1,5 @@
 """Source rules: found in the student's own lines of preprocessed source, whatever macros and comments do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

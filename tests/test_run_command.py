@@ -1,7 +1,5 @@
 """`grader run`: what follows the program is the program's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Running a program: its end is told as it was, and nothing of it is left."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from dataclasses import replace

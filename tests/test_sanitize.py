@@ -1,7 +1,5 @@
 """compute-sanitizer's findings, from what it wrote on an H200 (2025.3.1, 2026-11-21)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -167,13 +165,7 @@ class WithCanary(TimedC):
 
 
 def checked(
-    folder: Path,
-    check: Check,
-    script: str,
-    *,
-    kernels: int = 3,
-    canary: str = FINDS_ITS_CANARY,
-    wall_s: float = 60,
+    folder: Path, check: Check, script: str, *, kernels: int = 3, canary: str = FINDS_ITS_CANARY, wall_s: float = 60
 ) -> Report:
     """What comes of a check with a script in the tool's place."""
     engine = WithCanary(folder / "toolkit")

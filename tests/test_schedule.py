@@ -1,7 +1,5 @@
 """The loop over lanes, with jobs that are done in this process: tries, rests, hung jobs, devices."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from functools import partial
 

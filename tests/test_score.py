@@ -1,7 +1,5 @@
 """The rubric: formulas with their numbers, and null for what was not measured."""
 
-from __future__ import annotations
-
 import math
 import random
 

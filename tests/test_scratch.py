@@ -1,7 +1,5 @@
 """Temporary folders go away, whatever is in them: at once, or a little later where there is room."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import subprocess

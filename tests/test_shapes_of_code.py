@@ -1,7 +1,5 @@
 """Functions and classes stay small enough to be understood at their call, and names mean one thing."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter
@@ -18,10 +16,7 @@ TOO_MANY_PARAMETERS = {
     "grader.plans.element_copies.copy_kernel": 20,
     "grader.plans.launcher.__call__": 10,
 }
-TOO_MANY_FIELDS = {
-    "grader.course.assignment.Assignment": 22,
-    "grader.programs.trace.events.Trace": 24,
-}
+TOO_MANY_FIELDS = {"grader.course.assignment.Assignment": 22, "grader.programs.trace.events.Trace": 24}
 """What is over the limits: each of these numbers may only fall, and no name may be added."""
 
 NAMED_TWICE = {

@@ -1,7 +1,5 @@
 """No package grows beyond its budget unnoticed (tools/size.py)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tools import size

@@ -1,7 +1,5 @@
 """Every field of a record, of a plan and of an answer from the room has a bounded size, by its type."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 from collections.abc import Iterator

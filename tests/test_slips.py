@@ -1,7 +1,5 @@
 """Mistakes that a source shows by itself are found at their own lines, and none in right programs."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

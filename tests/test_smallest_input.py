@@ -1,7 +1,5 @@
 """The smallest input on which a wrong program errs, found by experiments with programs written in numpy."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence

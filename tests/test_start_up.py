@@ -1,7 +1,5 @@
 """How `grader` starts."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

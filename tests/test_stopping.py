@@ -1,7 +1,5 @@
 """The stopping rule: intervals that hold what they promise, and when to stop."""
 
-from __future__ import annotations
-
 import random
 from statistics import fmean, median, stdev
 

@@ -1,7 +1,5 @@
 """The grader in an environment that is not its authors': every obstacle is named in one sentence, with what to do."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a run wrote is read to its end, also where the end never comes."""
 
-from __future__ import annotations
-
 import array
 import os
 import re

@@ -1,7 +1,5 @@
 """The grader's stand-ins for the CUDA samples' helper headers do what the samples rely on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.support.command_line import grader

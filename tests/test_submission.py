@@ -1,7 +1,5 @@
 """What a student hands in: one file or a folder, read once, with clear words for what cannot be graded."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

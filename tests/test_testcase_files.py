@@ -1,7 +1,5 @@
 """Making, keeping and re-reading the files of testcases."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """A request to end that arrives where Python drops exceptions is not lost, and nobody sees a traceback of it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -3,8 +3,6 @@
 With GRADER_TEST_EVERYTHING=1 all programs of every assignment are built and run, too: minutes for each.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

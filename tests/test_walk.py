@@ -1,7 +1,5 @@
 """Looking through folders that somebody handed in."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

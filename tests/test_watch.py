@@ -3,8 +3,6 @@
 Each program runs once as it is, and once more while it records where some values of its output come from.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

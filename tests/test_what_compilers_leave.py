@@ -1,7 +1,5 @@
 """What a compiler leaves is looked at before it is kept: a hand-in may have had a say in it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The line of a wrong value by a recording that needs no steps: `y = x * 2 + 1`, stored, and infinity on its way."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

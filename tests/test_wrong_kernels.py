@@ -1,7 +1,5 @@
 """The wrong solutions: each says what must become of it, and one is graded here; all by tools.wrong_kernels."""
 
-from __future__ import annotations
-
 import pytest
 
 from grader.course.testcase import load_suite

@@ -5,8 +5,6 @@ their 817 forms with modifiers 618; 162 of the others are shapes of wmma), those
 counters.cu has the counters. test_share.py, which the share leaves out, plants faults that it must find.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Compiling and running the CUDA programs of these tests. Executables are kept between runs, by content."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

@@ -4,8 +4,6 @@ The list of functions is read from the preprocessed headers: those of plain valu
 others by hand in runtime_functions.h. One that is in neither is reported, so that a new one is not left out.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator
@@ -115,14 +113,7 @@ class Function:
 
 def compiler(*more: str) -> list[str]:
     """The command that compiles kernels here, with a kernel's includes."""
-    flags = (
-        *KERNEL_FLAGS,
-        *instruction_set().flags,
-        f"-I{RUNTIME}",
-        f"-I{HERE}",
-        "-isystem",
-        str(toolkit_headers()),
-    )
+    flags = (*KERNEL_FLAGS, *instruction_set().flags, f"-I{RUNTIME}", f"-I{HERE}", "-isystem", str(toolkit_headers()))
     return [host_compiler(), *flags, *more]
 
 

@@ -1,7 +1,5 @@
 """The seeded bugs of emulator/tests/seeded: what each program is, and what a run of it under the emulator found."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -122,9 +122,7 @@ def test_a_program_of_two_files_runs(flags: tuple[str, ...], tmp_path: Path) -> 
 
 def test_the_trace_has_kernels_and_copies_with_their_facts(tmp_path: Path) -> None:
     done = execute(
-        build(HERE / "conformance" / "api.cu", flags=CONFORMANCE_FLAGS),
-        "streams_and_events",
-        folder=tmp_path,
+        build(HERE / "conformance" / "api.cu", flags=CONFORMANCE_FLAGS), "streams_and_events", folder=tmp_path
     )
     assert done.trace[0]["kind"] == "start" and done.trace[0]["engine"] == "emulator"
     assert (done.trace[-1]["kind"], done.trace[-1]["dropped"]) == ("end", 0)

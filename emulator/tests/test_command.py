@@ -1,7 +1,5 @@
 """`cudaemu run`, without anything of the grader."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

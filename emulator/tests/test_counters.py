@@ -1,7 +1,5 @@
 """Counters are what one gets by hand, and what ncu measured on an H200."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """A loop that never ends is named, not a loop inside or behind it, and mostly long before the time limit."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

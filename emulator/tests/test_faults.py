@@ -34,12 +34,7 @@ def line_of(text: str) -> int:
 @pytest.mark.parametrize(
     ("name", "code", "place", "words"),
     [
-        (
-            "past_the_end",
-            700,
-            "p[threadIdx.x + n] = 1",
-            "wrote 4 bytes just past the end of the 256 bytes",
-        ),
+        ("past_the_end", 700, "p[threadIdx.x + n] = 1", "wrote 4 bytes just past the end of the 256 bytes"),
         ("read_past_the_end", 700, "p[threadIdx.x * 2]", "past the end of the 256 bytes of cudaMalloc"),
         (
             "one_lane_outside",
@@ -74,11 +69,7 @@ def test_a_bad_access_faults_with_the_gpus_code_and_names_the_line(
 @pytest.mark.parametrize(
     ("name", "place", "words"),
     [
-        (
-            "freed_host_memory",
-            "fwrite(h, 1, 0x8000",
-            "memory that was freed at faults.cu:{}",
-        ),
+        ("freed_host_memory", "fwrite(h, 1, 0x8000", "memory that was freed at faults.cu:{}"),
         ("copy_not_awaited", "fwrite(h, 1, 4,", "while the cudaMemcpyAsync at faults.cu:{} may still be writing them"),
         ("copy_in_another_stream", "cudaMemcpy(h, p, 128", "does not wait for kernel plain, launched at faults.cu:{}"),
         ("copies_in_order", "", ""),

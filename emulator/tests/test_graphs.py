@@ -1,7 +1,5 @@
 """Thirty programs that traverse a graph, with bugs and without: what is found is what their labels say."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

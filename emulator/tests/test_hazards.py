@@ -1,7 +1,5 @@
 """Registers of a wgmma that are used at the wrong time: read from PTX as nvcc writes it."""
 
-from __future__ import annotations
-
 import pytest
 
 from cudaemu.analysis.hazards import TOUCHED, UNFENCED, mark_misused_registers

@@ -1,8 +1,6 @@
 """The choice of the processor's vectors, and caches: what one compiled is not taken by another. That all compute the
 same is shown by tests/isa."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a program says is large costs the grader nothing, and what it reserves fits into what there is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

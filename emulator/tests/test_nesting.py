@@ -1,7 +1,5 @@
 """Loops inside one another: what the emulator translates, and what it refuses in a sentence."""
 
-from __future__ import annotations
-
 import time
 
 from cudaemu.ptx import parse

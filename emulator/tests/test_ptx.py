@@ -1,7 +1,5 @@
 """PTX may be spelled in many ways; what it means does not change, and what is no PTX is refused as such."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """Whatever a race looks like, the sentence on the cause names it: both lines, the barrier, and no other fault."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """In a sampled run few blocks run, and their counts stand for all blocks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Seeded bugs are found by the right check at their line; correct programs have nothing reported."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

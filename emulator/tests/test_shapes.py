@@ -1,7 +1,5 @@
 """How values of the 32 lanes relate, as the translator finds it: in straight lines, over branches and loops."""
 
-from __future__ import annotations
-
 import pytest
 
 from cudaemu.analysis.cfg import build

@@ -3,8 +3,6 @@
 Each is planted in a copy of the emulator: with GRADER_TEST_EVERYTHING=1, since that takes minutes.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

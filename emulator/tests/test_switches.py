@@ -1,7 +1,5 @@
 """Branches on the number of the change to try cost no instructions."""
 
-from __future__ import annotations
-
 import pytest
 
 from cudaemu.analysis.cfg import Gate, build

@@ -1,7 +1,5 @@
 """The translator's tables: types as C holds them, and places that the runtime reports."""
 
-from __future__ import annotations
-
 import pytest
 
 from cudaemu.ptx.model import Loc

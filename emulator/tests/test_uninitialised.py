@@ -1,7 +1,5 @@
 """Forty uninitialised reads are found by each way of looking: --sanitize init, --sanitize all, and check alone."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

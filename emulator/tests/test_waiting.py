@@ -1,7 +1,5 @@
 """Which loops may wait for other lanes of their warp, and where such lanes meet: read from PTX as nvcc writes it."""
 
-from __future__ import annotations
-
 import pytest
 
 from cudaemu.analysis.cfg import build

@@ -1,7 +1,5 @@
 """Which folder is a class, whose hand-in is whose, and how late it is."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime

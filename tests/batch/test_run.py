@@ -2,8 +2,6 @@
 
 The hand-ins are C programs that run on this CPU in place of CUDA programs (tests/support/batch_engine.py)."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """One browser for all pages: Chromium, headless."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 

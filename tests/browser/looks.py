@@ -1,7 +1,5 @@
 """Widths and colours in which pages are looked at."""
 
-from __future__ import annotations
-
 from selenium import webdriver
 
 WIDTHS, SCHEMES = (375, 768, 1440), ("light", "dark")

@@ -1,8 +1,6 @@
 """A student's evening and an assistant's in a real browser, by keyboard, each on a telephone and on a desk; stand-ins
 grade."""
 
-from __future__ import annotations
-
 import os
 import socket
 import threading

@@ -1,8 +1,6 @@
 """The pages in a real browser: Chromium, headless, driven by Selenium. Run by `make test-site`, which needs Debian's
 chromium and chromium-driver; SCREENSHOTS=FOLDER keeps pictures of the pages to look at."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

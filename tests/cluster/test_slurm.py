@@ -1,8 +1,6 @@
 """What is concluded from what Slurm says, from signs of life and from results; Slurm itself is not asked here (see
 tests/slurm for a real one)."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Which GPUs there are, and what a program needs to reach one; NVML is played, no GPU is needed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """`grader estimate` from the source to the sentence, and that no predicted time becomes a grade."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """The traces of sampled runs are written in the program's own process: whatever they say, an estimate ends soon, and
 only says that it cannot be made."""
 
-from __future__ import annotations
-
 import io
 import json
 import mmap

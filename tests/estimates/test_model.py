@@ -1,7 +1,5 @@
 """The parts of a predicted time, each on an example that can be worked out by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from grader.estimates.counts import Group, SampledRun, Samples, counted

@@ -1,7 +1,5 @@
 """These tests need an NVIDIA GPU: run them with `pytest tests/gpu` on a CUDA machine. Without one they fail."""
 
-from __future__ import annotations
-
 import pytest
 
 from grader.programs.engine import select_engine

@@ -3,8 +3,6 @@
 The hidden testcases of all assignments take some GB of disk and minutes of processor time for the expected outputs.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The emulator's own test programs on a real GPU: what they check of the emulator must hold there too."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

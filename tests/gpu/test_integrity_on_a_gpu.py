@@ -1,7 +1,5 @@
 """Hostile and honest programs on a real GPU: what the emulator cannot show. The whole suites: `make redteam honest`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A GPU in a place where bubblewrap cannot run: an unprivileged container, or a cluster without user namespaces."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Measuring on a real GPU: repeated timing runs, floors, profiles, sanitizers, the GPU's oracle."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The fast model solutions on a real GPU: every legal shape, as exact as float32, clean under the sanitizers."""
 
-from __future__ import annotations
-
 import shutil
 import struct
 import subprocess

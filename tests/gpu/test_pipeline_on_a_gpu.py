@@ -1,7 +1,5 @@
 """The pipeline on a real GPU: the same programs as on the emulator, and the times only a GPU gives."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Places on a leaderboard, on a real GPU: model solutions handed in by students repeat on a second draw."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Matrix instructions bit by bit, on random and adversarial fragments: a GPU's results and those of the emulator, which
 follow the rule for that GPU's architecture (cudaemu/runtime/tensor_sums.c)."""
 
-from __future__ import annotations
-
 import subprocess
 from array import array
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """The bundle in a folder laid out as Gradescope's /autograder: unpacked, then run_autograder for every hand-in. What
 setup.sh would install is this environment; that it installs it is not tried here, since that takes minutes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

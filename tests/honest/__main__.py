@@ -5,8 +5,6 @@ in Python: without Triton they are left out, and that is said. Ends with exit co
 `--tests all` needs a CUDA machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys
@@ -23,10 +21,7 @@ from tests.support.course import ROOT
 
 PROGRAMS = Path(__file__).with_name("programs")
 HALF = Path(__file__).with_name("half")
-HEADERS = {
-    PROGRAMS: [PROGRAMS / "honest.h"],
-    HALF: [*HALF.glob("*.cuh"), ROOT / "reference/half/half_program.cuh"],
-}
+HEADERS = {PROGRAMS: [PROGRAMS / "honest.h"], HALF: [*HALF.glob("*.cuh"), ROOT / "reference/half/half_program.cuh"]}
 PYTHON = Path(__file__).with_name("python")
 """A folder for each assignment."""
 SAMPLES = {"hw4": "s01,s02", "half": "public", "softmax": "s02,s06", "matmul": "s02,s04"}

@@ -1,7 +1,5 @@
 """Honest programs pass, however unusual: one here, all with `make honest`."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

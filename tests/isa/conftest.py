@@ -1,8 +1,6 @@
 """`--share`: what continuous integration has time for, each program on one of the machines in turn. SSE has the
 functions of the runtime alone, since its vectors are as wide as Arm's; AVX2 whole programs alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.isa.machines import Machine

@@ -6,8 +6,6 @@ translated kernels and the runtime are C. So whole programs run, host code too. 
 covered, since qemu runs on this processor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -48,11 +46,7 @@ def _arm() -> Machine:
 
 
 HERE = Machine("native")
-OTHERS = (
-    Machine("avx2", {"GRADER_EMULATOR_ISA": "avx2"}),
-    Machine("sse", {"GRADER_EMULATOR_ISA": "sse"}),
-    _arm(),
-)
+OTHERS = (Machine("avx2", {"GRADER_EMULATOR_ISA": "avx2"}), Machine("sse", {"GRADER_EMULATOR_ISA": "sse"}), _arm())
 OLDER = (
     Machine("avx2", {"GRADER_EMULATOR_ISA": "avx2", "GRADER_TEST_RUNNER": f"{QEMU}x86_64 -cpu Haswell"}, slower=10),
     Machine("sse", {"GRADER_EMULATOR_ISA": "sse", "GRADER_TEST_RUNNER": f"{QEMU}x86_64 -cpu qemu64"}, slower=10),

@@ -1,7 +1,5 @@
 """Every function of the runtime's headers gives the same results on other processors, and uses nothing they lack."""
 
-from __future__ import annotations
-
 import json
 from itertools import groupby
 from pathlib import Path

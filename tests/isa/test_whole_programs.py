@@ -4,8 +4,6 @@ The programs: the conformance suite, the model solutions and the wrong ones of e
 tests (on Arm, and of --share, on the smallest). What is equal to the last bit has the same verdict.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path

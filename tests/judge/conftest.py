@@ -1,7 +1,5 @@
 """One judge for the tests of its server, with stand-ins for what grades (tests/support/judge_stand_in.py)."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import time

@@ -1,8 +1,6 @@
 """Attacks on a judge: requests over a real connection, lanes in processes of their own, and a second student who is
 served as before. `python -m tests.redteam.judge` measures the same attacks against a whole `grader serve`."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import socket

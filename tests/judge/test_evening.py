@@ -1,7 +1,5 @@
 """A student's evening and an assistant's, as the API and the pages give them."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The order of the judge's queue: fair shares between students, and predictions that hold when nobody else comes."""
 
-from __future__ import annotations
-
 import random
 
 from grader.judge.fairness import Place, in_order, next_place, waits

@@ -1,7 +1,5 @@
 """Forms as browsers and curl send them are read; what a general parser would read beside them is not."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -16,18 +14,12 @@ from tests.judge.conftest import Served
 
 FILE = b"int main() {}\r\n--\r\n--almost the boundary\r\n\r\n"
 BROWSERS = {
-    "Chromium": (
-        "multipart/form-data; boundary=----WebKitFormBoundary7MA4YWxkTrZu0gW",
-        b"application/octet-stream",
-    ),
+    "Chromium": ("multipart/form-data; boundary=----WebKitFormBoundary7MA4YWxkTrZu0gW", b"application/octet-stream"),
     "Firefox": (
         "multipart/form-data; boundary=---------------------------974767299852498929531610575",
         b"application/octet-stream",
     ),
-    "curl": (
-        "multipart/form-data; boundary=------------------------d74496d66958873e",
-        b"text/plain",
-    ),
+    "curl": ("multipart/form-data; boundary=------------------------d74496d66958873e", b"text/plain"),
 }
 
 

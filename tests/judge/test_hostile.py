@@ -1,7 +1,5 @@
 """Hostile requests and clients: none gets what it wants, and everybody else is served as before."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import socket

@@ -1,7 +1,5 @@
 """A grading that a killed judge interrupted goes on at the test that ran."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

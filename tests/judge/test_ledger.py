@@ -1,7 +1,5 @@
 """The judge's ledger: every step is one transaction, and no submission gets two results from one run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

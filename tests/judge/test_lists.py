@@ -1,8 +1,6 @@
 """Lists of a student who submitted for days: each request reads the rows that it shows, in the student's turn and from
 the student's budget."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io
@@ -78,8 +76,7 @@ class Work:
 
 
 @pytest.mark.parametrize(
-    ("place", "uploads"),
-    [("/", 51), ("/api/v1/submissions?limit=5", 6), ("/submissions/upload129", 2)],
+    ("place", "uploads"), [("/", 51), ("/api/v1/submissions?limit=5", 6), ("/submissions/upload129", 2)]
 )
 def test_a_request_reads_what_it_shows(many: Served, monkeypatch: pytest.MonkeyPatch, place: str, uploads: int) -> None:
     assert many.ask("mallory", "GET", place).status_code == 200  # results are in memory now

@@ -1,7 +1,5 @@
 """A student sees a predicted time until the measured one stands next to it. It is no grade, and delays none."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

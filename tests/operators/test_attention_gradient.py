@@ -1,7 +1,5 @@
 """The gradient of attention: against central differences, against the definition, layout."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Attention by heads: oracle against the definition row by row, the header's float, the mask."""
 
-from __future__ import annotations
-
 import math
 import struct
 

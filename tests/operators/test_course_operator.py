@@ -1,7 +1,5 @@
 """An operator in `assignment/NAME/operator.py`: integers compared exactly, and answers of which several are right."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

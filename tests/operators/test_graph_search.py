@@ -1,7 +1,5 @@
 """The check of breadth-first search, which approves without a search of its own, against a plain search."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import numpy as np

@@ -3,8 +3,6 @@
 It takes 20 s of CPU to build, so it runs with GRADER_TEST_EVERYTHING=1; tests/gpu/test_measurement.py runs it on a GPU.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Attention in half precision and its gradient: files, masks, rounding by their definition, lost precision."""
 
-from __future__ import annotations
-
 import math
 import os
 import struct

@@ -1,7 +1,5 @@
 """Where values lie in files: several tensors a unit, one after another, planar or packed, of any type."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

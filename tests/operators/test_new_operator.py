@@ -1,7 +1,5 @@
 """A new operator is one module: two planar outputs of different widths, rows that depend on all rows."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Matrix product and softmax of rows: oracles against the definition, sizes, tolerances, places."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

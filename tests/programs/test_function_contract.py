@@ -1,7 +1,5 @@
 """`contract: function`: solve on device pointers becomes a program; what is wrong with it is said at its line."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lines of host code behind addresses, which a program and its line table can make up."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -11,8 +11,6 @@ Attacks in Python are in tests/redteam/python. Without Triton they are left out,
 of these attacks shall get what it wants there either.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os
@@ -211,10 +209,7 @@ def _run_on(rules: Assignment, attacks: Iterable[Attack], engine: Engine, folder
         rules = rules.model_copy(update={"build": rules.build.model_copy(update={"limit_s": _PYTHON_BUILD_S})})
     suite = load_suite(rules.testcases_file)
     files = TestcaseFiles(folder / "testcases")
-    with (
-        open_arena(folder, files.folder) as arena,
-        open_bench(Setup(rules, suite, files, (), engine)) as bench,
-    ):
+    with open_arena(folder, files.folder) as arena, open_bench(Setup(rules, suite, files, (), engine)) as bench:
         for attack in attacks:
             cases, limited = suite.select(attack.tests), tightened(rules, attack, engine)
             ensure(cases, suite, files)

@@ -6,8 +6,6 @@ work next door, listeners on loopback, on an abstract socket and on one that is 
 the names of an arena's own canaries into the programs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -5,8 +5,6 @@ its own: the kernel counts the processes of a user. An attack is taken by the fi
 second pass deals them as the first did, since the builds are there.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

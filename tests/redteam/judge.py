@@ -7,8 +7,6 @@ attack works, her 99th percentile reaches 300 ms or the judge 300 MB. Take the f
 otherwise; the counts of requests are small, so that it is no load test. `--landlock`: as where bubblewrap cannot run.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

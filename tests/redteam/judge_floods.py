@@ -1,8 +1,6 @@
 """Attacks of `tests.redteam.judge` that cost the judge more than their sender: headers, forms and bodies of which some
 parser takes quadratic time or many steps, and lists of a student who submitted for days."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import socket

@@ -1,7 +1,5 @@
 """A few attacks of each kind are stopped; `make redteam` tries all, as root and as an ordinary user."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

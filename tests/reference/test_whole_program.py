@@ -1,7 +1,5 @@
 """whole_program.cuh, what the fast model solutions have around their kernels, with a kernel that copies Q to O."""
 
-from __future__ import annotations
-
 import shutil
 import struct
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Each cause is said once in every report; a test that fails of it takes a line."""
 
-from __future__ import annotations
-
 from grader.base.verdict import Fault, Verdict
 from grader.course.assignment import Assignment
 from grader.records.record import TestRecord

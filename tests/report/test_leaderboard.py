@@ -1,7 +1,5 @@
 """The leaderboard, drawn from records made for these tests."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """What other systems read: Gradescope, JUnit, Canvas, Moodle, spreadsheets; each against its own rules."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

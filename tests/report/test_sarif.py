@@ -1,7 +1,5 @@
 """Findings as SARIF, and in another language."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The terminal report: the table, one reason per failing test, the score with its parts."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """A class made for the site's tests: nothing ran to make its records."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

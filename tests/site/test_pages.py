@@ -1,7 +1,5 @@
 """The pages, read as files: what they show to whom, that they need nothing but themselves, and that they are whole."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

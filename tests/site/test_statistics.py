@@ -1,7 +1,5 @@
 """The class in numbers: each recomputed from the records."""
 
-from __future__ import annotations
-
 import random
 import re
 from fractions import Fraction

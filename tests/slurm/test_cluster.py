@@ -1,8 +1,6 @@
 """A class on a real Slurm of two nodes (cluster.sh), with the emulator as engine. Run by `make test-slurm`, as root,
 with Debian's slurmctld, slurmd, slurm-client and munge. Jobs are cancelled by scancel and killed by kill."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

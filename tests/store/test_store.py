@@ -1,7 +1,5 @@
 """The store: what is in it stays, once, whatever happens to the grader, the disk or the file."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -21,17 +19,7 @@ from grader.base.errors import MachineFault, UsageError
 from grader.base.names import student_id
 from grader.base.verdict import Verdict
 from grader.records.record import Record
-from grader.store import (
-    HandIn,
-    State,
-    Store,
-    check_store,
-    export_store,
-    import_files,
-    open_store,
-    schema,
-    vacuum_store,
-)
+from grader.store import HandIn, State, Store, check_store, export_store, import_files, open_store, schema, vacuum_store
 from grader.store.rows import Points, compressed, decompressed
 from tests.support.command_line import grader
 from tests.support.records import made_record, made_test

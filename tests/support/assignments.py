@@ -1,7 +1,5 @@
 """The programs of every assignment of the course: model solutions, wrong ones and the template."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An engine for tests of batches: it compiles a submission as plain C for this CPU. No CUDA is involved."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

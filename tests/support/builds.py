@@ -1,7 +1,5 @@
 """Programs that are built for both engines, and what their messages must not hold."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

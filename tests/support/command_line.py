@@ -4,8 +4,6 @@ Within this process it answers at once, since modules are imported and nvcc has 
 process begins with (its PATH, its locale, its descriptors, signals) needs `grader_process`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

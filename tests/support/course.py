@@ -1,7 +1,5 @@
 """The course's folders as tests need them: the checkout, programs to grade, copies of the course with other limits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,7 +1,5 @@
 """Executors for tests: they do each task at once, in this process."""
 
-from __future__ import annotations
-
 import math
 
 from grader.classes.executors.executor import Died, Task

@@ -1,7 +1,5 @@
 """What Gradescope accepts as results.json."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

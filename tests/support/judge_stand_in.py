@@ -8,8 +8,6 @@
 // always fails     every try ends with a fault of the machine, which names a file of the server
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """What is left on this machine: processes, and files that are removed in the background."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -1,7 +1,5 @@
 """Records made for tests: nothing ran to make them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The sequential program of hw4 as one file, which tests hand in as a right submission in plain C."""
 
-from __future__ import annotations
-
 from grader.base.paths import course_root
 
 _INCLUDE = '#include "sequential.h"\n'

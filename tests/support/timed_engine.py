@@ -4,8 +4,6 @@ What kernel a program says it ran stands in its source, `const double kernel_ms 
 exactly. Everything else is real: the sandbox, fresh inputs, checks, repetition, scores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

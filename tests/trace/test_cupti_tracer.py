@@ -3,8 +3,6 @@
 What the real CUPTI and driver do with it can be seen on a CUDA machine only.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -55,34 +53,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     compiler = ["g++", "-std=c++17", "-O1", "-isystem", str(include)]
     fake = folder / "libcupti.so"
     for command in (
-        [
-            *compiler,
-            "-shared",
-            "-fPIC",
-            "-Wl,-soname,libcupti.so",
-            "-o",
-            str(fake),
-            str(HERE / "fake_cupti.cpp"),
-        ],
-        [
-            *compiler,
-            "-o",
-            "program",
-            str(HERE / "traced_program.cpp"),
-            str(fake),
-            f"-Wl,-rpath,{folder}",
-            "-ldl",
-        ],
+        [*compiler, "-shared", "-fPIC", "-Wl,-soname,libcupti.so", "-o", str(fake), str(HERE / "fake_cupti.cpp")],
+        [*compiler, "-o", "program", str(HERE / "traced_program.cpp"), str(fake), f"-Wl,-rpath,{folder}", "-ldl"],
     ):
         done = run(command, folder)
         assert done.exit_code == 0, done.output
     tracer = build_tracer(
-        folder / "libtracer.so",
-        cupti_include=include,
-        cuda_include=include,
-        cupti_library=fake,
-        cxx="g++",
-        run=run,
+        folder / "libtracer.so", cupti_include=include, cuda_include=include, cupti_library=fake, cxx="g++", run=run
     )
     return tracer, folder / "program"
 
@@ -96,12 +73,7 @@ def play(built: tuple[Path, Path], tmp_path: Path) -> Play:
         settings = {"PATH": os.environ["PATH"], "CUDA_INJECTION64_PATH": str(tracer)}
         settings |= {PATH_VARIABLE: str(tmp_path / "trace.jsonl")} | environment
         done = subprocess.run(
-            [program, part],
-            env=settings,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-            cwd=tmp_path,
+            [program, part], env=settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, cwd=tmp_path
         )
         return Played(done.returncode, done.stdout, read_trace(tmp_path / "trace.jsonl"))
 

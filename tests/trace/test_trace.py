@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -77,11 +75,7 @@ def read(tmp_path: Path) -> Read:
 
 def test_a_whole_trace_is_read_with_every_field(read: Read) -> None:
     trace = read(
-        START,
-        memcpy(1000, 1100),
-        kernel(1200, 1500, counters={"global_bytes": 64}),
-        memcpy(1600, 1650, "DtoH"),
-        END,
+        START, memcpy(1000, 1100), kernel(1200, 1500, counters={"global_bytes": 64}), memcpy(1600, 1650, "DtoH"), END
     )
 
     assert trace.complete
@@ -106,12 +100,7 @@ def test_only_the_emulator_says_whether_kernels_computed(
 
 def test_kernels_that_overlap_on_two_streams_count_once(read: Read) -> None:
     trace = read(
-        START,
-        kernel(100, 200),
-        kernel(150, 260, stream=13),
-        kernel(160, 170, stream=14),
-        kernel(300, 310),
-        END,
+        START, kernel(100, 200), kernel(150, 260, stream=13), kernel(160, 170, stream=14), kernel(300, 310), END
     )
 
     assert trace.gpu_ns == 160 + 10
@@ -145,9 +134,7 @@ def test_a_trace_without_events_has_no_time(read: Read) -> None:
 
 
 @pytest.mark.parametrize(
-    "entries",
-    [(START,), (END,), (), (START, START, END)],
-    ids=["cut", "headless", "empty", "second process cut"],
+    "entries", [(START,), (END,), (), (START, START, END)], ids=["cut", "headless", "empty", "second process cut"]
 )
 def test_a_trace_is_complete_only_when_every_start_has_its_end(read: Read, entries) -> None:
     assert not read(*entries).complete
@@ -179,11 +166,7 @@ def test_errors_and_findings_are_read(read: Read) -> None:
         "facts": {"bytes": 4, "did": "write", "allocated_file": "/tmp/x/source/hw4.cu", "allocated_line": 7},
     }
     error = {"kind": "api_error", "function": "cudaMalloc", "code": 2, "name": "cudaErrorMemoryAllocation"}
-    refused = {
-        "kind": "tracer_error",
-        "call": "cuptiSubscribe",
-        "message": "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS",
-    }
+    refused = {"kind": "tracer_error", "call": "cuptiSubscribe", "message": "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS"}
     bare: dict[str, Any] = {"kind": "finding", "is": "uninitialised", "file": None, "line": None, "facts": {}}
     newer = {**bare, "is": "a_kind_of_tomorrow"}
     trace = read(START, finding, error, bare, newer, refused, END)

@@ -3,8 +3,6 @@
 Each program is a kernel and its launch; the comment `# here` marks the line. `grader run` runs them with all checks.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Recording and replaying for a GPU, on a machine without one: Triton compiles for sm_90. A stand-in takes the place of
 CUDA's driver; its kernels do nothing."""
 
-from __future__ import annotations
-
 import subprocess
 from functools import partial
 from pathlib import Path

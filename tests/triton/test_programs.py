@@ -1,7 +1,5 @@
 """Whole Triton programs on the emulator: after Triton's tutorials, and the course's own."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What is recorded of host code: steps, kernels, constants; and what host code must not ask for."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

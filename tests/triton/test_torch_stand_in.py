@@ -1,7 +1,5 @@
 """What host code around Triton kernels uses of PyTorch: views and copies are recorded, what needs values is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
