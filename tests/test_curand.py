@@ -18,52 +18,9 @@ from grader.programs.build import build
 from grader.programs.engine import select_engine
 from grader.programs.submission import read_submission
 from grader.programs.toolkit import find_toolkit
+from tests.support.course import ROOT
 
-PROGRAM = r"""
-#include <cstdio>
-#include <curand_kernel.h>
-template <typename State> __global__ void draw(unsigned *bits, float *uniform, unsigned long long seed) {
-    State state;
-    curand_init(seed, threadIdx.x, 5, &state);  // sequence: the thread; offset: 5
-    for (int i = 0; i < 6; i++) bits[threadIdx.x * 6 + i] = curand(&state);
-    uniform[threadIdx.x] = curand_uniform(&state);
-}
-template <typename State> __global__ void moments(float *sums) {
-    State state;
-    curand_init(99, blockIdx.x * blockDim.x + threadIdx.x, 0, &state);
-    for (int i = 0; i < 64; i++) {
-        const float u = curand_uniform(&state), n = curand_normal(&state);
-        atomicAdd(sums, u), atomicAdd(sums + 1, n), atomicAdd(sums + 2, n * n);
-        if (!(u > 0.0f && u <= 1.0f)) sums[3] = 1;
-    }
-}
-template <typename State> void show(const char *name, unsigned *bits, float *values) {
-    for (int i = 0; i < 4; i++) values[i] = 0;
-    moments<State><<<8, 64>>>(values);
-    cudaDeviceSynchronize();
-    const float n = 8 * 64 * 64;
-    printf("%s moments %g %g %g %g\n", name, values[0] / n, values[1] / n, values[2] / n, values[3]);
-}
-template <typename State> void list(const char *name, unsigned *bits, float *values) {
-    draw<State><<<1, 3>>>(bits, values, 0x123456789abcdefull);
-    cudaDeviceSynchronize();
-    for (int t = 0; t < 3; t++) {
-        printf("%s %d", name, t);
-        for (int i = 0; i < 6; i++) printf(" %u", bits[t * 6 + i]);
-        printf(" %.9g\n", values[t]);
-    }
-}
-int main() {
-    unsigned *bits;
-    float *values;
-    cudaMallocManaged(&bits, 256), cudaMallocManaged(&values, 256);
-    list<curandStateXORWOW_t>("xorwow", bits, values);
-    list<curandStatePhilox4_32_10_t>("philox", bits, values);
-    show<curandState>("xorwow", bits, values);
-    show<curandStatePhilox4_32_10_t>("philox", bits, values);
-    show<curandStateMRG32k3a_t>("mrg32k3a", bits, values);
-}
-"""
+DRAW = ROOT / "tests/fixtures/curand/draw.cu"
 USES = """
 #include <curand_kernel.h>
 __global__ void k(curandState *s) { curand_init(1, 2, 3, s); }
@@ -138,9 +95,8 @@ def test_who_writes_the_name_of_a_missing_function_blames_nobody_else(tmp_path: 
 
 
 @pytest.mark.skipif(not has_curand(), reason="no curand_kernel.h: pip install nvidia-curand")
-def test_sequences_and_moments_are_those_of_the_published_generators(tmp_path: Path, rules: Assignment) -> None:
-    (tmp_path / "draw.cu").write_text(PROGRAM)
-    made = build(read_submission(tmp_path / "draw.cu", rules), rules, select_engine("auto", "sm_80"))
+def test_sequences_and_moments_are_those_of_the_published_generators(rules: Assignment) -> None:
+    made = build(read_submission(DRAW, rules), rules, select_engine("auto", "sm_80"))
     assert made.program is not None, made.log
     said = subprocess.run([made.program], capture_output=True, text=True, check=True).stdout.split("\n")
     for row, generator in ((0, xorwow), (3, philox)):

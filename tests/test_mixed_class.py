@@ -12,37 +12,6 @@ import pytest
 from tests.support.command_line import grader
 from tests.support.course import ROOT
 
-KERNEL = """\
-__global__ void saxpy(const float* x, const float* y, float* z, int n, float a) {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) z[i] = a * x[i] + y[i];
-}
-"""
-FUNCTION = """
-extern "C" void solve(const float* X, const float* Y, float* Z, int n, float a) {
-    saxpy<<<(n + 255) / 256, 256>>>(X, Y, Z, n, a);
-}
-"""
-PROGRAM = """
-#include <cstdio>
-#include <vector>
-int main(int, char** argv) {
-    FILE* const in = std::fopen(argv[1], "rb");
-    int n;
-    float a;
-    if (!in || std::fread(&n, 4, 1, in) != 1 || std::fread(&a, 4, 1, in) != 1) return 1;
-    std::vector<float> values(2 * n);
-    if (std::fread(values.data(), 8, n, in) != size_t(n)) return 1;
-    float *x, *z;
-    cudaMalloc(&x, 8 * size_t(n));
-    cudaMalloc(&z, 4 * size_t(n));
-    cudaMemcpy(x, values.data(), 8 * size_t(n), cudaMemcpyHostToDevice);
-    saxpy<<<(n + 255) / 256, 256>>>(x, x + n, z, n, a);
-    cudaMemcpy(values.data(), z, 4 * size_t(n), cudaMemcpyDeviceToHost);
-    FILE* const out = std::fopen(argv[2], "wb");
-    return !out || std::fwrite(values.data(), 4, n, out) != size_t(n) || std::fclose(out);
-}
-"""
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
@@ -64,12 +33,12 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_programs_functions_and_triton_are_graded_as_one_class_with_one_board_and_site(
     course: Path, tmp_path: Path
 ) -> None:
-    files = {"fay": ("saxpy.cu", KERNEL + FUNCTION), "pat": ("saxpy.cu", KERNEL + PROGRAM)}
+    files = {"fay": ROOT / "reference/saxpy/naive.cu", "pat": ROOT / "tests/fixtures/mixed_class/program.cu"}
     if HAS_TRITON:
-        files["tri"] = ("saxpy.py", (ROOT / "reference/saxpy/blocks.py").read_text())
-    for student, (name, text) in files.items():
+        files["tri"] = ROOT / "reference/saxpy/blocks.py"
+    for student, source in files.items():
         (tmp_path / "class" / student).mkdir(parents=True)
-        (tmp_path / "class" / student / name).write_text(text)
+        shutil.copy(source, tmp_path / "class" / student / f"saxpy{source.suffix}")
     store = tmp_path / "class.sqlite"
     words = ("--assignment", "saxpy", "--engine", "emulator", "--tests", "s01,s03")
     said = grader("grade", tmp_path / "class", *words, "--store", store, "--json", tmp_path / "all.json", cwd=tmp_path)
