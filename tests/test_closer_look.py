@@ -24,7 +24,7 @@ from grader.report import terminal
 from grader.sanitizers import Files, said_of
 from tests.support.causes import cause_of
 from tests.support.command_line import grader
-from tests.support.course import PROGRAMS, ROOT, course_with_emulator_limit
+from tests.support.course import PROGRAMS, course_with_emulator_limit
 from tests.support.records import made_record, made_test
 
 LINES = {line.strip(): n for n, line in enumerate((PROGRAMS / "missing_barrier.cu").read_text().splitlines(), 1)}
@@ -119,6 +119,16 @@ def test_a_look_that_fails_says_why_and_names_no_cause(
 # ---- the sentence ---------------------------------------------------------------------------------------------------
 
 
+HIDDEN = """namespace { __global__ void fault(float* out) { out[threadIdx.x + 64] = 1; } }
+int main() {
+    float* out;
+    cudaMalloc(&out, 256);
+    fault<<<1, 32>>>(out);
+    cudaDeviceSynchronize();
+}
+"""
+
+
 @pytest.mark.parametrize("renamed", [True, False])
 def test_a_look_at_a_program_whose_kernels_it_lacks_claims_nothing(
     renamed: bool, hw4: Assignment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -130,13 +140,14 @@ def test_a_look_at_a_program_whose_kernels_it_lacks_claims_nothing(
     monkeypatch.setenv("GRADER_CACHE", str(tmp_path / "cache"))
     if not renamed:
         monkeypatch.setattr("cudaemu.nvcc.MAX_PTX_BYTES", 0)
-    submission = read_submission(ROOT / "tests/fixtures/first_lines/tiled_reduction_begins_late.cu", hw4)
+    (tmp_path / "hw4.cu").write_text(HIDDEN)
+    submission = read_submission(tmp_path / "hw4.cu", hw4)
     engine, suite = EmulatorEngine(find_toolkit(), "sm_80"), suite_of(hw4)
     assert build(submission, hw4, engine).program is not None
     with CloserLook(engine, hw4, submission, TestcaseFiles.beside(suite)) as look:
         found = look.at(suite.cases["s01"], Verdict.WRONG_ANSWER)
     if renamed:
-        assert "Look at tiled_reduction_begins_late.cu:20" in found.cause and not found.problem
+        assert found.cause.startswith("hw4.cu:1: kernel fault, thread (0,0,0)") and not found.problem
     else:
         assert not found.findings and found.problem.startswith("the build with checks lacks a kernel")
 

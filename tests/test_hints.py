@@ -29,7 +29,7 @@ def test_where_every_diagnosis_fails_the_verdicts_stand_and_no_cause_is_named(
     ):
         monkeypatch.setattr(module, name, broken)
     with caplog.at_level(logging.ERROR):
-        record = graded(PROGRAMS / "wrong_scale.cu", tmp_path)
+        record = graded(PROGRAMS / "wrong_scale.cu", tmp_path, "s01")
     assert {(test["verdict"], test["fault"]) for test in record["tests"]} == {("wrong_answer", "student")}
     for test in record["tests"]:
         assert test["cause"] == ""

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.base.errors import UsageError
 from grader.course.metrics import READ_BYTES, named_metrics
 from grader.findings import short_kernel
 from grader.profiling.kernel_profile import ProfileStudy, ScoredOccupancy, kernel_profiles, plan, scored_occupancy
@@ -189,11 +188,6 @@ def test_without_counters_the_launch_and_the_trace_remain() -> None:
     assert all(not profile.ranges and profile.achieved is None for profile in profiles)
     assert Demand(31, 256, 2048, 0) in demands
     assert scored_occupancy(profiles).achieved is None
-
-
-def test_an_unknown_metric_is_refused_with_the_closest_name() -> None:
-    with pytest.raises(UsageError, match="Did you mean achieved_occupancy"):
-        named_metrics(["achieved_ocupancy"])
 
 
 def test_launches_that_do_not_differ_have_one_column_of_values() -> None:

@@ -17,5 +17,5 @@ def test_each_says_what_becomes_of_it_and_is_wrong_somewhere() -> None:
 
 
 def test_a_wrong_solution_is_refused_and_diagnosed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--engine", "emulator", "--tests", "s01,s02", "sum_not_rescaled-one-key"]) == 0
+    assert main(["--engine", "emulator", "--tests", "s01", "sum_not_rescaled-one-key"]) == 0
     assert "refused 1 of 1, diagnosed 1 of 1" in capsys.readouterr().out

@@ -119,9 +119,9 @@ case ,$extras, in *,cuda,*) compiler=" and, since no nvcc is on PATH, the CUDA c
 echo "setup: installing packages${compiler:-} ..." >&2
 if [ -f "$wheel" ]; then
     pip uninstall --yes cuda-homework-grader 2>/dev/null  # an older one may have the same version
-    pip install "./$wheel${extras:+[$extras]}"
+    pip install --no-compile "./$wheel${extras:+[$extras]}"
 else
-    pip install -e ".[$extras]"
+    pip install --no-compile -e ".[$extras]" # Python compiles what it imports; most of the packages it never does
 fi
 if [ -e /dev/nvidiactl ] && [ ! -f "$wheel" ]; then
     # PyCUDA is compiled here and now; grading works without it, only more slowly.
