@@ -79,14 +79,13 @@ __global__ void locked(int *lock, int *value) {
 PROGRAM(lock_that_nobody_releases) { locked<<<4, 64>>>(filled<int>(1), filled<int>(1)); }
 
 static int still_to_do = 1;
-PROGRAM(host_loop) {
-    std::vector<float> values(1000);
-    for (volatile int i = 0; i < 1000; i = i + 1) values[i] = i;
+__attribute__((noinline, section(".text.loop"))) static void first_in_its_section(float *values) { // as main is
     while (still_to_do > 0) { // ENDLESS host_loop
-        for (float &v : values) v = v * 0.5f + 1;
+        for (int i = 0; i < 1000; i++) values[i] = values[i] * 0.5f + 1;
         if (values[0] > 3) still_to_do--;
     }
 }
+PROGRAM(host_loop) { first_in_its_section(std::vector<float>(1000).data()); }
 
 // ---- loops that end, and look as if they did not
 

@@ -34,7 +34,7 @@ def test_an_endless_loop_of_the_host_is_named_at_the_limit(tmp_path: Path) -> No
     with pytest.raises(subprocess.TimeoutExpired):
         execute(program, ON_THE_HOST, folder=tmp_path, timeout_s=2, GRADER_EMULATOR_KERNEL_SECONDS="0.5")
     (found,) = with_lines(read_trace(tmp_path / "trace.jsonl").findings, program)
-    assert found.kind == "host_endless"
+    assert (found.kind, found.file) == ("host_endless", "loops.cu")
     assert found.line in range(ENDLESS[ON_THE_HOST], ENDLESS[ON_THE_HOST] + 4)
 
 

@@ -29,7 +29,7 @@ from pydantic import (
 from grader.base.errors import UsageError
 from grader.base.paths import course_root, shown
 from grader.base.yaml_model import StrictModel, read_yaml_model
-from grader.course.testcase import EVERY
+from grader.course.testcase import EVERY, PUBLIC
 from grader.operators import course_operator
 from grader.operators.tolerance import ErrorRule, TimesPlain
 
@@ -115,8 +115,8 @@ class SourceRule(StrictModel):
         return self
 
 
-class WallLimit(StrictModel):
-    """The limit on the wall time for a selection of testcases, in seconds."""
+class TimeLimit(StrictModel):
+    """A limit in seconds on a run's time, for a selection of testcases."""
 
     tests: str
     seconds: Seconds
@@ -127,11 +127,12 @@ def _limits(value: object) -> object:
 
 
 class Limits(StrictModel):
-    """The limits of one run. `wall_s` is one number for all testcases, or one for each selection. On the
-    emulator a run also has 20 s of processor time, and a second for each 10 million operations."""
+    """The limits of one run. `wall_s` on a GPU, and `emulator_cpu_s` of processor time on the emulator, are one number
+    for all testcases, or one for each selection; of two that select a testcase, the first counts."""
 
-    wall_s: Annotated[tuple[WallLimit, ...], BeforeValidator(_limits)]
+    wall_s: Annotated[tuple[TimeLimit, ...], BeforeValidator(_limits)]
     emulator_wall_s: Seconds = 60
+    emulator_cpu_s: Annotated[tuple[TimeLimit, ...], BeforeValidator(_limits)] = (TimeLimit(tests=PUBLIC, seconds=20),)
     memory_bytes: int = Field(default=16 << 30, ge=1 << 20)
     processes: int = Field(default=512, gt=0, le=1 << 22)
     stdout_bytes: int = Field(default=64 * 1024, gt=0, le=1 << 30)

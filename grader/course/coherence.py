@@ -51,8 +51,9 @@ def _where(rules: Assignment, location: Location) -> str:
 
 def _selections(rules: Assignment) -> Iterator[_Words]:
     """The (location, words) of all keys in assignment.yaml that select testcases."""
-    for number, limit in enumerate(rules.limits.wall_s):
-        yield ("limits", "wall_s", number, "tests"), limit.tests
+    for key in ("wall_s", "emulator_cpu_s"):
+        for number, limit in enumerate(getattr(rules.limits, key)):
+            yield ("limits", key, number, "tests"), limit.tests
     yield ("hidden_inputs", "fresh_from"), rules.hidden_inputs.fresh_from
     if rules.timing.tests is not None:
         yield ("timing", "tests"), rules.timing.tests

@@ -40,9 +40,6 @@ _MACHINE_RETRIES = 1
 INPUTS = "fresh inputs and their checks"
 DIAGNOSIS = "diagnosis"
 """The stage in which causes of failures are looked for, as far as the GPU is not at work meanwhile."""
-_LEAST_EMULATED_CPU_S, _EMULATED_FLOPS = 20.0, 1e7
-"""On the emulator a test has so many seconds of processor time, and one more for so many operations: hundreds of times
-what a plain kernel takes, on a loaded machine, too. An endless program costs two limits, and all who wait behind it."""
 _PRINTED = 4000
 """Characters of printed text that a record keeps, the last ones."""
 
@@ -263,13 +260,11 @@ def _see_programs_start(engine: Engine) -> None:
 
 def time_limits(grading: Grading, case: Case) -> tuple[float, str, float | None]:
     """The wall time in seconds that `case` may take, the name of that limit, and on the emulator a limit of processor
-    time, which ends a small test earlier."""
-    limits = grading.assignment.limits
-    if not grading.engine.measures_time:
+    time, if it ends a test earlier."""
+    limits, emulated = grading.assignment.limits, not grading.engine.measures_time
+    ours = limits.emulator_cpu_s if emulated else limits.wall_s
+    own = next((limit.seconds for limit in ours if case in grading.suite.select(limit.tests)), limits.emulator_wall_s)
+    if emulated:
         named = f"the {grading.engine.name}'s own limit (not the assignment's)"
-        cpu_s = _LEAST_EMULATED_CPU_S + case.flops / _EMULATED_FLOPS
-        return limits.emulator_wall_s, named, cpu_s if cpu_s < limits.emulator_wall_s else None
-    for limit in limits.wall_s:
-        if case in grading.suite.select(limit.tests):
-            return limit.seconds, "the assignment's limit", None
-    return limits.emulator_wall_s, "the general limit", None
+        return limits.emulator_wall_s, named, own if own < limits.emulator_wall_s else None
+    return own, "the assignment's limit", None

@@ -124,7 +124,7 @@ class Tested:
     @property
     def failed_by_itself(self) -> bool:
         """Whether the program ran and failed by the student's fault."""
-        return self.judgement.fault is Fault.STUDENT and self.verdict not in BEFORE_ITS_RUN
+        return self.judgement.fault is Fault.STUDENT and self.ran is not None
 
     def settled(self) -> Tested:
         """The facts with the cause of a failure, as soon as it is known."""

@@ -21,9 +21,11 @@ _KEPT_BYTES, _LEAST_KEPT_BYTES = 1 << 20, 1 << 12
 _TOOL_LIMITS: Mapping[str, int] = {"file_bytes": 2 << 30, "folder_bytes": 4 << 30}
 
 
-def runner(limit: float | Budget, readable: Sequence[Path] = (), writable: Sequence[Path] = ()) -> Runner:
+def runner(
+    limit: float | Budget, readable: Sequence[Path] = (), writable: Sequence[Path] = (), *, changes_modes: bool = True
+) -> Runner:
     """Return a `Runner` for build tools. All commands draw from one budget: `limit`, or so many seconds of processor
-    time. Of their messages about 1 MB is kept.
+    time. Of their messages about 1 MB is kept. `changes_modes`: see `Job`.
 
     A command sees the system, its own folder (writable), and the paths in `readable` and `writable`. A command that
     runs out of time returns exit code 124, like timeout(1), and its output says so.
@@ -37,9 +39,8 @@ def runner(limit: float | Budget, readable: Sequence[Path] = (), writable: Seque
             cpu_s, wall_s = budget.left_s()
         except Stopped as stopped:
             return Completed(124, f"\n{Path(command[0]).name} was not started: {stopped}\n", stopped=True)
-        modes = Path(command[0]).name != "make"  # as a linker does; make runs what a submission says
         chosen = {name: os.environ[name] for name in _CHOOSES_COMPILER if name in os.environ}
-        job = Job(tuple(command), folder, chosen, tuple(readable), tuple(writable), changes_modes=modes)
+        job = Job(tuple(command), folder, chosen, tuple(readable), tuple(writable), changes_modes=changes_modes)
         memory_bytes = memory_share.of_a_tool(_MEMORY_BYTES)
         limits = Limits(wall_s, cpu_s, memory_bytes, kept_output_bytes=_KEPT_BYTES, **_TOOL_LIMITS)
         outcome = run(job, limits)

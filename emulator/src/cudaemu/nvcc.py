@@ -25,10 +25,9 @@ from cudaemu.process import Completed
 from cudaemu.translated import MAX_KERNELS, Name
 from cudaemu.translation import MAX_PTX_BYTES
 
-HOST_LINES = (
-    "-g1",
-    "-fno-optimize-sibling-calls",
-)  # without tail calls, every return address has the source line of its call
+HOST_LINES = ("-gdwarf-4", "-g1", "-fno-optimize-sibling-calls")
+"""Without tail calls, every return address has the source line of its call. Of DWARF 5, addr2line before binutils 2.42
+gives a section's first lines the first file's name (binutils PR 30783), which is that of nvcc's intermediate file."""
 MAX_OBJECT_BYTES = 512 << 20
 
 
