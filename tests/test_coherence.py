@@ -17,7 +17,12 @@ RULES, CASES = "assignment/attention/assignment.yaml", "testcases/attention.yaml
         (RULES, "t03..t04, zero_at", "t03..t05, zero_at", "LINE: rubric[1].tests: attention has no testcase 't05'"),
         (RULES, "tests: t03, full", "tests: s01, full", "LINE: rubric[2].tests: s01 is not graded"),
         (RULES, "t01..t02, seconds", "t02..t01, seconds", "LINE: limits.wall_s[0].tests: The range t02..t01 runs"),
-        (RULES, "emulator_wall_s: 60", "emulator_cpu_s: [{tests: x, seconds: 9}]", "emulator_cpu_s[0].tests: attention"),
+        (
+            RULES,
+            "emulator_wall_s: 60",
+            "emulator_cpu_s: [{tests: x, seconds: 9}]",
+            "emulator_cpu_s[0].tests: attention",
+        ),
         (RULES, "fresh_from: t01..t02", "fresh_from: x", "LINE: hidden_inputs.fresh_from: attention has no testcase"),
         (RULES, "per_failure: 15", "per_failure: 10", "rubric[0].per_failure: with all 4 graded testcases failed, 20"),
         (RULES, "sequential.c", "sequence.c", "baseline.source: there is no file 'sequence.c'"),

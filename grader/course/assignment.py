@@ -132,7 +132,7 @@ class Limits(StrictModel):
 
     wall_s: Annotated[tuple[TimeLimit, ...], BeforeValidator(_limits)]
     emulator_wall_s: Seconds = 60
-    emulator_cpu_s: Annotated[tuple[TimeLimit, ...], BeforeValidator(_limits)] = (TimeLimit(tests=PUBLIC, seconds=20),)
+    emulator_cpu_s: Annotated[tuple[TimeLimit, ...], BeforeValidator(_limits)] = (TimeLimit(tests=PUBLIC, seconds=10),)
     memory_bytes: int = Field(default=16 << 30, ge=1 << 20)
     processes: int = Field(default=512, gt=0, le=1 << 22)
     stdout_bytes: int = Field(default=64 * 1024, gt=0, le=1 << 30)

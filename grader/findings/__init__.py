@@ -22,6 +22,7 @@ from grader.findings.sentences import (
     fact,
     no_source,
     quoted,
+    seen_on,
     select_language,
     sentence,
     short_kernel,

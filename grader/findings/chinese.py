@@ -14,6 +14,7 @@ _PHRASES = {
     "and": "和 ",
     "comma": "、",
     "look": "請看 {quoted}。",
+    "seen": "（以檢查執行 {test} 時看到。）",
 }
 
 _WORDS = {

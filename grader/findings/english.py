@@ -14,6 +14,7 @@ _PHRASES = {
     "and": " and ",
     "comma": ", ",
     "look": "Look at {quoted}.",
+    "seen": " (Seen on {test} with checks.)",
 }
 
 _WORDS = {

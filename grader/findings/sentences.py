@@ -63,8 +63,8 @@ def sentence(finding: Finding, line_of: SourceLine = no_source) -> str:
     """Describe a finding for a student: its place, what happened there, what to do."""
     language = _catalogue()
     said, todo = fact(finding), advice(finding)
-    where = _where(finding, language) if _begins_with_place(finding, language) else ""
-    joined = language.phrases["continues"] if _continues(finding, language) else language.phrases["then"]
+    where = _where(finding, language) if _begins_with_place(finding) else ""
+    joined = language.phrases["continues"] if _continues(finding) else language.phrases["then"]
     parts = [f"{where}{joined if where else ''}{said}{language.phrases['stop']}", todo]
     if not kind_of(finding).leads and (look := quoted(finding, line_of)):
         parts.append(language.phrases["look"].format(quoted=look))
@@ -73,18 +73,23 @@ def sentence(finding: Finding, line_of: SourceLine = no_source) -> str:
 
 def fact(finding: Finding) -> str:
     """What a finding says, without its place and without a full stop."""
-    return _filled(_entry(finding, _catalogue())[0], finding, _catalogue())
+    return _filled(_entry(finding)[0], finding)
 
 
 def advice(finding: Finding) -> str:
-    return _filled(_entry(finding, _catalogue())[1], finding, _catalogue())
+    return _filled(_entry(finding)[1], finding)
 
 
 def detail(finding: Finding) -> str:
     """The exact place in memory, and the other thread of a race; '' if it has none."""
     if "offset" not in finding.values or "of" not in finding.words or kind_of(finding).check != "race":
         return ""
-    return _filled(_catalogue().phrases["detail"], finding, _catalogue())
+    return _filled(_catalogue().phrases["detail"], finding)
+
+
+def seen_on(test: str) -> str:
+    """What follows a cause that a run of `test` with checks found."""
+    return _catalogue().phrases["seen"].format(test=test)
 
 
 def quoted(finding: Finding, line_of: SourceLine) -> str:
@@ -116,23 +121,23 @@ def dim_text(dim: tuple[int, int, int] | None) -> str:
     return f"({dim[0]},{dim[1]},{dim[2]})" if dim is not None else ""
 
 
-def _entry(finding: Finding, language: Catalogue) -> tuple[str, str]:
+def _entry(finding: Finding) -> tuple[str, str]:
     """The fact and advice of a finding's kind, in the variant that its word `how` names if there is one."""
     kind = "race" if finding.kind in ("race_of_writes", "race_in_warp") else finding.kind
-    for each in (language, ENGLISH):
+    for each in (_catalogue(), ENGLISH):
         for key in (f"{kind}.{finding.words.get('how', '')}", kind):
             if key in each.sentences:
                 return each.sentences[key]
     return finding.kind, ""
 
 
-def _begins_with_place(finding: Finding, language: Catalogue) -> bool:
-    return kind_of(finding).leads and "{here}" not in _entry(finding, language)[0]
+def _begins_with_place(finding: Finding) -> bool:
+    return kind_of(finding).leads and "{here}" not in _entry(finding)[0]
 
 
-def _continues(finding: Finding, language: Catalogue) -> bool:
+def _continues(finding: Finding) -> bool:
     """Whether the fact continues the sentence that begins with the thread's place: "thread (0,0,0) … wrote 4 bytes"."""
-    said = _entry(finding, language)[0]
+    said = _entry(finding)[0]
     return finding.kernel is not None and said.startswith(("{did}", "{touched}", "read ", "used "))
 
 
@@ -144,7 +149,8 @@ def _where(finding: Finding, language: Catalogue) -> str:
     return _render(language.phrases["where"], names | _terms(finding)).removeprefix(": ").removeprefix("：")
 
 
-def _filled(template: str, finding: Finding, language: Catalogue) -> str:
+def _filled(template: str, finding: Finding) -> str:
+    language = _catalogue()
     names = _fields(finding) | _words(finding, language) | _terms(finding)
     names |= {name: _number(value, language) for name, value in finding.values.items()}
     _add_memory(names, finding, language)

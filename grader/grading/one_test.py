@@ -261,10 +261,10 @@ def _see_programs_start(engine: Engine) -> None:
 def time_limits(grading: Grading, case: Case) -> tuple[float, str, float | None]:
     """The wall time in seconds that `case` may take, the name of that limit, and on the emulator a limit of processor
     time, if it ends a test earlier."""
-    limits, emulated = grading.assignment.limits, not grading.engine.measures_time
-    ours = limits.emulator_cpu_s if emulated else limits.wall_s
+    limits = grading.assignment.limits
+    ours = limits.wall_s if grading.engine.measures_time else limits.emulator_cpu_s
     own = next((limit.seconds for limit in ours if case in grading.suite.select(limit.tests)), limits.emulator_wall_s)
-    if emulated:
-        named = f"the {grading.engine.name}'s own limit (not the assignment's)"
-        return limits.emulator_wall_s, named, own if own < limits.emulator_wall_s else None
-    return own, "the assignment's limit", None
+    if grading.engine.measures_time:
+        return own, "the assignment's limit", None
+    earlier = own if own < limits.emulator_wall_s else None
+    return limits.emulator_wall_s, f"the {grading.engine.name}'s own limit (not the assignment's)", earlier

@@ -104,7 +104,7 @@ def _grade_built(
         later = None
         if built.program is not None:
             with watch.stage("baseline"):  # before threads prepare inputs, which would disturb it, and without the GPU
-                time_all(grading.baseline, grading.cases, progress.stage)
+                time_all(grading.assignment, grading.baseline, grading.cases, progress.stage)
         if bench is not None:
             later = stack.enter_context(Later(watch))
             with watch.stage("waiting for the GPU"):
@@ -230,8 +230,7 @@ def _left_out(case: Case, over_time: str, *, quick: bool) -> Tested:
     the first; a grading when the smallest test is among them. Then this test, which is larger, has failed, too."""
     if quick:
         return Tested(case, Judgement(Verdict.NOT_RUN, None, f"Not run: {over_time} ran into its time limit."))
-    limits = "their time limits" if "," in over_time else "its time limit"
-    reason = f"Not run: {over_time} ran into {limits}, and this test is not smaller."
+    reason = f"Not run: {over_time} ran into the time limit, and this test is not smaller."
     return Tested(case, Judgement(Verdict.TIME_LIMIT, Fault.STUDENT, reason))
 
 

@@ -110,4 +110,4 @@ def prepare(rules: Assignment, lanes: Sequence[StageLane], progress: Progress) -
     timing = next((lane.setup for lane in lanes if lane.stage is Stage.TIMING), None)
     if timing is not None and not isinstance(timing.engine, Elsewhere):  # a cluster's job times its baseline itself
         with open_grading(timing) as grading:
-            time_all(grading.baseline, timing.cases, progress.stage)
+            time_all(grading.assignment, grading.baseline, timing.cases, progress.stage)

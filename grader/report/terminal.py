@@ -15,6 +15,7 @@ from tabulate import tabulate
 from grader.base.names import spelled_out
 from grader.base.verdict import Fault, Verdict
 from grader.checking.corners import render_corners
+from grader.findings import seen_on
 from grader.grading.judgement import BUT
 from grader.operators import shape_words
 from grader.records.record import CloserLookRecord, Record, TestRecord
@@ -106,7 +107,7 @@ def _causes(record: Record, verbose: bool) -> Iterator[str]:
     """Every cause once, with its consequence in the first test. The causes matter most, so they come first."""
     look, harmless = record.closer_look, _harmless(record)
     if harmless:
-        seen = _looked_at(look) if look is not None and harmless == look.cause else ""
+        seen = seen_on(look.test) if look is not None and harmless == look.cause else ""
         yield textwrap.fill(f"It passes, but: {harmless}{seen}", WIDTH)
     found = [cause for cause in causes(record.tests) if cause.first.verdict is not Verdict.NOT_RUN]
     if not any(cause.known for cause in found) and (split := split_by_shape(record.tests)):
@@ -114,7 +115,7 @@ def _causes(record: Record, verbose: bool) -> Iterator[str]:
     for cause in found if verbose else found[:MAX_CAUSES]:
         whose = f"[{cause.whose}] " if cause.whose else ""
         label = f"{cause.names}: " if len(found) > 1 or not cause.known or whose else ""
-        seen = _looked_at(look) if look is not None and look.cause and look.cause == cause.first.cause else ""
+        seen = seen_on(look.test) if look is not None and look.cause and look.cause == cause.first.cause else ""
         said, *quoted = _LINE.split(f"{label}{whose}{cause.sentence}{seen}")
         if quoted and textwrap.fill(said, WIDTH).count("\n") >= LONG_CAUSE:
             first, ends, rest = said.partition(". ")
@@ -137,10 +138,6 @@ def _harmless(record: Record) -> str:
         return ""
     warnings = (warning for test in record.tests for warning in test.warnings)
     return next((warning.removeprefix(BUT) for warning in warnings if warning.startswith(BUT)), "")
-
-
-def _looked_at(look: CloserLookRecord) -> str:
-    return f" (Seen on {look.test} with checks.)"
 
 
 def _table(tests: Sequence[TestRecord], brief: bool) -> str:

@@ -91,10 +91,13 @@ def baselines_of(rules: Assignment, engine: Engine) -> Callable[[Case], Baseline
     return cache(partial(baseline_of, rules)) if engine.measures_time and rules.reference_folder.is_dir() else None
 
 
-def time_all(baseline: Callable[[Case], Baseline] | None, cases: Iterable[Case], say: Callable[[str], None]) -> None:
+def time_all(
+    rules: Assignment, baseline: Callable[[Case], Baseline] | None, cases: Sequence[Case], say: Callable[[str], None]
+) -> None:
     """Time what was not timed yet, before submissions make the machine busy."""
     if baseline is not None:
-        say("Timing the sequential program on the testcases that this machine has not timed yet")
+        if any(_kept(_key(rules, _representative(rules, case), None)[0]) is None for case in cases):
+            say("Timing the sequential program on the testcases that this machine has not timed yet")
         for case in cases:
             baseline(case)
 

@@ -274,11 +274,14 @@ def test_what_could_not_be_judged_is_tried_twice_then_kept_and_listed_apart(
     folder = a_class(tmp_path / "class", alice=SILENT, bob="// NO COMPILER\n" + SILENT)
     with (tmp_path / "log").open("w+") as file:
         view = Log(Console(file=file, width=300))
-        outcome = graded(replace(setup, engine=NoCompiler()), store, folder, engines=[NoCompiler()], view=view)
+        roster = {"alice": Student("alice", name="Alice Ross")}
+        setup = replace(setup, engine=NoCompiler())
+        outcome = graded(setup, store, folder, engines=[NoCompiler()], view=view, roster=roster)
         file.seek(0)
         log = file.read()
     assert outcome.faulted == (("bob", "The compiler is gone."),)
     assert log.count("bob: The compiler is gone.") == 1
+    assert "] Alice Ross: 0 of " in log
     assert records(store)["bob"].tests[0].fault is Fault.MACHINE
     assert records(store)["alice"].tests[0].verdict is Verdict.NO_OUTPUT
 

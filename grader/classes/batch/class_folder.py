@@ -80,11 +80,13 @@ def find_class(folder: Path, assignment: Assignment) -> tuple[list[Found], list[
     if (pattern := assignment.submission.id_pattern) is not None:
         other = [printable_name(one.path.name) for one in found if _id_by_pattern(one.path, pattern) is None]
         if other:
-            listed = ", ".join(other[:5]) + (" and others" if len(other) > 5 else "")
-            notes.append(
-                f"Names that do not match submission.id_pattern ({len(other)}: {listed}): the whole name is the id."
-            )
+            notes.append(f"Names that do not match submission.id_pattern ({listed(other)}): the whole name is the id.")
     return found, notes
+
+
+def listed(names: Sequence[str]) -> str:
+    """ "2: ann, bob", or the first ten of more."""
+    return f"{len(names)}: {', '.join(names[:10])}{' and others' * (len(names) > 10)}"
 
 
 def describe(path: Path, assignment: Assignment) -> Found:

@@ -139,7 +139,7 @@ class _ClassRun(Schedule[_Job]):
             job = self._to_grade.popleft()
         if job is None:
             return None
-        self._show(lane, job.found.student)
+        self._show(lane, job.found.name)
         return job, GradeTask(job.submission, job.built, frozenset(case.name for case in job.cases))
 
     def _read(self) -> _Job | None:
@@ -170,7 +170,7 @@ class _ClassRun(Schedule[_Job]):
     def again(self, lane: Lane[_Job], held: Held[_Job]) -> None:
         job = held.job
         self._show(lane, None)
-        self._view.say(f"{job.found.student}: {first_line(held.fault)} It will be tried again.")
+        self._view.say(f"{job.found.name}: {first_line(held.fault)} It will be tried again.")
         job.tries += 1
         self._to_read.append(job)
 
@@ -190,7 +190,7 @@ class _ClassRun(Schedule[_Job]):
             self._keep(job, record, "", held.seconds)
 
     def _keep(self, job: _Job, record: Record, where: str, seconds: float) -> None:
-        self._desk.finish(job.found.student, self._desk.keep(job.number, record), where, seconds)
+        self._desk.finish(job.found, self._desk.keep(job.number, record), where, seconds)
 
     def rests(self, lane: Lane[_Job]) -> None:
         if lane.broken_in_a_row >= FAULTS_TO_CLOSE_A_LANE:
@@ -231,7 +231,7 @@ def grade_class(
             lanes = [Lane[_Job](name, name, setup, jobs.executor, jobs.most_tries) for name in places]
         else:
             if chosen:  # before other work makes the machine busy
-                time_all(grading.baseline, setup.cases, desk.view.say)
+                time_all(setup.assignment, grading.baseline, setup.cases, desk.view.say)
             names = [f"helper {number}" for number in range(min(count, len(chosen)))]
             places = [f"{'GPU' if engine.measures_time else engine.name} {n}" for n, engine in enumerate(engines)]
             own = [replace(setup, engine=engine) for engine in engines]

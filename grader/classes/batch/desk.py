@@ -6,12 +6,12 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from grader.base.errors import MachineFault
 from grader.base.machine import cpu_model
 from grader.base.names import printable_name
-from grader.classes.batch.class_folder import Found
+from grader.classes.batch.class_folder import Found, listed
 from grader.classes.batch.late import lateness
 from grader.classes.batch.policy import Policy
 from grader.classes.batch.roster import Student, enter_roster
@@ -46,16 +46,19 @@ class Desk:
     """The stored records of attempts of which this run grades some tests."""
 
     def open(self, found: Sequence[Found]) -> list[Found]:
-        """Enter the roster into the store, and return the submissions that this run considers."""
+        """Enter the roster into the store. Return the submissions that this run considers, each with a name to show:
+        the roster's, the folder's, or else the id."""
         enter_roster(self.store, self.roster)
         chosen = self.policy.chosen(found)
         self.tally.total = len(chosen)
-        return chosen
+        return [
+            replace(one, name=(self.roster.get(one.student) or one).name or one.name or one.student) for one in chosen
+        ]
 
     def take(self, found: Found, submission: Submission) -> tuple[int, tuple[Case, ...]]:
         """Enter the attempt and its lateness into the store. Return its number there, and the cases to run it on."""
         with translate_sqlite_errors(self.store.path), self.store.transaction():  # one wait for the disk, not two
-            if found.name and found.student not in self.roster:
+            if found.name != found.student and found.student not in self.roster:
                 self.store.add_student(found.student, name=found.name)
             number = self._register(found, submission)
             return number, self._cases_to_run(number)
@@ -158,14 +161,14 @@ class Desk:
         except MachineFault as fault:
             raise MachineFault(f"{fault} {_rescue(record)}") from fault
 
-    def finish(self, student: str, record: Record, where: str, seconds: float) -> None:
+    def finish(self, found: Found, record: Record, where: str, seconds: float) -> None:
         """Count and show a submission that needs no further try."""
         self.tally.count(record)
         if record.infrastructure_failed:
-            self.faulted[student] = record.first_fault
+            self.faulted[found.student] = record.first_fault
         else:
-            self.faulted.pop(student, None)
-        self.view.finished(self.tally, record, where, seconds)
+            self.faulted.pop(found.student, None)
+        self.view.finished(self.tally, found.name, record, where, seconds)
 
     def notes(self, found: Sequence[Found]) -> list[str]:
         """Notes on the class as a whole, for the end of a run."""
@@ -173,15 +176,13 @@ class Desk:
         handed_in = [one.student for one in found]
         several = sorted({student for student in handed_in if handed_in.count(student) > 1})
         if several:
-            listed = ", ".join(several[:10]) + (" and others" if len(several) > 10 else "")
             notes.append(
-                f"Students with several submissions ({len(several)}: {listed}): these are attempts, and the "
+                f"Students with several submissions ({listed(several)}): these are attempts, and the "
                 f"{self.policy.which} counts."
             )
         if self.later:
-            listed = ", ".join(sorted(self.later)[:10]) + (" and others" if len(self.later) > 10 else "")
             notes.append(
-                f"Larger penalties for lateness than in an earlier grading ({len(self.later)}: {listed}): if a roster "
+                f"Larger penalties for lateness than in an earlier grading ({listed(sorted(self.later))}): if a roster "
                 "gave these students more time, repeat the command with that --roster."
             )
         if self.older:

@@ -68,7 +68,7 @@ def outcome(record: Record) -> str:
     return "all passed" if not failed else "some failed" if failed < len(record.tests) else "all failed"
 
 
-def line(record: Record, where: str, seconds: float) -> str:
+def line(called: str, record: Record, where: str, seconds: float) -> str:
     """Describe a finished submission in one line."""
     passed = sum(test.verdict is Verdict.PASSED for test in record.tests)
     points = sum(part.points or 0 for part in record.parts)
@@ -77,7 +77,7 @@ def line(record: Record, where: str, seconds: float) -> str:
     if record.infrastructure_failed or not record.build.ok:
         first = next((test.reason for test in record.tests if test.verdict is not Verdict.PASSED), "")
         text = f"{outcome(record)}: {first_line(first)[:160]}"
-    return f"{record.submission.id}: {text} ({seconds:.1f} s{f' on {where}' if where else ''})"
+    return f"{called}: {text} ({seconds:.1f} s{f' on {where}' if where else ''})"
 
 
 def first_line(text: str) -> str:
@@ -99,8 +99,8 @@ class View:
     def working(self, lane: str, student: str | None) -> None:
         """A lane now runs this student's submission; with None it is idle."""
 
-    def finished(self, tally: Tally, record: Record, where: str, seconds: float) -> None:
-        """A submission was graded, in `seconds` on the lane or node `where`."""
+    def finished(self, tally: Tally, called: str, record: Record, where: str, seconds: float) -> None:
+        """The submission of the student `called` so was graded, in `seconds` on the lane or node `where`."""
 
     def kept(self, tally: Tally) -> None:
         """A submission needs no grading: an earlier run graded it."""
@@ -118,9 +118,9 @@ class Log(View):
     def say(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def finished(self, tally: Tally, record: Record, where: str, seconds: float) -> None:
+    def finished(self, tally: Tally, called: str, record: Record, where: str, seconds: float) -> None:
         width = len(str(tally.total))
-        self.say(f"[{tally.finished:{width}}/{tally.total}] {line(record, where, seconds)} · {tally.pace()}")
+        self.say(f"[{tally.finished:{width}}/{tally.total}] {line(called, record, where, seconds)} · {tally.pace()}")
 
 
 class Screen(Log):
@@ -137,9 +137,9 @@ class Screen(Log):
         self._lanes[lane] = student or "idle"
         self._draw()
 
-    def finished(self, tally: Tally, record: Record, where: str, seconds: float) -> None:
+    def finished(self, tally: Tally, called: str, record: Record, where: str, seconds: float) -> None:
         if outcome(record) != "all passed":
-            self._failures = [*self._failures, line(record, where, seconds)][-_FAILURES_SHOWN:]
+            self._failures = [*self._failures, line(called, record, where, seconds)][-_FAILURES_SHOWN:]
         self.kept(tally)
 
     def kept(self, tally: Tally) -> None:
