@@ -63,6 +63,39 @@ def test_a_program_that_passes_by_luck_is_warned_and_still_passes(tmp_path: Path
     assert record["tests"][0]["warnings"] == [record["closer_look"]["cause"]]
 
 
+RACY_TILES = """
+__global__ void softmax(const float* x, float* y, int rows, int columns) {
+    __shared__ int end;
+    __shared__ float highest[2];
+    x += size_t(blockIdx.x) * columns, y += size_t(blockIdx.x) * columns;
+    float most = -INFINITY, sum = 0.0f;
+    for (int begin = 0; begin < columns; begin += 64) {
+        if (threadIdx.x == 0) end = min(begin + 64, columns);
+        __syncthreads();
+        for (int j = begin + threadIdx.x; j < end; j += 64) most = fmaxf(most, x[j]);  // looks at some columns twice
+    }
+    for (int other = 16; other > 0; other /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, other));
+    highest[threadIdx.x / 32] = most;
+    __syncthreads();
+    most = fmaxf(highest[0], highest[1]);
+    for (int j = 0; j < columns; ++j) sum += expf(x[j] - most);
+    for (int j = threadIdx.x; j < columns; j += 64) y[j] = expf(x[j] - most) / sum;
+}
+"""
+
+
+def test_a_race_between_passes_over_tiles_that_all_samples_pass_is_found_on_a_larger_one(tmp_path: Path) -> None:
+    text = (ROOT / "reference/softmax/naive.cu").read_text()
+    before, _, after = text.partition("// Grid: at least")
+    host = after.partition("static void")[2].replace("softmax<<<(rows + 127) / 128, 128>>>", "softmax<<<rows, 64>>>")
+    (tmp_path / "softmax.cu").write_text(f"{before}{RACY_TILES}static void{host}")
+    for tests, seen in (("s03", ""), ("public", "s05")):
+        words = ("--engine", "emulator", "--tests", tests, "--json", tmp_path / "record.json")
+        said = grader("check", tmp_path / "softmax.cu", *words)
+        assert said.code == 0 and said.out.count(f"(Seen on {seen} with checks.)") == bool(seen), said.out
+        assert ("It passes, but: Race: softmax.cu:" in said.out) == bool(seen)
+
+
 def test_grading_looks_no_closer_at_what_passes(tmp_path: Path) -> None:
     words = ("--engine", "emulator", "--tests", "s01", "--json", tmp_path / "record.json")
     assert grader("grade", PROGRAMS / "race.cu", *words).code == 0
