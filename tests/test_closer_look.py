@@ -24,7 +24,7 @@ from grader.report import terminal
 from grader.sanitizers import Files, said_of
 from tests.support.causes import cause_of
 from tests.support.command_line import grader
-from tests.support.course import PROGRAMS, course_with_emulator_limit
+from tests.support.course import PROGRAMS, ROOT, course_with_emulator_limit
 from tests.support.records import made_record, made_test
 
 LINES = {line.strip(): n for n, line in enumerate((PROGRAMS / "missing_barrier.cu").read_text().splitlines(), 1)}
