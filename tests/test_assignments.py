@@ -6,7 +6,6 @@ What a diagnosis knows is tested without programs in tests/operators.
 """
 
 import ast
-import json
 import os
 import re
 import subprocess
@@ -28,7 +27,7 @@ from grader.course.coherence import suite_of
 from grader.course.testcase import load_suite
 from grader.operators.tolerance import ErrorRule, PlainErrors, limit_of
 from tests.support.assignments import NAMES, NO_CAUSE, SAYS, WITH_WRONGS, assignment_of, models, shown, template, wrongs
-from tests.support.command_line import grader
+from tests.support.command_line import graded, grader
 from tests.support.course import ROOT
 from tests.support.records import made_record, made_test
 from tests.test_packages import MODULES, trees
@@ -46,14 +45,8 @@ MODELS = [path for name in (NAMES if EVERYTHING else WITH_WRONGS) for path in fi
 WRONGS = [path for name in TRIED for path in first(wrongs(name))]
 
 
-def graded(path: Path, tmp_path: Path, tests: str = "public") -> dict[str, Any]:
-    record = tmp_path / "record.json"
-    said = grader(
-        "grade", path, "--assignment", assignment_of(path), "--engine", "emulator", "--tests", tests, "--json", record
-    )
-    assert said.code == 0, said.err
-    content: dict[str, Any] = json.loads(record.read_text())
-    return content
+def graded_here(path: Path, tmp_path: Path, tests: str = "public") -> dict[str, Any]:
+    return graded(path, tmp_path, tests, "--assignment", assignment_of(path), "--engine", "emulator")
 
 
 # ---- what an assignment consists of ---------------------------------------------------------------------------
@@ -205,7 +198,7 @@ def test_make_grade_finds_a_model_solution_of_every_assignment() -> None:
 @pytest.mark.parametrize("path", MODELS, ids=shown)
 def test_a_model_solution_passes_public_samples_unflagged(path: Path, tmp_path: Path) -> None:
     public = sorted(suite_of(load_assignment(assignment_of(path))).select("public"), key=lambda case: case.flops)
-    record = graded(path, tmp_path, ",".join(case.name for case in public[: None if EVERYTHING else 4]))
+    record = graded_here(path, tmp_path, ",".join(case.name for case in public[: None if EVERYTHING else 4]))
     assert record["assignment"] == assignment_of(path)
     assert {test["verdict"] for test in record["tests"]} == {"passed"}, [test["reason"] for test in record["tests"]]
     assert all(test["warnings"] == test["flags"] == [] for test in record["tests"])
@@ -213,7 +206,7 @@ def test_a_model_solution_passes_public_samples_unflagged(path: Path, tmp_path: 
 
 @pytest.mark.parametrize("name", TRIED)
 def test_the_template_compiles_and_fails_every_test_politely(name: str, tmp_path: Path) -> None:
-    record = graded(template(name), tmp_path)
+    record = graded_here(template(name), tmp_path)
     assert record["build"]["ok"] is True
     assert {test["verdict"] for test in record["tests"]} == {"wrong_answer"}
     assert all("exactly 0" in test["reason"] or "is empty" in test["reason"] for test in record["tests"])
@@ -247,7 +240,7 @@ def texts_of_the_grader() -> str:
 def test_a_wrong_solution_is_refused_with_its_cause(path: Path, tmp_path: Path) -> None:
     said = SAYS.search(path.read_text(encoding="utf-8"))
     assert said is not None
-    failed = [test for test in graded(path, tmp_path)["tests"] if test["verdict"] != "passed"]
+    failed = [test for test in graded_here(path, tmp_path)["tests"] if test["verdict"] != "passed"]
     assert {test["verdict"] for test in failed} == {"wrong_answer"}
     if said[1] == NO_CAUSE:
         explained = [test for test in failed if not test["cause"] and re.match(r"[\d,]+ of ", test["reason"])]

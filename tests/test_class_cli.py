@@ -12,11 +12,11 @@ import pytest
 
 from grader.classes.batch import Which, policy
 from grader.commands import choice, classroom
-from grader.commands.cli import main
 from grader.course.assignment import Assignment, Deadline, load_assignment
 from grader.course.catalogue import TestcaseFiles
 from grader.store import HandIn, open_store
 from tests.support.batch_engine import PlainC
+from tests.support.command_line import run
 from tests.support.executors import Here
 from tests.support.records import made_record
 from tests.support.sequential import right_program
@@ -37,12 +37,6 @@ def folder(tmp_path: Path) -> Path:
         (tmp_path / "class" / student).mkdir(parents=True)
         (tmp_path / "class" / student / "hw4.cu").write_text(source)
     return tmp_path / "class"
-
-
-def run(*words: object, code: int = 0) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([str(word) for word in words])
-    assert ended.value.code == code
 
 
 def test_a_folder_of_students_is_graded_into_the_usual_store_and_told_in_a_summary(

@@ -10,11 +10,11 @@ from grader.base.verdict import Verdict
 from grader.classes.batch.policy import Which
 from grader.classes.comparable import mixed
 from grader.classes.final_points import Line, absent, gradebook
-from grader.commands.cli import main
 from grader.course.assignment import load_assignment
 from grader.records.record import BaselineRecord, PartRecord, Record
 from grader.store import HandIn, open_store
 from grader.store.rows import Points
+from tests.support.command_line import run
 from tests.support.records import line_of, made_record, made_test
 
 OLD, NEW = "0" * 64, "1" * 64
@@ -94,12 +94,6 @@ def keep(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return add
-
-
-def run(*words: object) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([str(word) for word in words])
-    assert ended.value.code == 0
 
 
 def test_every_command_that_shows_points_tells_it_beside_them(

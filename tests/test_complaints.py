@@ -11,14 +11,13 @@ from grader.base.errors import UsageError
 from grader.base.paths import course_root
 from grader.classes import similarity
 from grader.commands import complaints
-from grader.commands.cli import main
 from grader.course.assignment import Assignment
 from grader.course.coherence import suite_of
 from grader.records.record import Record, write_records
 from grader.records.rescore import rescored
 from grader.store import HandIn, Store, open_store
 from grader.store.rows import Points
-from tests.support.command_line import grader
+from tests.support.command_line import grader, run
 from tests.support.records import made_record, made_test
 
 
@@ -47,12 +46,6 @@ def path(tmp_path: Path) -> Path:
         keep(store, made_record("alice", speedups=[20.0]), "b" * 64, 21, days_late=1, penalty=0.1)
         store.set_points("hw4", [Points("alice", "report", 8, "clear")])
     return found
-
-
-def run(*words: object, code: int = 0) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([str(word) for word in words])
-    assert ended.value.code == code
 
 
 def test_a_difference_of_two_students_shows_their_sources(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

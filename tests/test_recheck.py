@@ -13,12 +13,12 @@ from grader.base.errors import MachineFault
 from grader.base.verdict import Fault, Verdict
 from grader.classes.recheck import Recheck, recheck, rests_on, state_of
 from grader.commands import class_results
-from grader.commands.cli import main
 from grader.programs.engine.interface import Compiled, Launch
 from grader.programs.trace import PATH_VARIABLE
 from grader.records.record import EngineRecord, Record, TestRecord
 from grader.store import HandIn, open_store
 from tests.support.batch_engine import PlainC
+from tests.support.command_line import run
 from tests.support.records import made_recheck, made_record, made_test
 from tests.support.sequential import right_program
 
@@ -185,9 +185,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def board(store: Path, capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    with pytest.raises(SystemExit) as ended:
-        main(["leaderboard", "--store", str(store), "--names", "id", "--format", "json", *words])
-    assert ended.value.code == 0
+    run("leaderboard", "--store", store, "--names", "id", "--format", "json", *words)
     found: dict[str, object] = json.loads(capsys.readouterr().out)
     return found
 
@@ -202,8 +200,7 @@ def test_without_a_recheck_the_order_is_shown_and_no_place_given(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert rows(board(store, capsys)) == [(None, name, "missing") for name in ("carol", "bob", "dora", "alice")]
-    with pytest.raises(SystemExit):
-        main(["leaderboard", "--store", str(store), "--names", "id"])
+    run("leaderboard", "--store", store, "--names", "id")
     said = capsys.readouterr().out
     assert "carol (not rechecked)" in said
     assert "4 without a place" in said
@@ -240,7 +237,5 @@ def test_another_engine_cannot_recheck(
     store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(class_results, "select_engines", lambda name, target: (PlainC(),))
-    with pytest.raises(SystemExit) as ended:
-        main(["leaderboard", "--store", str(store), "--recheck"])
-    assert ended.value.code == 2
+    run("leaderboard", "--store", store, "--recheck", code=2)
     assert "was graded on traced-c, and this machine has plain-c" in capsys.readouterr().err

@@ -3,7 +3,6 @@
 The hidden testcases of all assignments take some GB of disk and minutes of processor time for the expected outputs.
 """
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from grader.programs.engine import plan_program
 from grader.programs.engine.cuda import CudaEngine
 from grader.records.record import Record
 from tests.support.assignments import SAYS, WITH_WRONGS, assignment_of, models, shown, template, wrongs
-from tests.support.command_line import grader
+from tests.support.command_line import graded
 from tests.support.course import ROOT
 
 in_triton = pytest.mark.skipif(not plan_program.triton_version(), reason=plan_program.INSTALL)
@@ -41,12 +40,8 @@ TEMPLATES += [
 ]
 
 
-def graded(path: Path, name: str, tmp_path: Path, tests: str) -> dict[str, Any]:
-    record = tmp_path / "record.json"
-    said = grader("grade", path, "--assignment", name, "--engine", "cuda", "--tests", tests, "--json", record)
-    assert said.code == 0, said.err
-    content: dict[str, Any] = json.loads(record.read_text())
-    return content
+def graded_here(path: Path, name: str, tmp_path: Path, tests: str) -> dict[str, Any]:
+    return graded(path, tmp_path, tests, "--assignment", name, "--engine", "cuda")
 
 
 def named(value: Path | str) -> str:
@@ -58,7 +53,7 @@ def named(value: Path | str) -> str:
 def test_a_model_solution_passes_everything_and_is_timed(
     path: Path, name: str, tmp_path: Path, gpu: CudaEngine
 ) -> None:
-    record = graded(path, name, tmp_path, "all,public")
+    record = graded_here(path, name, tmp_path, "all,public")
     for test in record["tests"]:
         assert test["verdict"] == "passed", f"{test['name']}: {test['reason']}"
         assert test["timing_refused"] == "" and test["flags"] == []
@@ -72,7 +67,7 @@ def test_a_model_solution_passes_everything_and_is_timed(
 def test_phases_are_timed_and_sum_to_the_whole(name: str, tmp_path: Path, gpu: CudaEngine) -> None:
     phases = [phase.name for phase in load_assignment(name).phases]
     for path in models(name):
-        for test in graded(path, name, tmp_path, "public")["tests"]:
+        for test in graded_here(path, name, tmp_path, "public")["tests"]:
             assert [each for each in test["phases_ms"] if each != "other"] == phases  # a memset is of none
             assert all(time > 0 for time in test["phases_ms"].values())
             assert sum(test["phases_ms"].values()) == pytest.approx(test["gpu_ms"], rel=0.5)
@@ -80,7 +75,7 @@ def test_phases_are_timed_and_sum_to_the_whole(name: str, tmp_path: Path, gpu: C
 
 @pytest.mark.parametrize(("path", "name"), TEMPLATES, ids=named)
 def test_the_template_fails_every_test_politely(path: Path, name: str, tmp_path: Path, gpu: CudaEngine) -> None:
-    record = graded(path, name, tmp_path, "public")
+    record = graded_here(path, name, tmp_path, "public")
     assert {test["verdict"] for test in record["tests"]} == {"wrong_answer"}
     assert all(
         re.search("is empty|exactly 0|NaN|never written|got (-1|255),", test["reason"]) for test in record["tests"]
@@ -89,7 +84,7 @@ def test_the_template_fails_every_test_politely(path: Path, name: str, tmp_path:
 
 @pytest.mark.parametrize("path", WRONGS, ids=shown)
 def test_a_wrong_solution_is_refused_with_its_cause(path: Path, tmp_path: Path, gpu: CudaEngine) -> None:
-    record = Record.model_validate(graded(path, assignment_of(path), tmp_path, "public"))
+    record = Record.model_validate(graded_here(path, assignment_of(path), tmp_path, "public"))
     assert any(test.verdict is not Verdict.PASSED for test in record.tests)
     failed = [test for test in record.tests if test.verdict is not Verdict.PASSED]
     # The expected words may be those of the emulator's watch: here an experiment may have found the cause, in other

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,22 +17,15 @@ from grader.gpu.idle import use_reader, wait_until_idle
 from grader.gpu.state import nvml_reader, watching
 from grader.programs import gpu_oracle
 from grader.programs.engine.cuda import CudaEngine
-from tests.support.command_line import grader
+from tests.support.command_line import graded, grader
 from tests.support.course import ROOT
 
 SANITIZE = ROOT / "tests" / "programs" / "hw4"
-
-
-def graded(program: Path, tmp_path: Path, tests: str) -> dict[str, Any]:
-    path = tmp_path / "record.json"
-    said = grader("grade", program, "--engine", "cuda", "--tests", tests, "--json", path)
-    assert said.code == 0, said.err
-    record: dict[str, Any] = json.loads(path.read_text())
-    return record
+ON_GPU = ("--engine", "cuda")
 
 
 def test_a_timed_test_is_repeated_on_fresh_inputs_until_the_rule_is_satisfied(tmp_path: Path, gpu: CudaEngine) -> None:
-    (test,) = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "t25")["tests"]
+    (test,) = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "t25", *ON_GPU)["tests"]
     timing = test["timing"]
     counted = [run for run in timing["runs"] if run["use"] == "counted"]
     assert len(counted) >= 3
@@ -47,7 +39,7 @@ def test_a_timed_test_is_repeated_on_fresh_inputs_until_the_rule_is_satisfied(tm
 
 
 def test_the_occupancy_of_the_graded_test_is_profiled_and_scored(tmp_path: Path, gpu: CudaEngine) -> None:
-    record = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "t23")
+    record = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "t23", *ON_GPU)
     (profile,) = record["profiles"]
     (kernel,) = profile["kernels"]
     assert profile["achieved"] == record["occupancy"]
@@ -158,7 +150,7 @@ def test_a_program_finds_nothing_of_another_in_fresh_memory(fresh_memory: Path) 
 
 
 def test_a_record_says_that_the_gpu_was_idle(tmp_path: Path, gpu: CudaEngine) -> None:
-    record = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "s01")
+    record = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "s01", *ON_GPU)
     assert record["machine"]["gpu_prepared"].startswith("idle")
     assert not any("GPU was not idle" in note for note in record["notes"])
 

@@ -1,28 +1,20 @@
 """The pipeline on a real GPU: the same programs as on the emulator, and the times only a GPU gives."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from grader.programs.engine.cuda import CudaEngine
-from tests.support.command_line import grader
+from tests.support.command_line import graded, grader
 from tests.support.course import PROGRAMS, QUICK, ROOT
 
-
-def graded(program: Path, tmp_path: Path, tests: str) -> dict[str, Any]:
-    path = tmp_path / "record.json"
-    said = grader("grade", program, "--engine", "cuda", "--tests", tests, "--json", path)
-    assert said.code == 0, said.err
-    record: dict[str, Any] = json.loads(path.read_text())
-    return record
+ON_GPU = ("--engine", "cuda")
 
 
 @pytest.mark.parametrize("name", ["naive", "tiled", "flash2"])
 def test_the_model_solutions_pass_and_are_timed(name: str, tmp_path: Path, gpu: CudaEngine) -> None:
-    record = graded(ROOT / f"reference/hw4/{name}.cu", tmp_path, "public,t01")
+    record = graded(ROOT / f"reference/hw4/{name}.cu", tmp_path, "public,t01", *ON_GPU)
     assert record["engine"]["device"] == gpu.device
     assert record["engine"]["facts"]["driver"] == gpu.gpu.driver
     for test in record["tests"]:
@@ -51,7 +43,7 @@ def test_verdicts_are_those_of_the_emulator(
     program: str, verdict: str, reason: str, tmp_path: Path, gpu: CudaEngine
 ) -> None:
     tests = "s01" if verdict == "time_limit" else QUICK
-    for test in graded(PROGRAMS / f"{program}.cu", tmp_path, tests)["tests"]:
+    for test in graded(PROGRAMS / f"{program}.cu", tmp_path, tests, *ON_GPU)["tests"]:
         assert test["verdict"] == verdict, test["reason"]
         assert reason in test["reason"]
 

@@ -61,10 +61,18 @@ def grader_process(*words: str | Path, cwd: Path = ROOT, **environment: str) -> 
     return _without_traceback(Said(done.returncode, done.stdout, done.stderr))
 
 
-def graded(program: Path, folder: Path, tests: str = QUICK, arch: str = "sm_80") -> dict[str, Any]:
-    """The record of grading `program` on the emulator, written to `folder`; the command itself must succeed."""
+def run(*words: object, code: int = 0) -> None:
+    """`grader WORDS…` in this process, for tests that capture what it prints; it must end with `code`."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    assert (ended.value.code or 0) == code
+
+
+def graded(program: Path, folder: Path, tests: str = QUICK, *words: str) -> dict[str, Any]:
+    """The record of grading `program` with these options, on a GPU of the kind sm_80 by default; the command must
+    succeed."""
     path = folder / "record.json"
-    said = grader("grade", program, "--arch", arch, "--tests", tests, "--json", path)
+    said = grader("grade", program, *(words or ("--arch", "sm_80")), "--tests", tests, "--json", path)
     assert said.code == 0, said.err
     record: dict[str, Any] = json.loads(path.read_text())
     return record

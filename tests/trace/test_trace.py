@@ -15,14 +15,9 @@ from grader.programs.trace.reader import MAX_COUNTERS, MAX_FINDINGS, MAX_TEXT_IN
 Read = Callable[..., Trace]
 
 START = {
-    "kind": "start",
-    "engine": "cuda",
-    "device": "NVIDIA H200",
-    "compute_capability": "9.0",
-    "driver": "13.0",
-    "pid": 71,
-    "clock_ns": 900,
-}
+    "kind": "start", "engine": "cuda", "device": "NVIDIA H200", "compute_capability": "9.0", "driver": "13.0",
+    "pid": 71, "clock_ns": 900,
+}  # fmt: skip
 END = {"kind": "end", "dropped": 0, "api_errors_suppressed": 0}
 
 
@@ -30,30 +25,15 @@ def kernel(
     start_ns: float, end_ns: float, name: str | None = "attention(float*)", stream: int = 7, **other: object
 ) -> dict[str, object]:
     return {
-        "kind": "kernel",
-        "name": name,
-        "grid": [128, 1, 1],
-        "block": [32, 32, 1],
-        "registers": 56,
-        "static_shared_bytes": 16640,
-        "dynamic_shared_bytes": 0,
-        "local_bytes": 0,
-        "start_ns": start_ns,
-        "end_ns": end_ns,
-        "stream": stream,
-        "counters": {},
-    } | other
+        "kind": "kernel", "name": name, "grid": [128, 1, 1], "block": [32, 32, 1], "registers": 56,
+        "static_shared_bytes": 16640, "dynamic_shared_bytes": 0, "local_bytes": 0, "start_ns": start_ns,
+        "end_ns": end_ns, "stream": stream, "counters": {},
+    } | other  # fmt: skip
 
 
 def memcpy(start_ns: int, end_ns: int, direction: str = "HtoD") -> dict[str, object]:
-    return {
-        "kind": "memcpy",
-        "direction": direction,
-        "bytes": 4096,
-        "start_ns": start_ns,
-        "end_ns": end_ns,
-        "stream": 7,
-    }
+    copy = {"kind": "memcpy", "direction": direction, "bytes": 4096}
+    return copy | {"start_ns": start_ns, "end_ns": end_ns, "stream": 7}
 
 
 def memset(start_ns: int, end_ns: int) -> dict[str, object]:
@@ -77,7 +57,6 @@ def test_a_whole_trace_is_read_with_every_field(read: Read) -> None:
     trace = read(
         START, memcpy(1000, 1100), kernel(1200, 1500, counters={"global_bytes": 64}), memcpy(1600, 1650, "DtoH"), END
     )
-
     assert trace.complete
     assert (trace.engine, trace.device, trace.compute_capability) == ("cuda", "NVIDIA H200", "9.0")
     assert (trace.driver, trace.clock_ns) == ("13.0", 900)
@@ -102,14 +81,12 @@ def test_kernels_that_overlap_on_two_streams_count_once(read: Read) -> None:
     trace = read(
         START, kernel(100, 200), kernel(150, 260, stream=13), kernel(160, 170, stream=14), kernel(300, 310), END
     )
-
     assert trace.gpu_ns == 160 + 10
     assert trace.idle_ns == 40
 
 
 def test_memsets_and_copies_within_the_device_are_gpu_time_and_other_copies_are_not(read: Read) -> None:
     trace = read(START, memset(0, 10), kernel(5, 20), memcpy(15, 50), memcpy(50, 70, "DtoD"), END)
-
     assert trace.gpu_ns == 40
     assert trace.copy_ns == 35
     assert trace.idle_ns == 0
@@ -121,13 +98,11 @@ def test_events_may_come_in_any_order(read: Read) -> None:
 
 def test_kernels_are_summed_up_by_name_longest_first(read: Read) -> None:
     trace = read(START, kernel(0, 10, "init"), kernel(10, 30, "main"), kernel(30, 100, "main"), END)
-
     assert trace.kernel_summaries() == (KernelSummary("main", 2, 90, 0.9), KernelSummary("init", 1, 10, 0.1))
 
 
 def test_a_trace_without_events_has_no_time(read: Read) -> None:
     trace = read(START | {"device": None, "compute_capability": None}, END)
-
     assert trace.complete and trace.device is None
     assert trace.gpu_ns == trace.copy_ns == trace.idle_ns == 0
     assert trace.kernel_summaries() == ()
@@ -150,7 +125,6 @@ def test_a_trace_is_complete_only_when_every_start_has_its_end(read: Read, entri
 )
 def test_a_trace_that_may_lack_events_is_not_complete(read: Read, flaw: dict[str, object]) -> None:
     trace = read(START, flaw, *([] if flaw["kind"] == "end" else [END]))
-
     assert (trace.starts, trace.ends, trace.complete) == (1, 1, False)
 
 
@@ -170,7 +144,6 @@ def test_errors_and_findings_are_read(read: Read) -> None:
     bare: dict[str, Any] = {"kind": "finding", "is": "uninitialised", "file": None, "line": None, "facts": {}}
     newer = {**bare, "is": "a_kind_of_tomorrow"}
     trace = read(START, finding, error, bare, newer, refused, END)
-
     assert trace.findings[0] == Finding(
         kind="past_the_end",
         kernel="attention",
@@ -226,7 +199,6 @@ def test_errors_and_findings_are_read(read: Read) -> None:
 )
 def test_reading_stops_at_a_line_that_no_tracer_writes(read: Read, line) -> None:
     trace = read(START, kernel(5, 15), line, kernel(10, 20), END)
-
     assert trace.malformed_lines == 1 and trace.truncated
     assert [each.times.tolist() for each in trace.kernels] == [[[5, 15]]]
     assert not trace.complete
@@ -235,38 +207,18 @@ def test_reading_stops_at_a_line_that_no_tracer_writes(read: Read, line) -> None
 def test_reading_stops_at_a_line_longer_than_any_event(read: Read) -> None:
     endless = json.dumps(kernel(1, 2, name="x" * 300_000)).encode() + b"\n"
     trace = read(START, endless, kernel(10, 20), END)
-
     assert trace.malformed_lines == 1
     assert not trace.kernels and not trace.complete
 
 
 ANYTHING: tuple[object, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    2**64,
-    1e308,
-    "",
-    "race",
-    "\ud800",
-    [],
-    {},
-    [[]],
-    [0, 0, 0],
-    {"x": []},
-)
+    None, True, -1, 0, 2**64, 1e308, "", "race", "\ud800", [], {}, [[]], [0, 0, 0], {"x": []}
+)  # fmt: skip
 
 
 def test_no_value_of_any_field_raises_an_error() -> None:
-    finding = {
-        "kind": "finding",
-        "is": "race",
-        "kernel": "k",
-        "file": "a.cu",
-        "line": 1,
-        "facts": {"allocated_file": "a"},
-    }
+    finding = {"kind": "finding", "is": "race", "kernel": "k", "file": "a.cu", "line": 1}
+    finding["facts"] = {"allocated_file": "a"}
     error = {"kind": "api_error", "call": "cudaMalloc", "code": 2, "message": "m"}
     for line in (START, END, kernel(1, 2), memcpy(1, 2), memset(1, 2), finding, error):
         for name in line:
@@ -290,7 +242,6 @@ def test_a_finding_after_too_many_events_is_kept(read: Read, monkeypatch: pytest
 
 def test_equal_launches_are_one_line_with_the_times_of_each(read: Read) -> None:
     trace = read(START, kernel(100, 200, more=[150, 20, 0, 5]), kernel(300, 310), END)
-
     assert [each.times.tolist() for each in trace.kernels] == [[[100, 200], [250, 270], [250, 255]], [[300, 310]]]
     assert (trace.launch_count, trace.gpu_ns, trace.complete) == (4, 130, True)
 
@@ -311,20 +262,17 @@ def test_a_long_run_of_a_naive_program_is_read_whole() -> None:
 
 def test_a_last_line_without_its_end_is_malformed(read: Read) -> None:
     trace = read(START, kernel(10, 20), b'{"kind": "end", "dropped": 0}')
-
     assert trace.malformed_lines == 1 and not trace.complete
 
 
 def test_an_event_of_a_later_version_is_not_malformed(read: Read) -> None:
     trace = read(START, {"kind": "cooling"}, END)
-
     assert (trace.unknown_lines, trace.malformed_lines, trace.complete) == (1, 0, True)
 
 
 def test_reading_stops_at_the_size_limit_and_says_so(read: Read) -> None:
     whole = [START, *(kernel(n, n + 1) for n in range(100)), END]
     size = sum(len(json.dumps(entry)) + 1 for entry in whole)
-
     assert read(*whole, max_bytes=size).complete
     cut = read(*whole, max_bytes=size // 2)
     assert cut.truncated and not cut.complete
@@ -334,13 +282,11 @@ def test_reading_stops_at_the_size_limit_and_says_so(read: Read) -> None:
 def test_reading_stops_at_the_limit_of_events(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_module, "MAX_EVENTS", 10)
     trace = read(START, *(kernel(n, n + 1) for n in range(100)), END)
-
     assert trace.truncated and len(trace.kernels) == 9
 
 
 def test_control_characters_of_a_name_do_not_reach_the_terminal(read: Read) -> None:
     trace = read(START, kernel(1, 2, name="\x1b[31mred\ud800"), END)
-
     assert trace.kernels[0].name == r"\x1b[31mred\ud800"
 
 
@@ -349,7 +295,6 @@ def test_a_missing_file_a_link_a_fifo_and_a_folder_are_empty_traces(tmp_path: Pa
     real.write_text(json.dumps(START) + "\n" + json.dumps(END) + "\n")
     (tmp_path / "link").symlink_to(real)
     os.mkfifo(tmp_path / "fifo")
-
     assert read_trace(real).complete
     for name in ("missing", "link", "fifo", "."):
         assert read_trace(tmp_path / name) == Trace()
