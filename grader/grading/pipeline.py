@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 
 from grader import sandbox
 from grader.base.errors import MachineFault
@@ -55,13 +54,13 @@ def grade(grading: Grading, submission: Submission, progress: Progress, built: B
     """Grade `submission`; the testcases' files must exist. `built` is its build, if that has finished, successfully or
     not. Raises MachineFault or GraderFault if the grading as a whole cannot continue. A fault in one test goes into
     that test's record, and what the submission itself causes into the record of a failed build (`control`)."""
-    try:
-        step = partial(_grade, grading, submission, progress, built)
-        return control.witnessed(step, grading.engine, python=submission.is_python)
-    except control.Caused as caused:
-        broken = failed_build(Fault.STUDENT, str(caused))
-        with _closer_look(grading, submission) as closer:
-            return _grade_built(grading, submission, broken, progress, Stopwatch(), closer)
+    witness = control.Witness(grading.engine, python=submission.is_python)
+    for _ in range(control.TRIES):
+        with witness:
+            return _grade(grading, submission, progress, built)
+    broken = failed_build(Fault.STUDENT, witness.caused)
+    with _closer_look(grading, submission) as closer:
+        return _grade_built(grading, submission, broken, progress, Stopwatch(), closer)
 
 
 def _grade(grading: Grading, submission: Submission, progress: Progress, built: Build | None) -> Record:

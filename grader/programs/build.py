@@ -87,14 +87,11 @@ def build(submission: Submission, assignment: Assignment, engine: Engine, cases:
         mark_used(folder)
         return kept
 
-    def compile_once() -> Build:
-        with making(folder) as scratch:
+    witness = control.Witness(engine, python=submission.is_python)
+    for _ in range(control.TRIES):
+        with witness, making(folder) as scratch:
             return _compile(submission, assignment, engine, key, scratch, folder, cases)
-
-    try:
-        return control.witnessed(compile_once, engine, python=submission.is_python)
-    except control.Caused as caused:
-        return failed_build(Fault.STUDENT, str(caused))
+    return failed_build(Fault.STUDENT, witness.caused)
 
 
 def failed_build(fault: Fault, problem: str) -> Build:

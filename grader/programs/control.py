@@ -8,9 +8,10 @@ same moment, fails too. If it works, the failure is the submission's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from cudaemu.process import Stopped
 from grader import sandbox
@@ -22,8 +23,6 @@ from grader.programs.engine import Compiled, Engine, plan_program
 from grader.programs.toolkit import find_toolkit
 from grader.sandbox import quarantine
 from grader.sandbox.scratch import scratch_folder
-
-Result = TypeVar("Result")
 
 OWN_PROGRAM = "program"
 """The name of the program that `compile_own` builds."""
@@ -51,32 +50,28 @@ may be missing."""
 _COMPILE_LIMIT_S = 120
 _RUN_LIMIT_S = 60
 _MAX_QUOTED = 300
+TRIES = 2
 
 
-class Caused(Exception):
-    """A submission caused what looked like a fault of the grader or of the machine; the message says what it was."""
+@dataclass
+class Witness(AbstractContextManager["Witness", bool]):
+    """A block that tries a step of grading a submission, in `python` or not; `for _ in range(TRIES)` repeats it. If the
+    step fails and the control program of that language fails too, its error is raised, as a user's own error is. If
+    the control program works, the error is suppressed, and `caused` says what the submission has caused twice."""
 
+    engine: Engine
+    python: bool
+    caused: str = ""
 
-def witnessed(step: Callable[[], Result], engine: Engine, *, python: bool) -> Result:
-    """The result of a step of grading a submission, in `python` or not. If it fails and the control program of that
-    language fails too, raises the step's error. If the control program works, repeats the step, and raises Caused if
-    it fails again."""
-    try:
-        return step()
-    except UsageError:
-        raise
-    except Exception:
-        if problem(engine, python=python):
-            raise
-    try:
-        return step()
-    except UsageError:
-        raise
-    except Exception as error:
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, UsageError):
+            return False
+        if not self.caused and problem(self.engine, python=self.python):
+            return False
         name = "" if isinstance(error, GraderFault | MachineFault) else f"{type(error).__name__}: "
-        raise Caused(
-            f"The grader failed on this program twice, and not on its own: {name}{first_line(str(error))[:_MAX_QUOTED]}"
-        ) from error
+        said = first_line(str(error))[:_MAX_QUOTED]
+        self.caused = f"The grader failed on this program twice, and not on its own: {name}{said}"
+        return True
 
 
 def problem(engine: Engine, *, python: bool = False) -> str:
