@@ -5,7 +5,7 @@
 # make honest                                              unusual honest programs: all must pass (minutes)
 # make test-site                                           the pages in a real browser; as root it installs Chromium
 # make test-slurm                                          a class on a real two-node Slurm, as root; it installs Slurm
-# make test-emulator                                       the emulator's own tests; ARGS=--share: those that CI runs
+# make test-emulator                                       the emulator's own tests, and what the grader says of what it finds; ARGS=--share: those that CI runs
 # make test-isa                                            the emulator on other processors' instructions, Arm's under qemu
 # make test-triton                                         Python submissions; it installs Triton
 # make setup                                               only the set-up
@@ -46,7 +46,7 @@ test-slurm: .venv/.ready-test
 	$(BIN)/python -m pytest --durations=5 tests/slurm
 
 test-emulator: .venv/.ready-test
-	$(BIN)/python -m pytest -n auto --dist worksteal emulator/tests $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal emulator/tests tests/emulated $(ARGS)
 
 test-isa: .venv/.ready-test
 	@tools/setup.sh test-isa

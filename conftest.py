@@ -9,7 +9,7 @@ from grader.base.paths import cache_folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--share", action="store_true", help="of emulator/tests and tests/isa, what CI has time for")
+    parser.addoption("--share", action="store_true", help="of emulator/tests, tests/emulated, tests/isa: what CI has time for")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -71,10 +71,9 @@ def emulated(bug: SeededBug) -> Found:
     """Run the program on the emulator with all checks on."""
     with tempfile.TemporaryDirectory() as folder:
         done = run(bug.source, bug.name, Path(folder), leaks=bug.name == "leak")
-        diagnostics = done.diagnostics(bug.check)
-    lines = {d["line"] for d in diagnostics if d["line"] is not None}
-    lines |= {d["other_line"] for d in diagnostics if d["other_line"] is not None}
-    return Found(frozenset(lines), bool(diagnostics))
+        findings = done.findings(bug.check)
+    lines = {line for d in findings for line in (d["line"], d["facts"].get("other_line")) if line is not None}
+    return Found(frozenset(lines), bool(findings))
 
 
 def reported_about_correct_programs() -> list[str]:
@@ -82,7 +81,7 @@ def reported_about_correct_programs() -> list[str]:
     messages = []
     for source, name in correct_programs():
         with tempfile.TemporaryDirectory() as folder:
-            messages += [f"{name}: {d['message']}" for d in run(source, name, Path(folder)).diagnostics()]
+            messages += [f"{name}: {d['is']}" for d in run(source, name, Path(folder)).findings()]
     return messages
 
 

@@ -16,8 +16,9 @@ SHARE = {
     "test_nothing_is_reported_for_a_correct_program_that_looks_wrong": "correct",
 }
 """Tests of which the share has those of some programs."""
-WHOLE = "counters faults hazards nesting ptx shapes switches table templates translator_tables waiting"
+WHOLE = "counted counters faults hazards nesting ptx shapes switches table templates translator_tables waiting"
 """NAME of files test_NAME.py that are in the share as they are."""
+FOLDERS = (Path(__file__).parent, Path(__file__).parents[2] / "tests/emulated")
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -27,7 +28,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Function]) -> None:
     if config.getoption("share"):
-        left_out = [item for item in items if item.path.parent == Path(__file__).parent and not _in_the_share(item)]
+        left_out = [item for item in items if item.path.parent in FOLDERS and not _in_the_share(item)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 

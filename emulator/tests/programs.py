@@ -14,21 +14,33 @@ from pathlib import Path
 from typing import Any
 
 from cudaemu import Extras, PlainHost, Workplace, compile_program, runtime_identity
+from cudaemu.__main__ import with_lines
 from cudaemu.nvcc import toolkit_of
 from cudaemu.process import Completed, Runner, run_plainly
 from cudaemu.toolkit import find_nvcc
-from grader.base.paths import cache_folder
-from grader.findings import Finding, advice, detail, fact, kind_of
-from grader.programs.host_lines import with_lines
 
 HERE = Path(__file__).parent
 CONFORMANCE_FLAGS = ("-std=c++17", "--extended-lambda")
 """Without -O3, which changes the host code alone: nvcc needs half the time, and PTX is the same."""
 
+CHECKS = {
+    "race": "race race_of_writes race_in_warp copy_not_awaited copy_before_kernel too_many_barriers outdated_read",
+    "init": "uninitialised unwritten_shared unwritten_local never_written",
+    "sync": "barrier_in_branch barrier_counts_differ mask_without_caller mask_not_reached mask_wrong_argument "
+    "syncwarp_unmet deadlock_barrier deadlock_cluster deadlock_object deadlock_registers endless_loop "
+    "endless_in_function loop_never_ends kernel_stopped expect_too_few object_gone wgmma_unfenced wgmma_registers "
+    "wgmma_touched wgmma_under_way setmaxnreg bulk_unfinished bulk_still_read launches_endless host_endless",
+    "api": "launch_refused too_much_shared copy_null copy_direction not_device_memory symbol_too_small out_of_memory "
+    "call_failed graph_cycle bad_channels not_for_surfaces bad_tensor_map bad_free emulator_lacks",
+    "emulator": "emulator_failed",
+}
+"""Kinds of findings by the check that finds them; all others are of the check of memory."""
+
 
 def host(run: Runner = run_plainly) -> PlainHost:
-    """A plain host with these tests' cache."""
-    return PlainHost(run, cache_folder())
+    """A plain host with the cache of this repository's tests, if it is one of them that calls."""
+    cache = os.environ.get("GRADER_CACHE")
+    return PlainHost(run, Path(cache)) if cache else PlainHost(run)
 
 
 def runner() -> list[str]:
@@ -97,7 +109,7 @@ def only_one(made: Path) -> Iterator[None]:
 
 def _alone_for_the_runtime() -> AbstractContextManager[None]:
     """The first build compiles the runtime as well: the others wait, and take it from the cache."""
-    there = any(cache_folder().glob("native/emulator-runtime-*"))
+    there = any(host().cache.glob("native/emulator-runtime-*"))
     return nullcontext() if there else only_one(kept_programs() / "runtime")
 
 
@@ -138,21 +150,19 @@ class Execution:
     trace: list[dict[str, Any]] = field(default_factory=list)
     program: Path = Path("program")
 
-    def diagnostics(self, tool: str | None = None) -> list[dict[str, Any]]:
-        """The findings in the trace, with their words."""
-        made = (self._told(line) for line in self.trace if line["kind"] == "finding")
-        return [each for each in made if tool in (None, each["tool"])]
+    def findings(self, check: str | None = None) -> list[dict[str, Any]]:
+        """The findings in the trace with the check that found them, files without folders, and lines of host code."""
+        made = [self._placed(line) for line in self.trace if line["kind"] == "finding"]
+        return [each for each in made if check in (None, each["check"])]
 
-    def _told(self, line: dict[str, Any]) -> dict[str, Any]:
-        facts = {n: Path(v).name if n.endswith("_file") else v for n, v in line["facts"].items()}
-        raw = Finding.from_facts(
-            line["is"], facts, file=Path(line["file"]).name if line["file"] else None, line=line["line"]
-        )
-        (found,) = with_lines([raw], self.program)
-        kind = kind_of(found)
-        said = {"tool": kind.check, "severity": kind.severity, "message": fact(found), "advice": advice(found)}
-        lines = {"line": found.line, "other_line": found.other.line if found.other else None}
-        return {**line, **said, **lines, "detail": detail(found)}
+    def _placed(self, line: dict[str, Any]) -> dict[str, Any]:
+        told = json.loads(with_lines(json.dumps(line, separators=(",", ":")), self.program))
+        facts = {n: Path(v).name if n.endswith(("_at", "_file")) else v for n, v in told["facts"].items()}
+        for name in [name for name, place in facts.items() if name.endswith("_at") and place != "?"]:
+            facts[name.replace("_at", "_line")] = int(facts[name].rpartition(":")[2])
+        check = next((check for check, kinds in CHECKS.items() if line["is"] in kinds.split()), "memory")
+        here = line["line"] or facts.get("host_line", facts.get("last_line"))
+        return {**line, "facts": facts, "line": here, "check": check}
 
     def kernels(self) -> list[dict[str, Any]]:
         return [t for t in self.trace if t["kind"] == "kernel"]
@@ -166,8 +176,12 @@ def execute(program: Path, *arguments: str, folder: Path, timeout_s: float = 60,
         [*runner(), str(program), *arguments], cwd=folder, capture_output=True, text=True, errors="replace",
         check=False, timeout=timeout_s, env={**os.environ, "GRADER_TRACE": str(trace), **environment},
     )  # fmt: skip
-    lines = [json.loads(line) for line in trace.read_text().splitlines()] if trace.exists() else []
-    return Execution(done.returncode, done.stdout, done.stderr, lines, program)
+    return Execution(done.returncode, done.stdout, done.stderr, trace_in(folder), program)
+
+
+def trace_in(folder: Path) -> list[dict[str, Any]]:
+    trace = folder / "trace.jsonl"
+    return [json.loads(line) for line in trace.read_text().splitlines()] if trace.exists() else []
 
 
 def target_of(source: Path) -> str:

@@ -83,12 +83,9 @@ def test_what_the_runtime_lacks_says_so_once_and_gives_an_error_code(tmp_path: P
     )
     done = execute(make(tmp_path, text).path, folder=tmp_path)
     assert done.output == "2\n"
-    (note,) = done.diagnostics("api")
-    assert note["severity"] == "note" and note["line"] == 8
-    assert note["message"] == (
-        "cudaIpcGetMemHandle: the emulator lacks memory and events shared between processes; "
-        "the call returns cudaErrorNotSupported"
-    )
+    (note,) = done.findings()
+    assert (note["is"], note["line"], note["facts"]["function"]) == ("emulator_lacks", 8, "cudaIpcGetMemHandle")
+    assert note["facts"]["what"] == "memory and events shared between processes"
 
 
 def test_each_host_thread_has_a_default_stream_of_its_own_when_compiled_so(tmp_path: Path) -> None:

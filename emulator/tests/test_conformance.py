@@ -20,4 +20,4 @@ def test_a_feature_gives_the_hosts_results(source: Path, name: str, tmp_path: Pa
     done = execute(build(source, flags=CONFORMANCE_FLAGS, target=target_of(source)), name, folder=tmp_path)
     assert done.output.strip().endswith(f"{name} ok"), done.output + done.errors
     assert done.exit_code == 0
-    assert [d["message"] for d in done.diagnostics() if d["tool"] != "api"] == []
+    assert [d for d in done.findings() if d["check"] != "api"] == []

@@ -44,30 +44,32 @@ def test_a_loop_may_start_any_number_of_copies_without_waiting(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("name", "place", "words"),
+    ("name", "place", "kind", "facts"),
     [
-        ("target_past_the_end", "// target", "wrote 4 bytes just past the end of the"),
-        ("source_past_the_end", "// source", "past the end of the 512 bytes of cudaMalloc"),
-        ("misaligned", "// misaligned", "must be a multiple of 16"),
+        ("target_past_the_end", "// target", "past_dynamic_shared", {"did": "write", "relation": "just_past"}),
+        ("source_past_the_end", "// source", "past_the_end", {"did": "read", "size": 512, "by": "cudaMalloc"}),
+        ("misaligned", "// misaligned", "misaligned", {"bytes": 16, "past": 4}),
     ],
 )
-def test_a_bad_address_is_reported_where_the_copy_is_issued(name: str, place: str, words: str, tmp_path: Path) -> None:
+def test_a_bad_address_is_reported_where_the_copy_is_issued(
+    name: str, place: str, kind: str, facts: dict[str, object], tmp_path: Path
+) -> None:
     done = execute(build(SOURCE), name, folder=tmp_path)
     assert done.exit_code != 0
-    (found,) = done.diagnostics()
-    assert found["tool"] == "memory" and found["line"] == line_of(place)
-    assert words in found["message"]
+    (found,) = done.findings()
+    assert (found["is"], found["line"]) == (kind, line_of(place))
+    assert facts.items() <= found["facts"].items()
 
 
 def test_a_missing_wait_names_the_copy_and_the_thread_that_issued_it(tmp_path: Path) -> None:
     done = execute(build(SEEDED_SOURCE, watch=True), "missing_wait", folder=tmp_path)
-    (found,) = done.diagnostics()
+    (found,) = done.findings()
     copy = line_of("&in[t], 4); // BUG missing_wait: race", SEEDED_SOURCE)
     assert found["line"] == line_of("out[t] = s[127 - t]; // BUG missing_wait: race", SEEDED_SOURCE)
-    assert (found["other_line"], found["facts"]["other_thread"]) == (copy, "(31,0,0)")
+    assert (found["facts"]["other_line"], found["facts"]["other_thread"]) == (copy, "(31,0,0)")
 
 
 def test_a_wait_behind_the_barrier_is_told_from_a_missing_barrier(tmp_path: Path) -> None:
     done = execute(build(SEEDED_SOURCE, watch=True), "wait_behind_the_barrier", folder=tmp_path)
-    raced = [d for d in done.diagnostics("race") if d["facts"]["how"] == "after_copy"]
-    assert ["wait for the copy (__pipeline_wait_prior(0)), then put" in d["message"] for d in raced] == [True]
+    raced = [d["facts"]["how"] for d in done.findings("race")]
+    assert raced == ["copy", "after_copy"]

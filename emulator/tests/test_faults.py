@@ -10,12 +10,6 @@ import pytest
 from cudaemu import Workplace, compile_program
 from cudaemu.translate.writer import HANDLERS
 from emulator.tests.programs import HERE, Execution, build, execute, host, nvcc
-from grader.base.verdict import Fault, Verdict
-from grader.checking.check import Check
-from grader.grading.judgement import judge
-from grader.programs.run import Run
-from grader.programs.trace import read_trace
-from grader.sandbox import Outcome
 
 SOURCE = HERE / "faults.cu"
 
@@ -31,62 +25,55 @@ def line_of(text: str) -> int:
     return found[0]
 
 
+PAST_THE_END = {"relation": "just_past", "size": 256, "by": "cudaMalloc", "allocated_at": "faults.cu:53"}
+
+
 @pytest.mark.parametrize(
-    ("name", "code", "place", "words"),
+    ("name", "code", "place", "kind", "facts"),
     [
-        ("past_the_end", 700, "p[threadIdx.x + n] = 1", "wrote 4 bytes just past the end of the 256 bytes"),
-        ("read_past_the_end", 700, "p[threadIdx.x * 2]", "past the end of the 256 bytes of cudaMalloc"),
-        (
-            "one_lane_outside",
-            700,
-            "if (threadIdx.x == 17)",
-            "12 bytes past the end of the 256 bytes of cudaMalloc at faults.cu:53",
-        ),
-        ("null_pointer", 700, "*p = 1", "a null pointer"),
-        ("host_pointer", 700, "p[threadIdx.x] = 7", "host pointer"),
-        ("misaligned", 716, "*(float4 *)(p + 4)", "must be a multiple of 16"),
-        (
-            "no_dynamic_shared_memory",
-            700,
-            "s[threadIdx.x] = threadIdx.x",
-            "wrote 4 bytes of shared memory; the block has 0",
-        ),
-        ("use_after_free", 700, "p[threadIdx.x] = 7", "which was freed before"),
+        ("past_the_end", 700, "p[threadIdx.x + n] = 1", "past_the_end", {"did": "write", "bytes": 4, **PAST_THE_END}),
+        ("read_past_the_end", 700, "p[threadIdx.x * 2]", "past_the_end", {"did": "read", **PAST_THE_END}),
+        ("one_lane_outside", 700, "if (threadIdx.x == 17)", "past_the_end", {"past": 12, "size": 256}),
+        ("null_pointer", 700, "*p = 1", "null_pointer", {"did": "write"}),
+        ("host_pointer", 700, "p[threadIdx.x] = 7", "no_allocation", {"did": "write"}),
+        ("misaligned", 716, "*(float4 *)(p + 4)", "misaligned", {"bytes": 16, "past": 4}),
+        ("no_dynamic_shared_memory", 700, "s[threadIdx.x] = threadIdx.x", "past_shared", {"bytes": 4, "shared": 0}),
+        ("use_after_free", 700, "p[threadIdx.x] = 7", "use_after_free", {"freed": "freed", "size": 256}),
     ],
 )
 def test_a_bad_access_faults_with_the_gpus_code_and_names_the_line(
-    name: str, code: int, place: str, words: str, tmp_path: Path
+    name: str, code: int, place: str, kind: str, facts: dict[str, object], tmp_path: Path
 ) -> None:
     done = fault(name, tmp_path)
     # The launch itself succeeds; the fault surfaces at the next synchronising call and stays.
     assert done.output.split("\n")[:4] == ["last 0", f"sync {code}", f"again {code}", f"malloc {code}"]
-    (found,) = done.diagnostics()
-    assert found["tool"] == "memory" and found["line"] == line_of(place)
-    assert words in found["message"]
-    assert found["file"].endswith("faults.cu")
+    (found,) = done.findings()
+    assert (found["is"], found["file"], found["line"]) == (kind, "faults.cu", line_of(place))
+    assert facts.items() <= found["facts"].items()
 
 
 @pytest.mark.parametrize(
-    ("name", "place", "words"),
+    ("name", "place", "kind", "other"),
     [
-        ("freed_host_memory", "fwrite(h, 1, 0x8000", "memory that was freed at faults.cu:{}"),
-        ("copy_not_awaited", "fwrite(h, 1, 4,", "while the cudaMemcpyAsync at faults.cu:{} may still be writing them"),
-        ("copy_in_another_stream", "cudaMemcpy(h, p, 128", "does not wait for kernel plain, launched at faults.cu:{}"),
-        ("copies_in_order", "", ""),
+        ("freed_host_memory", "fwrite(h, 1, 0x8000", "host_use_after_free", "free(h);"),
+        ("copy_not_awaited", "fwrite(h, 1, 4,", "copy_not_awaited", "else cudaMemcpyAsync"),
+        ("copy_in_another_stream", "cudaMemcpy(h, p, 128", "copy_before_kernel", "plain<<<1, 32, 0, s>>>"),
     ],
 )
 def test_what_the_host_does_too_early_is_reported_with_both_lines(
-    name: str, place: str, words: str, tmp_path: Path
+    name: str, place: str, kind: str, other: str, tmp_path: Path
 ) -> None:
-    found = fault(name, tmp_path).diagnostics()
-    assert [each["line"] for each in found] == ([line_of(place)] if place else [])
-    others = {"freed": "free(h);", "copy_not_awaited": "else cudaMemcpyAsync", "copy_in": "plain<<<1, 32, 0, s>>>"}
-    other = next((text for begin, text in others.items() if name.startswith(begin)), "")
-    assert not found or words.format(line_of(other)) in found[0]["message"].replace(str(HERE) + "/", "")
+    (found,) = fault(name, tmp_path).findings()
+    assert (found["is"], found["line"]) == (kind, line_of(place))
+    assert found["facts"]["other_line"] == line_of(other)
+
+
+def test_nothing_is_reported_of_copies_in_order(tmp_path: Path) -> None:
+    assert fault("copies_in_order", tmp_path).findings() == []
 
 
 def test_a_fault_names_the_thread_that_made_it(tmp_path: Path) -> None:
-    (found,) = fault("one_lane_outside", tmp_path).diagnostics()
+    (found,) = fault("one_lane_outside", tmp_path).findings()
     assert found["thread"] == [17, 0, 0] and found["block"] == [0, 0, 0]
     assert found["kernel"] == "one_lane_outside(int*, int)"
 
@@ -104,34 +91,34 @@ def test_a_trap_gives_a_launch_failure(tmp_path: Path) -> None:
 def test_an_endless_loop_ends_at_its_limit_and_names_the_line(tmp_path: Path) -> None:
     done = fault("endless", tmp_path, GRADER_EMULATOR_KERNEL_SECONDS="0.5")
     assert "sync 702" in done.output
-    (found,) = done.diagnostics("sync")
-    assert found["line"] == line_of("while (*flag == 0)") and "loop" in found["message"]
+    (found,) = done.findings()
+    assert (found["is"], found["line"]) == ("loop_never_ends", line_of("while (*flag == 0)"))
 
 
 def test_lanes_that_wait_in_a_circle_end_at_the_limit(tmp_path: Path) -> None:
     done = fault("lanes_wait_in_a_circle", tmp_path, GRADER_EMULATOR_KERNEL_SECONDS="0.5")
     assert "sync 702" in done.output
-    (found,) = done.diagnostics("sync")
+    (found,) = done.findings()
+    assert found["is"] == "endless_loop"
     assert found["line"] in (line_of("while (p[0] == 0)"), line_of("while (p[1] == 0)"))
-    assert "may never end" in found["message"]
 
 
 def test_lanes_that_wait_in_a_function_for_lanes_outside_are_told_why(tmp_path: Path) -> None:
     done = fault("lock_in_a_function", tmp_path, GRADER_EMULATOR_KERNEL_SECONDS="0.5")
-    (found,) = done.diagnostics("sync")
-    assert found["line"] == line_of("while (atomicCAS(lock, 0, 1) != 0)")
-    assert "waits in the loop at this line, in a function" in found["message"] and "__forceinline__" in found["message"]
+    (found,) = done.findings()
+    assert (found["is"], found["line"]) == ("endless_in_function", line_of("while (atomicCAS(lock, 0, 1) != 0)"))
 
 
 def test_a_deadlock_is_found_and_says_who_waits(tmp_path: Path) -> None:
     done = fault("deadlock", tmp_path)
     assert "sync 702" in done.output
-    assert any("deadlock: 2 of 2 warps wait" in d["message"] for d in done.diagnostics("sync"))
+    (found,) = done.findings()
+    assert (found["is"], found["facts"]["waiting"], found["facts"]["arrived"]) == ("deadlock_barrier", 2, 32)
 
 
 def test_recursion_without_end_is_a_fault_not_a_crash_of_the_grader(tmp_path: Path) -> None:
     done = fault("stack_overflow", tmp_path)
-    assert any("overflow" in d["message"] for d in done.diagnostics("memory"))
+    assert [each["is"] for each in done.findings()] == ["local_overflow"]
 
 
 @pytest.mark.parametrize(
@@ -166,9 +153,8 @@ def test_a_bad_call_of_the_runtime_gives_its_code(name: str, lines: list[str], t
 def test_host_code_that_dereferences_a_device_pointer_is_named(tmp_path: Path) -> None:
     done = fault("host_dereference", tmp_path)
     assert done.exit_code == -11
-    (found,) = done.diagnostics("memory")
-    assert "host code dereferenced a device pointer" in found["message"]
-    assert "offset 20 of the 256 bytes of cudaMalloc" in found["message"]
+    (found,) = done.findings()
+    assert (found["is"], found["facts"]["offset"], found["facts"]["size"]) == ("host_dereference", 20, 256)
 
 
 WRONG_TILE = """\
@@ -230,18 +216,9 @@ def test_a_crash_of_translated_code_is_the_emulators_and_says_so(
     )
     done = execute(made.path, folder=tmp_path)
     assert done.exit_code == -number
-    (found,) = done.diagnostics()
-    assert (found["tool"], found["facts"]["launched"]) == ("emulator", "unlucky(int*)")
-    assert f"the emulator itself failed with {number.name} in kernel unlucky:" in found["message"]
-    assert "not in this program" in found["message"]
-    ended = Outcome(None, number.name, "", 0.1, 0.1, 1, "", "")
-    judgement = judge(
-        Run(ended, Path("output"), read_trace(tmp_path / "trace.jsonl"), ""),
-        Check("missing", "There is no output.", 4),
-        limit="the limit",
-    )
-    assert (judgement.verdict, judgement.fault) == (Verdict.GRADER_ERROR, Fault.GRADER)
-    assert judgement.reason.startswith("The emulator itself failed")
+    (found,) = done.findings()
+    assert found["is"] == "emulator_failed"
+    assert found["facts"] == {"signal": number.name, "launched": "unlucky(int*)"}
 
 
 @pytest.mark.parametrize(("arguments", "number"), [((), signal.SIGSEGV), (("raise",), signal.SIGILL)])
@@ -251,21 +228,20 @@ def test_a_crash_of_host_code_stays_the_programs(
     (tmp_path / "crash.cu").write_text(HOST_CRASH)
     done = execute(build(tmp_path / "crash.cu"), *arguments, folder=tmp_path)
     assert done.exit_code == -number
-    assert not done.diagnostics("emulator") and "emulator" not in done.errors
+    assert not done.findings("emulator") and "emulator" not in done.errors
 
 
 def test_calls_deeper_than_the_stack_are_the_programs_fault(tmp_path: Path) -> None:
     (tmp_path / "deep.cu").write_text(DEEP)
     done = execute(build(tmp_path / "deep.cu"), folder=tmp_path)
-    (found,) = done.diagnostics()
-    assert found["tool"] == "memory" and "stack overflow inside kernel deep" in found["message"]
+    (found,) = done.findings()
+    assert (found["is"], found["facts"]["launched"]) == ("stack_overflow", "deep(int*)")
 
 
 def test_lanes_whose_own_masks_do_not_name_them_are_reported(tmp_path: Path) -> None:
     (tmp_path / "neighbours.cu").write_text(WRONG_TILE)
     done = execute(build(tmp_path / "neighbours.cu"), folder=tmp_path)
-    found = done.diagnostics("sync")
-    assert [(d["line"], d["message"][:80]) for d in found] == [
-        (3, "lanes 0x000000ff call a warp function whose mask 0x0000ff00 does not name them"),
-        (3, "lanes 0x0000ff00 call a warp function whose mask 0x000000ff does not name them"),
+    assert [(d["is"], d["line"], d["facts"]) for d in done.findings()] == [
+        ("mask_without_caller", 3, {"lanes": "0x000000ff", "mask": "0x0000ff00"}),
+        ("mask_without_caller", 3, {"lanes": "0x0000ff00", "mask": "0x000000ff"}),
     ]

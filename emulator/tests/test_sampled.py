@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from emulator.tests.programs import HERE, Execution, build, execute
-from grader.programs.trace import read_trace
 
 SOURCE = HERE / "sampled.cu"
 
@@ -43,13 +42,12 @@ def test_the_ptx_line_of_an_access_is_a_load(tmp_path: Path) -> None:
 
 
 def test_reuse_distances_are_those_of_warps_in_turns(tmp_path: Path) -> None:
-    run("read_twice", tmp_path, GRADER_EMULATOR_SAMPLE="1")
-    trace = read_trace(tmp_path / "trace.jsonl")
-    (load,) = [access for access in trace.accesses if access.operation == "load"]
-    (reuse,) = [reuse for reuse in trace.reuse if reuse.ptx_line == load.ptx_line]
+    done = run("read_twice", tmp_path, GRADER_EMULATOR_SAMPLE="1")
+    load = the(done, "access", operation="load")
+    reuse = the(done, "reuse", ptx_line=load["ptx_line"])
     sectors = 32 * 4  # of one pass of one warp
-    near = [0] * len(reuse.near)
+    near = [0] * len(reuse["near"])
     near[-1] = sectors  # the first warp's first pass
     near[0] = 2 * sectors  # the second warp follows the first at once
     near[5] = sectors  # 31 other lines were used since the first pass
-    assert list(reuse.near) == near
+    assert reuse["near"] == near

@@ -92,7 +92,7 @@ def test_a_generated_program_gives_the_hosts_results(
     machine.enter(monkeypatch)
     program = build(write_program(tmp_path, 1, {kind: GENERATED[kind]}), flags=CONFORMANCE_FLAGS)
     done = execute(program, folder=tmp_path, timeout_s=60 * machine.slower)
-    assert (done.exit_code, done.output, done.diagnostics()) == (0, "ok\n", [])
+    assert (done.exit_code, done.output, done.findings()) == (0, "ok\n", [])
 
 
 def outcomes(machine: Machine, source: Path, runs: list[tuple[str, ...]], folder: Path) -> list[Outcome]:
@@ -109,7 +109,7 @@ def outcome(folder: Path, done: Execution) -> Outcome:
     file = folder / "output"
     output = file.read_bytes() if file.exists() else b""
     file.unlink(missing_ok=True)
-    findings = tuple(re.sub(r"0x[0-9a-f]+", "0x…", d["message"]) for d in done.diagnostics())
+    findings = tuple(re.sub(r"0x[0-9a-f]+", "0x…", f"{d['is']} {d['line']} {d['facts']}") for d in done.findings())
     return Outcome(done.exit_code, done.output, output, findings)
 
 

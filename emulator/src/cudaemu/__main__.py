@@ -76,11 +76,11 @@ def _run(given: argparse.Namespace, checks: set[str]) -> int:
         command = [program, *given.arguments]
         with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, errors="replace") as process:
             for line in process.stderr or ():
-                sys.stderr.write(_with_lines(line, program))
+                sys.stderr.write(with_lines(line, program))
     return process.returncode if process.returncode >= 0 else 128 - process.returncode
 
 
-def _with_lines(line: str, program: Path) -> str:
+def with_lines(line: str, program: Path) -> str:
     """A finding with lines of host code in place of addresses, as far as the compiler noted any."""
 
     def place(found: re.Match[str]) -> str:

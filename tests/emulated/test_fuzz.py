@@ -42,4 +42,4 @@ def test_a_random_program_gives_the_hosts_results(tmp_path: Path) -> None:
     source = write_program(tmp_path, 17, kinds)
     done = execute(build(source, flags=CONFORMANCE_FLAGS), folder=tmp_path)
     assert (done.exit_code, done.output) == (0, "ok\n")
-    assert done.diagnostics() == []
+    assert done.findings() == []
