@@ -40,7 +40,6 @@ MANY_LAUNCHES = kernel(0, 1)._replace(times=np.stack([STARTS_NS, STARTS_NS + 1],
 HONEST = Trace(
     kernels=(kernel(6 * SECOND, 6 * SECOND + SECOND // 10),),
     engine="cuda",
-    device="a GPU",
     clock_ns=6 * SECOND,
     starts=1,
     ends=1,

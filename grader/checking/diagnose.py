@@ -51,7 +51,7 @@ def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got:
     sloppy = [found.sloppy for found in check.precision] if check.kind == "precision" else []
     number = next(n for n, errors in enumerate(check.errors) if (sloppy[n] if sloppy else errors.wrong))
     errors = check.errors[number]
-    draw = partial(draw_samples, operator, shape, number, errors, input, expected, got)
+    draw = partial(draw_samples, operator, shape, number, errors, (input, expected, got))
     try:
         finding = _looks_like(check, operator, shape, number, draw)
     except OSError:

@@ -55,14 +55,14 @@ def draw_samples(
     shape: Shape,
     number: int,
     errors: TensorErrors,
-    input: Path,
-    expected: Path,
-    got: Path,
+    files: tuple[Path, Path, Path],
     most_rows: int,
     *,
     only_wrong: bool = True,
 ) -> list[Sample]:
-    """Sample wrong rows of wrong units or, unless `only_wrong`, any rows of any units. Empty if a file ends early."""
+    """Sample wrong rows of wrong units or, unless `only_wrong`, any rows of any units. Empty if a file ends early. The
+    files are the input, the expected output, and the output."""
+    input, expected, got = files
     right_layout, layout = operator.expected_layouts(shape)[number], operator.output_layouts(shape)[number]
     whole, roundoff = layout.type.is_integer, layout.type.roundoff
     near = Limit(0.5) if whole else Limit(errors.limit.match, relative=max(RTOL, 2 * roundoff))

@@ -216,12 +216,8 @@ class Trace:
     reuse: tuple[ReuseEvent, ...] = ()
     tracer_errors: tuple[TracerError, ...] = ()
     engine: str | None = None
-    device: str | None = None
-    compute_capability: str | None = None
-    driver: str | None = None
     clock_ns: int | None = None
     dropped: int = 0
-    api_errors_suppressed: int = 0
     malformed_lines: int = 0
     unknown_lines: int = 0
     truncated: bool = False

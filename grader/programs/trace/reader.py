@@ -142,8 +142,7 @@ class _Building:
         self.start: dict[str, Any] = {}
         self.starts = self.ends = 0
         self.computed_floats: bool | None = None
-        self.dropped = self.api_errors_suppressed = 0
-        self.malformed_lines = self.unknown_lines = self.events = self.lines = 0
+        self.dropped = self.malformed_lines = self.unknown_lines = self.events = self.lines = 0
         self.names: dict[str, str] = {}
         self.dims: dict[Dim3, Dim3] = {}
         self.counter_names: set[str] = set()
@@ -159,7 +158,6 @@ class _Building:
             **events,
             **self.start,
             dropped=self.dropped,
-            api_errors_suppressed=self.api_errors_suppressed,
             malformed_lines=self.malformed_lines,
             unknown_lines=self.unknown_lines,
             truncated=truncated,
@@ -196,10 +194,7 @@ class _Building:
             case "start":
                 self._start(entry)
             case "end":
-                dropped = _count(entry, "dropped")
-                suppressed = _count(entry, "api_errors_suppressed") if "api_errors_suppressed" in entry else 0
-                self.dropped += dropped
-                self.api_errors_suppressed += suppressed
+                self.dropped += _count(entry, "dropped")
                 self.ends += 1
                 if "computed_floats" in entry:
                     self.computed_floats = bool(self.computed_floats) or _count(entry, "computed_floats") > 0
@@ -240,9 +235,6 @@ class _Building:
     def _start(self, entry: Mapping[str, object]) -> None:
         start = {
             "engine": _text(entry, "engine"),
-            "device": _optional_text(entry, "device"),
-            "compute_capability": _optional_text(entry, "compute_capability"),
-            "driver": _optional_text(entry, "driver"),
             "clock_ns": _count(entry, "clock_ns"),
         }
         self.starts += 1
@@ -329,10 +321,6 @@ def _text(entry: Mapping[str, object], key: str) -> str:
         raise _Malformed
     # A lone surrogate is legal JSON and cannot be printed; control characters would reach a terminal.
     return spelled_out(value[:MAX_TEXT])
-
-
-def _optional_text(entry: Mapping[str, object], key: str) -> str | None:
-    return None if entry.get(key) is None else _text(entry, key)
 
 
 def _one_of(entry: Mapping[str, object], key: str, allowed: tuple[Any, ...]) -> Any:
