@@ -29,13 +29,13 @@ ENGINE = select_engine("emulator", "sm_80")
 
 def tried(*errors: Exception) -> str:
     """What comes of a step that raises these errors, one in each try."""
-    left, witness = list(errors), control.Witness(ENGINE, python=False)
+    left, blame = list(errors), control.Blame(ENGINE, python=False)
     for _ in range(control.TRIES):
-        with witness:
+        with blame:
             if left:
                 raise left.pop(0)
             return "done"
-    return witness.caused
+    return blame.caused
 
 
 @pytest.mark.parametrize("error", [GraderFault("odd C"), MachineFault("no process"), RecursionError("deep")])
@@ -110,12 +110,15 @@ def test_what_ends_one_submission_ends_no_other(
 
 
 @pytest.mark.parametrize(("fails", "fault"), [(True, Fault.GRADER), (False, Fault.STUDENT)])
-def test_a_forged_crash_of_the_emulator_is_the_students(fails: bool, fault: Fault) -> None:
+def test_a_forged_crash_of_the_emulator_is_the_students(
+    fails: bool, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "problem", lambda engine: "it is broken" * fails)
     said = Finding(kind="emulator_failed", words={"signal": "SIGSEGV", "launched": "k()"})
     trace = Trace(engine="emulator", findings=(said,))
     run = Run(Outcome(None, "SIGSEGV", "", 0.1, 0.1, 1, "", ""), Path("output"), trace, "")
     check = Check("missing", "There is no output.", 4)
-    judged = judge(run, check, limit="the limit", control_fails=lambda: fails)
+    judged = judge(run, check, limit="the limit", engine=ENGINE)
     assert judged.fault is fault and judged.reason.startswith("The emulator itself failed")
 
 

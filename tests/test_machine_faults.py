@@ -21,17 +21,23 @@ from grader.programs.trace import ApiError, Trace
 from grader.sandbox import Outcome
 from tests.support.batch_engine import PlainC
 
+
+class NothingStarts(PlainC):
+    def problem(self) -> str:
+        return "cuInit failed with error 304"
+
+
 ENDED = Outcome(0, None, "", 0.1, 0.1, 1, "", "")
 
 
-@pytest.mark.parametrize(("fails", "fault"), [(True, Fault.MACHINE), (False, Fault.STUDENT)])
-def test_a_broken_gpu_is_believed_only_while_the_machine_fails(fails: bool, fault: Fault) -> None:
+@pytest.mark.parametrize(("engine", "fault"), [(NothingStarts(), Fault.MACHINE), (PlainC(), Fault.STUDENT)])
+def test_a_broken_gpu_is_believed_only_while_the_machine_fails(engine: PlainC, fault: Fault) -> None:
     trace = Trace(api_errors=(ApiError("cudaMalloc", 214, "cudaErrorECCUncorrectable"),))
     run = Run(ENDED, Path("output"), trace, "")
     wrong = Check("missing", "There is no output.", 4)
-    judgement = judge(run, wrong, limit="the limit", machine_fails=lambda: fails)
+    judgement = judge(run, wrong, limit="the limit", engine=engine)
     assert judgement.fault is fault
-    assert (judgement.verdict is Verdict.GRADER_ERROR) is fails
+    assert (judgement.verdict is Verdict.GRADER_ERROR) is (fault is Fault.MACHINE)
 
 
 @pytest.mark.parametrize(("broke", "verdict"), [("", Verdict.RUNTIME_ERROR), ("memory", Verdict.MEMORY_LIMIT)])
@@ -42,13 +48,10 @@ def test_a_killed_program_is_over_its_memory_only_if_the_run_broke_that_limit(br
     assert (judgement.verdict, judgement.fault) == (verdict, Fault.STUDENT)
 
 
-def test_the_machine_is_not_tried_for_a_program_that_passed() -> None:
+def test_the_machine_is_not_tried_for_a_program_that_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = Trace(api_errors=(ApiError("cudaSetDevice", 101, "cudaErrorInvalidDevice"),))
-
-    def tried() -> bool:
-        raise AssertionError
-
-    passed = judge(Run(ENDED, Path("output"), trace, ""), Check("passed", "", 4), limit="", machine_fails=tried)
+    monkeypatch.setattr(PlainC, "problem", lambda self: pytest.fail("tried"))
+    passed = judge(Run(ENDED, Path("output"), trace, ""), Check("passed", "", 4), limit="", engine=PlainC())
     assert passed.verdict is Verdict.PASSED
 
 
@@ -64,11 +67,6 @@ def test_a_gpu_that_cannot_be_used_confined_is_told_in_words() -> None:
     assert re.match(
         r"(libcuda.so.1 cannot be loaded|cuInit failed|cuDevice)", CudaEngine(find_toolkit(), gone).problem()
     )
-
-
-class NothingStarts(PlainC):
-    def problem(self) -> str:
-        return "cuInit failed with error 304"
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 def fresh(case: Case, tmp_path: Path) -> Iterator[FreshInput]:
     files, suite = TestcaseFiles(tmp_path / "files"), load_suite(load_assignment(case.assignment).testcases_file)
     generate(case, files, suite.seed(case))
-    with fresh_input(case, files, lambda nonce: suite.fresh_seed(case, nonce)) as made:
+    with fresh_input(case, files, suite) as made:
         yield made
 
 
@@ -227,7 +227,7 @@ def test_rows_to_check_are_chosen_at_random_and_are_not_too_many(rows: int, flop
 def test_an_input_that_nobody_waited_for_is_removed_too(suite: Suite, tmp_path: Path) -> None:
     case, files = suite.cases["s01"], TestcaseFiles(tmp_path / "files")
     generate(case, files, suite.seed(case))
-    with fresh_input(case, files, lambda nonce: suite.fresh_seed(case, nonce)) as fresh:
+    with fresh_input(case, files, suite) as fresh:
         folder = fresh.path.parent
     assert goes(folder)
 
@@ -243,7 +243,7 @@ def test_an_input_that_cannot_be_written_is_the_machines_fault(
 
     monkeypatch.setattr("grader.timing.fresh_inputs.write_exactly", full)
     with (
-        fresh_input(case, files, lambda nonce: suite.fresh_seed(case, nonce)) as fresh,
+        fresh_input(case, files, suite) as fresh,
         pytest.raises(MachineFault, match=r"s01 \(.* bytes\) could not be written to .*: No space left"),
     ):
         fresh.renew()

@@ -44,7 +44,7 @@ def probed(tmp_path: Path) -> Callable[[Operator, Shape, Program], tuple[Finding
                         layout.write(file.fileno(), unit, layout.type.rounded(values.astype(np.float32)))
             return read_probe(operator, probe, out)
 
-        return examine(operator.probes(shape), show)
+        return examine(map(show, operator.probes(shape)))
 
     return run
 

@@ -119,7 +119,7 @@ class Bench:
 
     def fresh_input(self, case: Case) -> AbstractContextManager[FreshInput]:
         """Inputs for timed runs of `case`; a background thread starts to draw them immediately."""
-        return fresh_input(case, self.setup.files, lambda nonce: self.setup.suite.fresh_seed(case, nonce))
+        return fresh_input(case, self.setup.files, self.setup.suite)
 
     # ---- the reference solution ---------------------------------------------------------------------------------
 

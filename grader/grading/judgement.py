@@ -6,7 +6,7 @@ program that crashes after writing the right answer has passed, with a warning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from grader.base.hints import hint
@@ -16,6 +16,8 @@ from grader.checking.contradictions import contradictions
 from grader.checking.diagnose import Diagnosis
 from grader.checking.slips import find_slip, slips
 from grader.findings import Finding, kind_of, rank, sentence, short_kernel
+from grader.programs import control
+from grader.programs.engine import Engine
 from grader.programs.run import Run
 from grader.programs.submission import Submission
 from grader.programs.trace import Trace
@@ -61,13 +63,14 @@ def judge(
     *,
     limit: str,
     files: Files = (),
-    machine_fails: Callable[[], bool] = lambda: True,
-    control_fails: Callable[[], bool] = lambda: True,
+    engine: Engine | None = None,
+    last: bool = True,
 ) -> Judgement:
     """Judge one run by its check. `limit` names the time limit and its seconds. Sentences quote lines of `files`, those
-    of the submission. If CUDA errors in the trace blame the machine, `machine_fails` is called to confirm it: a program
-    can write such trace lines itself, and it can provoke such errors by asking for a GPU that does not exist or by
-    hiding the one that does. In the same way `control_fails` confirms a crash that the emulator reports as its own."""
+    of the submission. On the `last` try, CUDA errors in the trace that blame the machine count only if the grader's own
+    test of the `engine` fails too: a program can write such trace lines itself, and it can provoke such errors by
+    asking for a GPU that does not exist or by hiding the one that does. In the same way the control program confirms
+    a crash that the emulator reports as its own. Without an engine, both are believed."""
     outcome, trace = run.outcome, run.trace
     if outcome.timed_out:
         reason = f"Stopped at {limit}{_last_seen(trace)}."
@@ -76,13 +79,13 @@ def judge(
         return _failed(*_broken_limit(run, check))
     if check.passed:
         return Judgement(Verdict.PASSED, None, warnings=_warnings(run, files))
-    if (machine := _machine_error(trace)) is not None and machine_fails():
+    if (machine := _machine_error(trace)) is not None and not (last and engine and not engine.problem()):
         return Judgement(Verdict.GRADER_ERROR, Fault.MACHINE, machine)
     if (error := _first_error(trace)) is not None and error[1] == _LAUNCH_TIMEOUT:
         reason = f"A kernel was stopped, near {limit}."
         return _failed(Verdict.TIME_LIMIT, hint("", _still_running, trace, files), reason)
     if (failure := _emulator_failure(run)) is not None:
-        if control_fails():
+        if engine is None or control.problem(engine):
             return Judgement(Verdict.GRADER_ERROR, Fault.GRADER, failure)
         return _failed(Verdict.RUNTIME_ERROR, failure, "The emulator runs the grader's own program: this is a crash.")
     seen, facts = hint("", _seen, run, files), hint((), _facts, run, files)

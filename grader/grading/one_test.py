@@ -26,7 +26,6 @@ from grader.grading.hidden_testcases import shows_diagnosis
 from grader.grading.judgement import Judgement, explained_failure, judge
 from grader.grading.session import Grading, Trial
 from grader.grading.tested import GpuTime, Ran, Tested
-from grader.programs import control
 from grader.programs.build import Build
 from grader.programs.engine import Engine
 from grader.programs.run import Run, run_program
@@ -139,14 +138,10 @@ class Later:
 
 
 def _run(trial: Trial, own: OwnInput, later: Later | None, *, last: bool) -> Tested:
-    """Run the test once. On the `last` try, CUDA errors that blame the machine count only if the grader's own test of
-    the engine fails too, since a program can provoke or forge them."""
+    """Run the test once."""
     grading, case, watch = trial.grading, trial.case, trial.watch
     files, bench, engine, rules = grading.files, grading.bench, grading.engine, grading.assignment
     shown = shows_diagnosis(rules.hidden_inputs, case)
-
-    def machine_fails() -> bool:
-        return not last or bool(engine.problem())
 
     with watch.stage(INPUTS):
         own_path = own.path  # waits until it is made
@@ -177,8 +172,8 @@ def _run(trial: Trial, own: OwnInput, later: Later | None, *, last: bool) -> Tes
                 check,
                 limit=f"{trial.limit_name} of {cpu_s or trial.limit_s:.3g} s{' of processor time' * bool(cpu_s)}",
                 files=trial.submission.files,
-                machine_fails=machine_fails,
-                control_fails=lambda: bool(control.problem(engine)),
+                engine=engine,
+                last=last,
             )
             if judgement.fault is Fault.STUDENT and (run.trace is None or not run.trace.kernels):
                 _see_programs_start(engine)

@@ -54,11 +54,11 @@ def grade(grading: Grading, submission: Submission, progress: Progress, built: B
     """Grade `submission`; the testcases' files must exist. `built` is its build, if that has finished, successfully or
     not. Raises MachineFault or GraderFault if the grading as a whole cannot continue. A fault in one test goes into
     that test's record, and what the submission itself causes into the record of a failed build (`control`)."""
-    witness = control.Witness(grading.engine, python=submission.is_python)
+    blame = control.Blame(grading.engine, python=submission.is_python)
     for _ in range(control.TRIES):
-        with witness:
+        with blame:
             return _grade(grading, submission, progress, built)
-    broken = failed_build(Fault.STUDENT, witness.caused)
+    broken = failed_build(Fault.STUDENT, blame.caused)
     with _closer_look(grading, submission) as closer:
         return _grade_built(grading, submission, broken, progress, Stopwatch(), closer)
 

@@ -57,7 +57,7 @@ def by_probes(
     if probes or claimed([known]) is None:
         with bench.to_ourselves(progress) if bench is not None else contextlib.nullcontext():
             if probes:
-                found = examine(probes, lambda probe: _shown(grading, programs.get(probe.shape), case.operator, probe))
+                found = examine(_shown(grading, programs.get(each.shape), case.operator, each) for each in probes)
             else:
                 found = _by_the_smallest_input(grading, built, wrong)
     patterns = [each for each in known if kind_of(each).check == "probe"]

@@ -87,11 +87,11 @@ def build(submission: Submission, assignment: Assignment, engine: Engine, cases:
         mark_used(folder)
         return kept
 
-    witness = control.Witness(engine, python=submission.is_python)
+    blame = control.Blame(engine, python=submission.is_python)
     for _ in range(control.TRIES):
-        with witness, making(folder) as scratch:
+        with blame, making(folder) as scratch:
             return _compile(submission, assignment, engine, key, scratch, folder, cases)
-    return failed_build(Fault.STUDENT, witness.caused)
+    return failed_build(Fault.STUDENT, blame.caused)
 
 
 def failed_build(fault: Fault, problem: str) -> Build:

@@ -54,7 +54,7 @@ TRIES = 2
 
 
 @dataclass
-class Witness(AbstractContextManager["Witness", bool]):
+class Blame(AbstractContextManager["Blame", bool]):
     """A block that tries a step of grading a submission, in `python` or not; `for _ in range(TRIES)` repeats it. If the
     step fails and the control program of that language fails too, its error is raised, as a user's own error is. If
     the control program works, the error is suppressed, and `caused` says what the submission has caused twice."""

@@ -37,7 +37,7 @@ from grader.checking.scan import Chunk, FileValues
 from grader.course.catalogue import TestcaseFiles
 from grader.course.distributions import Constant, Normal, Uniform
 from grader.course.seeds import Seed, draw_tensors, draw_unit
-from grader.course.testcase import Case
+from grader.course.testcase import Case, Suite
 from grader.operators.base import Tensors
 from grader.operators.layout import Layout, Stretch, write_exactly
 from grader.operators.tolerance import Tolerance
@@ -213,15 +213,10 @@ class FreshInput(OwnInput):
     written."""
 
     def __init__(
-        self,
-        case: Case,
-        files: TestcaseFiles,
-        path: Path,
-        background: ThreadPoolExecutor,
-        seed: Callable[[str], Seed],
+        self, suite: Suite, case: Case, files: TestcaseFiles, path: Path, background: ThreadPoolExecutor
     ) -> None:
         super().__init__(case, files, path, background)
-        self._seed = seed
+        self._suite = suite
         self._background = background
         self._order = list(range(case.operator.units(case.shape)))
         self._redrawn: int | None = None
@@ -279,7 +274,7 @@ class FreshInput(OwnInput):
     def _drawn(self) -> tuple[int, Tensors, Tensors]:
         case = self._case
         operator, shape = case.operator, case.shape
-        unit, seed = _CHOICE.randrange(len(self._order)), self._seed(secrets.token_hex(16))
+        unit, seed = _CHOICE.randrange(len(self._order)), self._suite.fresh_seed(case, secrets.token_hex(16))
         if not operator.independent_rows and (changed := self._with_other_rows(seed)) is not None:
             return unit, *changed
         tensors = draw_tensors(operator, shape, case.distribution, seed, case.identity, unit)
@@ -336,10 +331,10 @@ def own_input(case: Case, files: TestcaseFiles) -> Iterator[OwnInput]:
 
 
 @contextlib.contextmanager
-def fresh_input(case: Case, files: TestcaseFiles, seed: Callable[[str], Seed]) -> Iterator[FreshInput]:
-    """Fresh inputs of `case`, removed after the block; `seed` turns a nonce into a seed. The first input is made while
-    the block runs; `path` and `renew` wait for it."""
-    with _made_in(case, partial(FreshInput, case, files, seed=seed)) as made:
+def fresh_input(case: Case, files: TestcaseFiles, suite: Suite) -> Iterator[FreshInput]:
+    """Fresh inputs of `case`, removed after the block. The first input is made while the block runs; `path` and `renew`
+    wait for it."""
+    with _made_in(case, partial(FreshInput, suite, case, files)) as made:
         yield made
 
 

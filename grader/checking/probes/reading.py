@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +15,12 @@ from grader.operators.probes import Outputs, Probe, Weights
 from grader.sandbox.quarantine import open_output
 
 
-def examine(probes: Sequence[Probe], show: Callable[[Probe], list[Finding]]) -> tuple[Finding, ...]:
-    """What the probes show, one after the other, up to the first that is sure. `show` runs the program on one."""
+def examine(shown: Iterable[list[Finding]]) -> tuple[Finding, ...]:
+    """What the probes have shown, one after the other, up to the first that is sure."""
     found: list[Finding] = []
-    for probe in probes:
-        found += show(probe)
-        if sure := [each for each in found if each.certainty >= SURE]:
+    for each in shown:
+        found += each
+        if sure := [one for one in each if one.certainty >= SURE]:
             return rank([sure])
     return rank([found])
 
