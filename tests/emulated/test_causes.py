@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emulator.tests.programs import HERE, build, execute
+from emulator.tests.programs import CHECKS, HERE, build, execute
 from emulator.tests.seeded_bugs import SeededBug, programs_in, run, seeded_bugs
 from emulator.tests.test_uninitialised import LINES, SOURCE
-from grader.findings import advice, detail, fact
+from grader.findings import KINDS, advice, detail, fact
 from grader.grading.closer_look import in_a_right_program
 from grader.programs.host_lines import with_lines
 from grader.programs.stubs import STUB_HEADERS
@@ -83,6 +83,10 @@ def test_a_finding_is_said_with_its_facts(source: str, name: str, tmp_path: Path
 @pytest.mark.parametrize("bug", [bug for bug in seeded_bugs() if not bug.source.stem.startswith("hopper")], ids=str)
 def test_no_sentence_lacks_a_fact(bug: SeededBug, tmp_path: Path) -> None:
     assert not re.search(r"[{}]|\bNone\b", said(bug.source, bug.name, tmp_path))
+
+
+def test_the_emulators_tests_name_the_check_of_a_kind_as_the_catalogue_does() -> None:
+    assert [kind for check, kinds in CHECKS.items() for kind in kinds.split() if KINDS[kind].check != check] == []
 
 
 @pytest.mark.parametrize("name", ["tiled", "flash2"])
