@@ -16,7 +16,7 @@ import pytest
 
 from emulator.tests.programs import build
 from grader.checking.watch.labels import Label, Reader
-from grader.checking.watch.look import Watched, elements_of, explain, wrong_values
+from grader.checking.watch.look import Watched, explain, wrong_values
 from grader.checking.watch.recording import Malformed, read_recording
 from grader.course.testcase import Case, load_suite
 from grader.findings import Finding
@@ -162,11 +162,12 @@ def test_every_value_of_a_right_program_is_recognised(assignment: str, program: 
     subprocess.run([executable, source, output], check=True)
     watched = _last_values(operator, case, output)
     recording = read_recording(_recorded(executable, source, output, watched))
+    names = [tensor.name for tensor in operator.inputs(shape)]
     with source.open("rb") as file:
-        units = [operator.read_unit(file, shape, unit) for unit in range(operator.units(shape))]
-    steps = operator.steps(shape, units)
+        tensors = [operator.read_unit(file, shape, unit) for unit in range(operator.units(shape))]
+    steps = operator.steps(shape)
     assert steps is not None
-    reader = Reader(recording, steps, elements_of(operator, shape, units))
+    reader = Reader(recording, steps, [dict(zip(names, each, strict=True)) for each in tensors])
     assert reader.run()
     for root, each in zip(recording.roots, watched, strict=True):
         meaning = reader.meanings[root]

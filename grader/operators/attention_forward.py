@@ -12,12 +12,12 @@ import numpy as np
 
 from grader.operators.attention.one_head import HEAD_DIMENSION, SEQUENCE_LENGTH, OneHead
 from grader.operators.attention.softmax import F64, SAFE_SCORE, is_bounded, softmax_attention
-from grader.operators.base import Dimension, GpuOracle, Kernel, Rows, Shape, Tensors, sizes
+from grader.operators.base import GpuOracle, Kernel, Rows, Shape, Tensors, size_of, sizes
 
 
 class AttentionForward(OneHead):
     name = "attention_forward"
-    dimensions = (Dimension("B", "from 2 to 14000", lambda v: 2 <= v <= 14000), SEQUENCE_LENGTH, HEAD_DIMENSION)
+    dimensions = (size_of("B", 14000, least=2), SEQUENCE_LENGTH, HEAD_DIMENSION)
 
     def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
         _, n, d = sizes(shape)

@@ -10,12 +10,12 @@ Rounding errors hardly depend on the shape: a plain float32 implementation in nu
 from __future__ import annotations
 
 from grader.operators.attention.one_head import HEAD_DIMENSION, SEQUENCE_LENGTH, OneHead
-from grader.operators.base import Dimension
+from grader.operators.base import size_of
 
 
 class AttentionGradient(OneHead):
     name = "attention_gradient"
-    dimensions = (Dimension("B", "from 1 to 14000", lambda v: 1 <= v <= 14000), SEQUENCE_LENGTH, HEAD_DIMENSION)
+    dimensions = (size_of("B", 14000), SEQUENCE_LENGTH, HEAD_DIMENSION)
     planar_output = True
     gradient = True
 

@@ -13,7 +13,7 @@ import math
 
 from grader.operators.attention.operator import Attention
 from grader.operators.attention.problem import SEPARATE, Problem
-from grader.operators.base import Dimension, Shape, sizes
+from grader.operators.base import Dimension, Shape, size_of, sizes
 from grader.operators.number_types import F32_TYPE
 from grader.operators.probes import small
 
@@ -23,9 +23,9 @@ MAX_HEADS = 65536
 class AttentionHeads(Attention):
     name = "attention_heads"
     dimensions = (
-        Dimension("B", "from 1 to 65536", lambda v: 1 <= v <= MAX_HEADS),
-        Dimension("H", "from 1 to 65536", lambda v: 1 <= v <= MAX_HEADS),
-        Dimension("N", "from 1 to 32768", lambda v: 1 <= v <= 32768),
+        size_of("B", MAX_HEADS),
+        size_of("H", MAX_HEADS),
+        size_of("N", 32768),
         Dimension("d", "16, 32, 64 or 128", lambda v: v in (16, 32, 64, 128)),
         Dimension("causal", "0 or 1", lambda v: v in (0, 1)),
         Dimension("scale", "a finite number", math.isfinite, real=True),

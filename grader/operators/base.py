@@ -237,9 +237,9 @@ class Operator(ABC):
         """Functions that make input tensors, by the names that `{kind: own, name: …}` uses in the testcases' YAML."""
         return {}
 
-    def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps | None:
+    def steps(self, shape: Shape) -> Steps | None:
         """The steps of a right computation, by which the watch finds the line of a mistake; None if the operator
-        declares none. `units` has the input tensors of each unit."""
+        declares none."""
         return None
 
     def probes(self, shape: Shape) -> tuple[Probe, ...]:
@@ -272,30 +272,26 @@ class Operator(ABC):
         """The largest errors that pass, for each output tensor of this shape. The assignment's `tolerance` is one
         number or rule, one per tensor by name, or a multiple of the errors `plain`. Raises UsageError if it names an
         unknown tensor, or if it needs `plain` and there is none."""
+        layouts = {layout.tensor.name: layout for layout in self.output_layouts(shape)}
         if isinstance(tolerance, TimesPlain):
             if not plain:
                 raise UsageError(f"{self.name}: the testcase has no errors of a plain implementation to compare with.")
             return {
-                layout.tensor.name: times_plain(
-                    plain[layout.tensor.name], layout.type, layout.values, tolerance.of(layout.tensor.name)
-                )
-                for layout in self.output_layouts(shape)
+                name: times_plain(plain[name], layout.type, layout.values, tolerance.of(name))
+                for name, layout in layouts.items()
             }
-        names = [t.name for t in self.outputs(shape)]
-        if isinstance(tolerance, Mapping) and (unknown := sorted(set(tolerance) - set(names))):
-            raise UsageError(f"tolerance: {self.name} has no output tensor {unknown[0]!r}; it has {', '.join(names)}.")
-        rules = tolerance if isinstance(tolerance, Mapping) else dict.fromkeys(names, tolerance)
-        return {tensor.name: self._limit(shape, tensor, rules) for tensor in self.outputs(shape)}
-
-    def _limit(self, shape: Shape, tensor: Tensor, rules: Mapping[str, float | ErrorRule]) -> float | Limit:
-        rule, magnitude = rules.get(tensor.name), self.magnitude(shape, tensor.name)
-        if rule is None:
-            raise UsageError(f"No tolerance is given for output tensor {tensor.name}; given: {', '.join(rules)}.")
-        if not isinstance(rule, ErrorRule):
-            return rule * magnitude
-        return Limit(
-            rule.absolute * magnitude, relative=rule.relative, ulps=rule.ulps, ulp=2 * tensor.type.roundoff or 1.0
-        )
+        rules = tolerance if isinstance(tolerance, Mapping) else dict.fromkeys(layouts, tolerance)
+        if unknown := sorted(rules.keys() - layouts):
+            raise UsageError(
+                f"tolerance: {self.name} has no output tensor {unknown[0]!r}; it has {', '.join(layouts)}."
+            )
+        if missing := [name for name in layouts if name not in rules]:
+            raise UsageError(f"No tolerance is given for output tensor {missing[0]}; given: {', '.join(rules)}.")
+        limits: dict[str, float | Limit] = {}
+        for name, layout in layouts.items():
+            rule, magnitude = rules[name], self.magnitude(shape, name)
+            limits[name] = rule.limit(layout.type, magnitude) if isinstance(rule, ErrorRule) else rule * magnitude
+        return limits
 
     # ---- header ---------------------------------------------------------------------------------------------
 
@@ -362,12 +358,9 @@ class Operator(ABC):
         """The exact size of a file of expected output."""
         return self.units(shape) * sum(t.type.computed.itemsize * t.size for t in self.outputs(shape))
 
-    def min_bytes(self, shape: Shape) -> int:
-        """The least traffic with device memory: every input value is read once, every output value written once."""
-        return sum(self.traffic(shape))
-
     def traffic(self, shape: Shape) -> tuple[int, int]:
-        """(bytes of input, bytes of output) that must be read and written."""
+        """The least traffic with device memory, (bytes of input, bytes of output): every input value is read once,
+        every output value written once."""
         return self.units(shape) * self.unit_input_bytes(shape), self.output_bytes(shape)
 
     # ---- positions in files ---------------------------------------------------------------------------------
@@ -409,12 +402,9 @@ class Operator(ABC):
 
     def split_unit(self, shape: Shape, values: NDArray[np.float32]) -> tuple[NDArray[Any], ...]:
         """One unit's input values as tensors, rounded to their types; views of float32 values."""
-        tensors, first = [], 0
-        for tensor in self.inputs(shape):
-            part = values[first : first + tensor.size].reshape(tensor.rows, tensor.columns)
-            tensors.append(tensor.type.rounded(part))
-            first += tensor.size
-        return tuple(tensors)
+        inputs = self.inputs(shape)
+        parts = np.split(values, np.cumsum([tensor.size for tensor in inputs])[:-1])
+        return tuple(t.type.rounded(part.reshape(t.rows, t.columns)) for t, part in zip(inputs, parts, strict=True))
 
     def read_unit(self, file: IO[bytes], shape: Shape, unit: int) -> tuple[NDArray[Any], ...]:
         """The input tensors of one unit, from an open input file. Raises UsageError if the file ends early."""
@@ -439,6 +429,7 @@ class Operator(ABC):
 
         Otherwise raises UsageError, with what was expected and found and what to do.
         """
+        again = "generate or copy the testcase again"
         try:
             with path.open("rb") as file:
                 data = file.read(self.header_bytes)
@@ -448,22 +439,16 @@ class Operator(ABC):
         names = " ".join(self.dimension_names)
         if len(data) < self.header_bytes:
             raise UsageError(
-                f"{path}: the header {names} takes {self.header_bytes} bytes, the file has {size}; "
-                "generate or copy the testcase again."
+                f"{path}: the header {names} takes {self.header_bytes} bytes, the file has {size}; {again}."
             )
         shape = self.decode_header(data)
         if problem := self.problem(shape):
-            raise UsageError(
-                f"{path}: the header ({names}) is not legal: {problem}; generate or copy the testcase again."
-            )
+            raise UsageError(f"{path}: the header ({names}) is not legal: {problem}; {again}.")
         expected = self.input_bytes(shape)
         if size != expected:
             values = ", ".join(f"{n} = {v}" for n, v in zip(self.dimension_names, shape, strict=True))
             fault = "cut short" if size < expected else "too long"
-            raise UsageError(
-                f"{path}: the file is {fault}: {values} takes {expected} bytes, found {size}; "
-                "generate or copy the testcase again."
-            )
+            raise UsageError(f"{path}: the file is {fault}: {values} takes {expected} bytes, found {size}; {again}.")
         return shape
 
 

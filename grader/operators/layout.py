@@ -89,25 +89,24 @@ class Layout:
         """The number of values in all units."""
         return prod(count for count, _ in self.units) * self.tensor.size
 
-    def offset(self, unit: int, row: int = 0) -> int:
-        """The byte at which a row begins."""
-        return int(self.first + _dot(self.units, unit) + _dot(self.rows, row))
-
-    def offsets(self, units: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The bytes at which rows begin."""
-        return np.asarray(self.first + _dot(self.units, units) + _dot(self.rows, rows))
+    def offset(self, unit: Any, row: Any = 0) -> Any:
+        """The byte at which a row of a unit begins; for arrays of units and rows, an array."""
+        return self.first + _distance(self.units, unit) + _distance(self.rows, row)
 
     def runs(self) -> Iterator[Stretch]:
         """All values of all units, in as few runs as possible."""
-        yield from _runs(self.first, self._by_stride, self.tensor.columns, self.type.bytes)
-
-    def unit_runs(self, unit: int) -> Iterator[Stretch]:
-        """All values of one unit, row by row."""
-        yield from _runs(self.offset(unit), self.rows, self.tensor.columns, self.type.bytes)
+        sizes, length = list(self._by_stride), self.tensor.columns
+        while sizes and sizes[-1][1] == length * self.type.bytes:
+            length *= sizes.pop()[0]
+        repeats, stride = sizes.pop() if sizes else (1, length * self.type.bytes)
+        while sizes and sizes[-1][1] == repeats * stride:
+            repeats *= sizes.pop()[0]
+        for place in itertools.product(*(range(0, count * step, step) for count, step in sizes)):
+            yield Stretch(self.first + sum(place), length, stride, repeats, self.type.bytes)
 
     def find(self, offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """(unit, row, column) of the values that begin at these bytes; unit −1 for bytes of other tensors."""
-        rest = offsets - self.first
+        rest, zeros = offsets - self.first, np.zeros_like(offsets)
         inside = rest >= 0
         numbers: dict[tuple[int, int], NDArray[np.int64]] = {}
         for dimension in self._by_stride:
@@ -116,7 +115,10 @@ class Layout:
             inside &= numbers[dimension] < count
         column = rest // self.type.bytes
         inside &= column < self.tensor.columns
-        unit, row = (_number(dims, numbers, offsets) for dims in (self.units, self.rows))
+        unit, row = (
+            np.ravel_multi_index([numbers.get(each, zeros) for each in dims], [count for count, _ in dims], mode="clip")
+            for dims in (self.units, self.rows)
+        )
         return np.where(inside, unit, -1), row, column
 
     @cached_property
@@ -136,14 +138,11 @@ class Layout:
 
     def read(self, descriptor: int, unit: int) -> NDArray[Any] | None:
         """One unit's values, (rows, columns); None if the file ends early."""
-        stored = np.empty(self.tensor.size, self.type.storage)
-        filled = 0
-        for run in self.unit_runs(unit):
-            for repeat in range(run.repeats):
-                if not read_exactly(descriptor, stored[filled : filled + run.length], run.first + repeat * run.stride):
-                    return None
-                filled += run.length
-        return self.type.decode(stored).reshape(self.tensor.rows, self.tensor.columns)
+        stored = np.empty((self.tensor.rows, self.tensor.columns), self.type.storage)
+        for first, count in self._adjacent(0, self.tensor.rows):
+            if not read_exactly(descriptor, stored[first : first + count], self.offset(unit, first)):
+                return None
+        return self.type.decode(stored)
 
     def write(self, descriptor: int, unit: int, values: NDArray[Any], first_row: int = 0) -> None:
         """Write consecutive rows of one unit, from row `first_row` on."""
@@ -201,34 +200,13 @@ def _in_blocks(tensors: Sequence[Tensor], types: Sequence[NumberType], start: in
     return tuple(layouts)
 
 
-def _dot(dims: Dims, number: Any) -> Any:
+def _distance(dims: Dims, number: Any) -> Any:
     """The distance of item `number` (an int or an array of ints) from item 0."""
     distance = 0
     for count, stride in reversed(dims):
         number, index = divmod(number, count)
         distance = distance + index * stride
     return distance
-
-
-def _number(
-    dims: Dims, indices: dict[tuple[int, int], NDArray[np.int64]], like: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The inverse of `_dot`, for arrays."""
-    number = np.zeros_like(like)
-    for dimension in dims:
-        number = number * dimension[0] + indices.get(dimension, 0)
-    return number
-
-
-def _runs(first: int, dims: Dims, columns: int, value_bytes: int) -> Iterator[Stretch]:
-    left, length = [d for d in dims if d[0] > 1], columns
-    while left and left[-1][1] == length * value_bytes:
-        length *= left.pop()[0]
-    repeats, stride = left.pop() if left else (1, length * value_bytes)
-    while left and left[-1][1] == repeats * stride:
-        repeats *= left.pop()[0]
-    for place in itertools.product(*(range(0, count * step, step) for count, step in left)):
-        yield Stretch(first + sum(place), length, stride, repeats, value_bytes)
 
 
 # ---- files ------------------------------------------------------------------------------------------------------

@@ -10,26 +10,20 @@ tolerance is therefore for one product and is multiplied by K.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.base import Alternate, Dimension, Rows, Shape, Tensor, Tensors, WholeOperator, sizes
+from grader.operators.base import Alternate, Rows, Shape, Tensor, Tensors, WholeOperator, size_of, sizes
 from grader.operators.steps import Steps, Sum
 
 F64 = NDArray[np.float64]
 
-MOST = 16384
-
-
-def _size(name: str) -> Dimension:
-    return Dimension(name, f"from 1 to {MOST}", lambda v: 1 <= v <= MOST)
-
 
 class MatrixProduct(WholeOperator):
     name = "matrix_product"
-    dimensions = (_size("M"), _size("N"), _size("K"))
+    dimensions = tuple(size_of(name, 16384) for name in ("M", "N", "K"))
     unit, units_name = "product", "products"
 
     def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
@@ -49,50 +43,41 @@ class MatrixProduct(WholeOperator):
 
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
         a, b = tensors
-        return (a[rows].astype(np.float64) @ b.astype(np.float64),)
+        return (_product(a, b, rows),)
 
-    def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps:
-        _, n, k = sizes(shape)
-        return Steps(
-            sums=(Sum("C", "mn", "k", (("A", "mk"), ("B", "kn")), k),),
-            results={"C": ("C", 1.0)},
-            words={"over C": "terms"},
-            columns={"A": k, "B": n},
-        )
+    def steps(self, shape: Shape) -> Steps:
+        product = Sum("C", "mn", "k", (("A", "mk"), ("B", "kn")), sizes(shape)[2])
+        return Steps(sums=(product,), results={"C": ("C", 1.0)}, words={"over C": "terms"})
 
     def alternates(self) -> tuple[Alternate, ...]:
-        return _ALTERNATES
+        return tuple(
+            Alternate(
+                f"rounded_to_{name}",
+                f'It matches A and B rounded to {words}: multiply in float32, in Triton with input_precision="ieee".',
+                _of_rounded(kept, half),
+                rounding=True,
+            )
+            for name, words, kept, half in (
+                ("tf32", "10 bits (TF32 or half)", 0xFFFFE000, 0x1000),
+                ("tf32_cut_off", "10 bits (TF32, cut off)", 0xFFFFE000, 0),
+                ("bfloat16", "7 bits (bfloat16)", 0xFFFF0000, 0x8000),
+            )
+        )
 
 
-# ---- lost precision -------------------------------------------------------------------------------------------
+def _product(a: NDArray[np.float32], b: NDArray[np.float32], rows: Rows) -> F64:
+    return np.asarray(a[rows].astype(np.float64) @ b.astype(np.float64))
 
-Compute = Callable[[Shape, Tensors, Rows], F64]
 
-
-def _rounded(to: Callable[[NDArray[np.uint32]], NDArray[np.uint32]]) -> Compute:
-    """The product of A and B after the bits of their values were rounded."""
+def _of_rounded(kept: int, half: int) -> Callable[[Shape, Tensors, Rows], F64]:
+    """The product of A and B of whose values only the bits `kept` remain, after `half` of the last one is added."""
 
     def compute(shape: Shape, tensors: Tensors, rows: Rows) -> F64:
-        a, b = (to(np.ascontiguousarray(t, np.float32).view(np.uint32)).view(np.float32) for t in tensors)
-        return a[rows].astype(np.float64) @ b.astype(np.float64)
+        bits = (np.ascontiguousarray(tensor, np.float32).view(np.uint32) for tensor in tensors)
+        a, b = (((each + np.uint32(half)) & np.uint32(kept)).view(np.float32) for each in bits)
+        return _product(a, b, rows)
 
     return compute
 
-
-_TF32, _BFLOAT16 = np.uint32(0xFFFFE000), np.uint32(0xFFFF0000)
-"""Masks of the bits that remain."""
-
-
-_COARSE = 'It matches A and B rounded to {}: multiply in float32, in Triton with input_precision="ieee".'
-_ALTERNATES: tuple[Alternate, ...] = (
-    *(
-        Alternate(f"rounded_to_{name}", _COARSE.format(words), _rounded(to), rounding=True)
-        for name, words, to in (
-            ("tf32", "10 bits (TF32 or half)", lambda x: (x + 0x1000) & _TF32),
-            ("tf32_cut_off", "10 bits (TF32, cut off)", lambda x: x & _TF32),
-            ("bfloat16", "7 bits (bfloat16)", lambda x: (x + 0x8000) & _BFLOAT16),
-        )
-    ),
-)
 
 OPERATOR = MatrixProduct()

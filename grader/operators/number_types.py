@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -17,30 +17,24 @@ from numpy.typing import NDArray
 
 F32 = NDArray[np.float32]
 
-TypeName = Literal["f32", "f16", "bf16", "e4m3", "e5m2", "f64", "i32", "u32", "i64", "u8", "bool"]
-
 
 @dataclass(frozen=True)
 class NumberType:
     """A type of numbers. `words` is its name in numpy, PyTorch and ml-dtypes or a phrase for it, `c` its name in CUDA.
     `roundoff` is half the distance from 1 to the next number, the largest relative error of rounding; 0 for integers,
-    which are exact."""
+    which are exact. `storage` is the numpy type of stored values."""
 
-    name: TypeName
+    name: str
     words: str
     c: str
     roundoff: float
+    storage: np.dtype[Any]
     torch: str = ""
-
-    @property
-    def storage(self) -> np.dtype[Any]:
-        """The numpy type of stored values; a bool is a byte, since a program may store any."""
-        return _STORAGE[self.name]
 
     @property
     def computed(self) -> np.dtype[Any]:
         """The numpy type of values outside of files; files of expected output hold it, too."""
-        return _STORAGE["f32" if self.is_small_float else self.name]
+        return F32_TYPE.storage if self.is_small_float else self.storage
 
     @property
     def bytes(self) -> int:
@@ -48,7 +42,7 @@ class NumberType:
 
     @property
     def is_small_float(self) -> bool:
-        return self.name in ("f16", "bf16", "e4m3", "e5m2")
+        return self.roundoff > F32_TYPE.roundoff
 
     @property
     def is_integer(self) -> bool:
@@ -73,21 +67,6 @@ class NumberType:
         return self.decode(self.encode(values))
 
 
-_STORAGE: dict[TypeName, np.dtype[Any]] = {
-    "f32": np.dtype("<f4"),
-    "f16": np.dtype("<f2"),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
-    "e5m2": np.dtype(ml_dtypes.float8_e5m2),
-    "f64": np.dtype("<f8"),
-    "i32": np.dtype("<i4"),
-    "u32": np.dtype("<u4"),
-    "i64": np.dtype("<i8"),
-    "u8": np.dtype("u1"),
-    "bool": np.dtype("u1"),
-}
-
-
 @cache
 def _values_of(storage: np.dtype[Any]) -> F32:
     """The value of each pattern of bits of a small type."""
@@ -95,14 +74,16 @@ def _values_of(storage: np.dtype[Any]) -> F32:
     return bits.view(storage).astype(np.float32)
 
 
-F32_TYPE = NumberType("f32", "float32", "float", 2.0**-24)
-F16 = NumberType("f16", "float16", "__half", 2.0**-11)
-BF16 = NumberType("bf16", "bfloat16", "__nv_bfloat16", 2.0**-8)
-E4M3 = NumberType("e4m3", "float8 e4m3", "__nv_fp8_e4m3", 2.0**-4, "float8_e4m3fn")
-E5M2 = NumberType("e5m2", "float8 e5m2", "__nv_fp8_e5m2", 2.0**-3, "float8_e5m2")
-F64 = NumberType("f64", "float64", "double", 2.0**-53)
-I32 = NumberType("i32", "int32", "int", 0)
-U32 = NumberType("u32", "uint32", "unsigned int", 0)
-I64 = NumberType("i64", "int64", "long long", 0)
-U8 = NumberType("u8", "uint8", "unsigned char", 0)
-BOOL = NumberType("bool", "bool", "bool", 0)
+_BYTE = np.dtype("u1")
+F32_TYPE = NumberType("f32", "float32", "float", 2.0**-24, np.dtype("<f4"))
+F16 = NumberType("f16", "float16", "__half", 2.0**-11, np.dtype("<f2"))
+BF16 = NumberType("bf16", "bfloat16", "__nv_bfloat16", 2.0**-8, np.dtype(ml_dtypes.bfloat16))
+E4M3 = NumberType("e4m3", "float8 e4m3", "__nv_fp8_e4m3", 2.0**-4, np.dtype(ml_dtypes.float8_e4m3fn), "float8_e4m3fn")
+E5M2 = NumberType("e5m2", "float8 e5m2", "__nv_fp8_e5m2", 2.0**-3, np.dtype(ml_dtypes.float8_e5m2), "float8_e5m2")
+F64 = NumberType("f64", "float64", "double", 2.0**-53, np.dtype("<f8"))
+I32 = NumberType("i32", "int32", "int", 0, np.dtype("<i4"))
+U32 = NumberType("u32", "uint32", "unsigned int", 0, np.dtype("<u4"))
+I64 = NumberType("i64", "int64", "long long", 0, np.dtype("<i8"))
+U8 = NumberType("u8", "uint8", "unsigned char", 0, _BYTE)
+BOOL = NumberType("bool", "bool", "bool", 0, _BYTE)
+"""A bool is stored as a byte, since a program may store any."""

@@ -8,30 +8,23 @@ A row of Y sums to 1, so its values are 1/columns on average, and the assignment
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.base import Dimension, Generator, Rows, Shape, Tensor, Tensors, WholeOperator, sizes
-from grader.operators.steps import Steps, Sum
-from grader.operators.steps import Weights as WeightsStep
+from grader.operators.base import Generator, Rows, Shape, Tensor, Tensors, WholeOperator, size_of, sizes
+from grader.operators.steps import Steps, Sum, Weights
 
 F64 = NDArray[np.float64]
 
-_TOTAL = "the sum of exp(x − m)"
-
-MOST = 1 << 24
 MOST_VALUES = 1 << 26
 """256 MiB of input, since the oracle computes the whole matrix at once."""
 
 
 class RowSoftmax(WholeOperator):
     name = "row_softmax"
-    dimensions = (
-        Dimension("rows", f"from 1 to {MOST}", lambda v: 1 <= v <= MOST),
-        Dimension("columns", f"from 1 to {MOST}", lambda v: 1 <= v <= MOST),
-    )
+    dimensions = (size_of("rows", 1 << 24), size_of("columns", 1 << 24))
     unit, units_name = "matrix", "matrices"
 
     def relation(self, shape: Shape) -> str:
@@ -56,38 +49,23 @@ class RowSoftmax(WholeOperator):
         return 1 / shape[1]
 
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
-        weights = _exponentials(tensors, rows)
-        weights /= weights.sum(axis=1, keepdims=True)
-        return (weights,)
+        y = tensors[0][rows].astype(np.float64)
+        y -= y.max(axis=1, keepdims=True)
+        np.exp(y, out=y)
+        y /= y.sum(axis=1, keepdims=True)
+        return (y,)
 
     def generators(self) -> Mapping[str, Generator]:
         return {"rows": _rows_apart}
 
-    def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps:
+    def steps(self, shape: Shape) -> Steps:
         _, columns = sizes(shape)
-
-        def scores(unit: int) -> F64:
-            return np.asarray(units[unit][0], np.float64)
-
-        def log(unit: int) -> F64:
-            x = scores(unit)
-            x = x - x.max(axis=1, keepdims=True)
-            return np.asarray(x - np.log(np.exp(x).sum(axis=1, keepdims=True)))
-
         return Steps(
             sums=(Sum("total", "i", "j", (("Y", "ij"),), columns),),
             results={"Y": ("Y", 1.0)},
-            weights=WeightsStep("Y", "X", "total", 1.0, log, lambda row: (0, columns)),
-            words={"total": _TOTAL, "over total": "columns"},
-            columns={"X": columns},
-            scores=scores,
+            weights=Weights("Y", "X", "total", 1.0, lambda row: (0, columns)),
+            words={"total": "the sum of exp(x − m)", "over total": "columns"},
         )
-
-
-def _exponentials(tensors: Tensors, rows: Rows) -> F64:
-    x = tensors[0][rows].astype(np.float64)
-    x -= x.max(axis=1, keepdims=True)
-    return np.exp(x, out=x)
 
 
 def _rows_apart(shape: Shape, random: np.random.Generator) -> tuple[NDArray[np.float32]]:

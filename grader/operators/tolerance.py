@@ -54,6 +54,10 @@ class ErrorRule(StrictModel):
             raise ValueError("expected either exact: true, or some of absolute, relative and ulps")
         return self
 
+    def limit(self, type: NumberType, magnitude: float) -> Limit:
+        ulp = 2 * type.roundoff or 1.0
+        return Limit(self.absolute * magnitude, relative=self.relative, ulps=self.ulps, ulp=ulp)
+
 
 @dataclass(frozen=True)
 class PlainErrors:

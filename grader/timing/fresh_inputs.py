@@ -138,7 +138,7 @@ class _Rearranged:
         new = places == self._drawn.unit
         if not new.any() and (self._order[places] == places).all():
             return self._values.read(chunk, got)
-        right = self._rows(layout, layout.offsets(self._order[places], rows))
+        right = self._rows(layout, layout.offset(self._order[places], rows))
         if new.any():
             values = self._drawn.right[chunk.number][rows[new]]
             right[new] = np.where(np.isnan(values), got.reshape(-1, columns)[new], values)

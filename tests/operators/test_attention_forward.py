@@ -54,11 +54,11 @@ def test_the_oracle_gives_chosen_rows_only():
 @pytest.mark.parametrize(
     ("numbers", "says"),
     [
-        ((0, 128, 32), "B must be from 2 to 14000, found B = 0"),
+        ((0, 128, 32), "B must be from 2 to 14,000, found B = 0"),
         ((2, -1, 32), "N must be a power of two from 128 to 32768, found N = -1"),
         ((2, 192, 32), "N must be a power of two from 128 to 32768, found N = 192"),
         ((2, 128, 48), "d must be 32 or 64, found d = 48"),
-        ((14001, 128, 32), "B must be from 2 to 14000, found B = 14001"),
+        ((14001, 128, 32), "B must be from 2 to 14,000, found B = 14001"),
     ],
 )
 def test_an_illegal_header_is_refused_with_the_number_at_fault(tmp_path, numbers, says):

@@ -55,7 +55,7 @@ def test_the_header_is_five_int32_and_a_float32_and_survives_a_round_trip(tmp_pa
 @pytest.mark.parametrize(
     ("shape", "says"),
     [
-        ((1, 1, 0, 16, 0, 0.25), "N must be from 1 to 32768, found N = 0"),
+        ((1, 1, 0, 16, 0, 0.25), "N must be from 1 to 32,768, found N = 0"),
         ((1, 1, 8, 48, 0, 0.25), "d must be 16, 32, 64 or 128, found d = 48"),
         ((1, 1, 8, 16, 2, 0.25), "causal must be 0 or 1, found causal = 2"),
         ((1, 1, 8, 16, 0, math.nan), "scale must be a finite number, found scale = nan"),

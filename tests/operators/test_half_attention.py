@@ -19,9 +19,9 @@ from grader.course.catalogue import TestcaseFiles, ensure, limits
 from grader.course.seeds import draw_tensors
 from grader.course.testcase import Case, Suite, load_suite
 from grader.operators import Alternate, load_operator
-from grader.operators.attention.grouped import problem_of
 from grader.operators.attention.passes import Way, forward, gradients, plain_way
 from grader.operators.attention.precision_mistakes import precision_mistakes
+from grader.operators.half_attention import OPERATOR as HALF
 from grader.operators.number_types import BF16, E4M3, E5M2, F16
 
 FORWARD, BACKWARD = load_assignment("half"), load_assignment("half_backward")
@@ -220,7 +220,7 @@ def test_the_outputs_of_a_unit_with_some_other_queries_are_those_of_the_oracle(n
 def test_honest_rounding_passes(rules, way, suites, tmp_path) -> None:
     suite, files = suites[rules.name]
     for case in suite.select("public"):
-        p = problem_of(case.shape)
+        p = HALF.numbers(case.shape)
 
         def compute(tensors, unit, p=p):
             if rules is BACKWARD:
@@ -245,7 +245,7 @@ def with_mistake(case: Case, files: TestcaseFiles, alternate: Alternate):
     return compute
 
 
-PAIRS = [(FORWARD, each) for each in precision_mistakes(problem_of)]
+PAIRS = [(FORWARD, each) for each in precision_mistakes(HALF.numbers)]
 
 
 @pytest.mark.parametrize(("rules", "alternate"), PAIRS, ids=lambda each: each.name)

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cudaemu.operations import OPERATIONS
 from grader.checking.watch.recording import CONSTANT, LEAF, Recording
-from grader.operators.steps import Difference, Steps, Sum, Weights
+from grader.operators.steps import Difference, Steps, Sum, Values, Weights
 
 SAME = 1e-3
 """Factors that differ by less, relatively, are equal: exp and division are approximate in a recording."""
@@ -77,23 +77,18 @@ Meaning = Label | Number | Odd
 
 
 class Reader:
-    """Labels the nodes of one recording. `elements`: for the bits of an input value, the places where it is: (tensor,
-    unit, row, column)."""
+    """Labels the nodes of one recording, of a run on the input `units`: the tensors of each by name."""
 
-    def __init__(
-        self, recording: Recording, steps: Steps, elements: Mapping[int, tuple[tuple[str, int, int, int], ...]]
-    ) -> None:
-        self.recording, self.steps, self.elements = recording, steps, elements
-        self.tensors = {place[0] for places in elements.values() for place in places}
-        self.units = 1 + max((place[1] for places in elements.values() for place in places), default=0)
+    def __init__(self, recording: Recording, steps: Steps, units: Sequence[Mapping[str, NDArray[Any]]]) -> None:
+        self.recording, self.steps = recording, steps
+        self.elements, self.tensors = _elements(units), units[0]
+        self.values = [Values(steps, tensors) for tensors in units]
         self.sums = {each.name: each for each in steps.sums}
         self.by_factors: dict[tuple[str, ...], list[Sum]] = {}
         for each in steps.sums:
             self.by_factors.setdefault(tuple(sorted(name for name, _ in each.factors)), []).append(each)
         self.meanings: list[Meaning | None] = [None] * len(recording.value)
         self.weights, self.difference = steps.weights or _NO_WEIGHTS, steps.difference or _NO_DIFFERENCE
-        self.log, self._less = cache(self.weights.log), cache(self.difference.value)
-        self._of = cache(steps.scores or _nothing)
         self._offsets = self._common_offsets()
 
     def run(self) -> bool:
@@ -137,14 +132,13 @@ class Reader:
         if weights is _NO_WEIGHTS:
             return known
         kept: list[NDArray[np.float64]] = []
-        for unit in range(self.units):
-            scores = weights.scale * self._of(unit)
-            lse = scores[:, 0] - self.log(unit)[:, 0]
-            most = scores.max(axis=1)
+        for unit in self.values:
+            lse = unit.scores[:, 0] - unit.log[:, 0]
+            most = unit.scores.max(axis=1)
             total = np.exp(lse - most)
             kept += [lse, most, total, 1 / total, lse / _LOG2, most / _LOG2]
             if self.steps.difference:
-                kept.append(self._less(unit))
+                kept.append(unit.of(self.difference.less))
         stored = np.sort(np.concatenate(kept))
         loads = np.flatnonzero(r.site < LEAF)
         loads = loads[r.sites[r.site[loads], 0] == OPERATIONS.index("load")]
@@ -159,9 +153,16 @@ class Reader:
         known[loads[matches & (hits[sites] >= 0.98 * count[sites]) & (count[sites] >= 8)]] = True
         return known
 
+    def log(self, unit: int) -> NDArray[np.float64]:
+        """The logarithms of a unit's weights."""
+        return self.values[unit].log
+
+    def _less(self, unit: int) -> NDArray[np.float64]:
+        return self.values[unit].of(self.difference.less)
+
     # ---- leaves ----------------------------------------------------------------------
 
-    def _places(self, node: int) -> tuple[tuple[str, int, int, int], ...]:
+    def _places(self, node: int) -> Sequence[tuple[str, int, int, int]]:
         return self.elements.get(int(self.recording.value[node : node + 1].view(np.uint32)[0]), ())
 
     def _common_offsets(self) -> Counter[tuple[str, int, int]]:
@@ -174,7 +175,7 @@ class Reader:
     def _offset(self, node: int, place: tuple[str, int, int, int]) -> tuple[str, int, int]:
         tensor, unit, row, column = place
         address = int(self.recording.a[node]) | int(self.recording.b[node]) << 32
-        return tensor, unit, address - 4 * (row * self.steps.columns.get(tensor, 1) + column)
+        return tensor, unit, address - 4 * (row * self.tensors[tensor].shape[1] + column)
 
     def _element(self, node: int) -> Label | None:
         """The element of the input that has a node's value."""
@@ -434,7 +435,7 @@ class Reader:
         """The value of a label of a score, from its factor: scale · score is log + lse; the lse is a factor that is the
         same for all, so any number of the row does."""
         unit, row, column = label.index
-        return label.factor * float(self._of(unit)[row, column]) + label.shift
+        return label.factor * float(self.values[unit].of(self.weights.of)[row, column]) + label.shift
 
     # ---- completeness ----------------------------------------------------------------------
 
@@ -464,12 +465,20 @@ class Reader:
         return 0 if label.terms == -1 else label.terms & ~self.expected_terms(label)
 
 
-def _nothing(unit: int) -> NDArray[np.float64]:
-    return np.zeros(0)
+def _elements(units: Sequence[Mapping[str, NDArray[Any]]]) -> dict[int, list[tuple[str, int, int, int]]]:
+    """For the bits of each input value, the places where it is: (tensor, unit, row, column)."""
+    elements: dict[int, list[tuple[str, int, int, int]]] = {}
+    for unit, tensors in enumerate(units):
+        for name, values in tensors.items():
+            bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+            for row, numbers in enumerate(bits.tolist()):
+                for column, number in enumerate(numbers):
+                    elements.setdefault(number, []).append((name, unit, row, column))
+    return elements
 
 
-_NO_WEIGHTS = Weights("", "", "", 1.0, _nothing, lambda row: (0, 0))
-_NO_DIFFERENCE = Difference("", "", "", "", _nothing)
+_NO_WEIGHTS = Weights("", "", "", 1.0, lambda row: (0, 0))
+_NO_DIFFERENCE = Difference("", "", "", "")
 """Of operators without such steps: no label has an empty name."""
 
 

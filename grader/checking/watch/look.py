@@ -19,7 +19,6 @@ from grader.checking.watch.recording import Malformed, read_recording
 from grader.checking.watch.written import not_finite, written_at
 from grader.findings import Finding
 from grader.operators import Location, Operator, Shape
-from grader.operators.base import Tensors
 from grader.operators.number_types import F32_TYPE
 from grader.operators.tolerance import Tolerance, errors_of, limit_of
 from grader.sandbox.quarantine import open_output
@@ -128,9 +127,11 @@ def explain(
 def _explained(
     operator: Operator, shape: Shape, input: IO[bytes], recording: IO[bytes], watched: Sequence[Watched]
 ) -> tuple[Annotated[tuple[Finding, ...], Field(max_length=_MOST_FINDINGS)], Annotated[str, AtMost(200)]]:
-    units = [operator.read_unit(input, shape, unit) for unit in range(operator.units(shape))]
+    names = [tensor.name for tensor in operator.inputs(shape)]
+    tensors = (operator.read_unit(input, shape, unit) for unit in range(operator.units(shape)))
+    units = [dict(zip(names, each, strict=True)) for each in tensors]
     floats = all(each.type == F32_TYPE for each in operator.outputs(shape))
-    steps = operator.steps(shape, units) if floats else None
+    steps = operator.steps(shape) if floats else None
     try:
         found = read_recording(recording)
     except Malformed as malformed:
@@ -142,21 +143,7 @@ def _explained(
         return arising, ""
     if steps is None:
         return written_at(found, wanted, stored=operator.has_check), ""
-    reader = Reader(found, steps, elements_of(operator, shape, units))
+    reader = Reader(found, steps, units)
     if not reader.run():
         return (), f"{_NOT_FOLLOWED}: they come from more than {MOST_NODES:,} others"
     return tuple(read(reader, wanted, lambda unit: operator.unit_label(shape, unit))), ""
-
-
-def elements_of(
-    operator: Operator, shape: Shape, units: Sequence[Tensors]
-) -> dict[int, tuple[tuple[str, int, int, int], ...]]:
-    """For the bits of each input value, the places where it is: (tensor, unit, row, column)."""
-    elements: dict[int, list[tuple[str, int, int, int]]] = {}
-    for unit, tensors in enumerate(units):
-        for tensor, values in zip(operator.inputs(shape), tensors, strict=True):
-            bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
-            for row, numbers in enumerate(bits.tolist()):
-                for column, number in enumerate(numbers):
-                    elements.setdefault(number, []).append((tensor.name, unit, row, column))
-    return {number: tuple(places) for number, places in elements.items()}

@@ -193,7 +193,7 @@ class _Writer:
         """ "K[7, 6]" or "score[3, 7]", with the unit if there are several."""
         unit, *rest = label.index
         inside = ", ".join(map(str, rest))
-        return f"{self.name(label)}{unit}[{inside}]" if self.reader.units > 1 else f"{self.name(label)}[{inside}]"
+        return f"{self.name(label)}{unit}[{inside}]" if len(self.reader.values) > 1 else f"{self.name(label)}[{inside}]"
 
     # ---- what a recognised value in a wrong place says ------------------------------------------------------------
 

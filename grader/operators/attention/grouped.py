@@ -13,30 +13,23 @@ from numpy.typing import NDArray
 
 from grader.operators.attention.grouped_oracle import grouped_oracle
 from grader.operators.attention.operator import Attention
-from grader.operators.attention.passes import forward, gradients, plain_way
+from grader.operators.attention.passes import plain_way
 from grader.operators.attention.precision_mistakes import precision_mistakes
 from grader.operators.attention.problem import PACKED, PACKED_KV, SEPARATE, Problem
-from grader.operators.base import Alternate, Dimension, GpuOracle, Rows, Shape, Tensors
+from grader.operators.base import Alternate, Dimension, GpuOracle, Rows, Shape, Tensors, size_of, sizes
 from grader.operators.layout import Dims, Layout, Strides, Tensor
 from grader.operators.number_types import BF16, E4M3, E5M2, F16, NumberType
 from grader.operators.probes import small
 
 TYPES = (F16, BF16, E4M3, E5M2)
-MOST_HEADS, MOST_ROWS = 65536, 65536
-
-
-def problem_of(shape: Shape) -> Problem:
-    b, hq, hkv, nq, nk, d, kind, causal, window, layout = (int(number) for number in shape[:10])
-    return Problem(b, hq, hkv, nq, nk, d, TYPES[kind], bool(causal), window, layout, float(shape[10]))
+MOST = 65536
 
 
 def dimensions(types: int) -> tuple[Dimension, ...]:
     """The dimensions of the header, of which the first `types` of TYPES are legal."""
-    heads, rows = f"from 1 to {MOST_HEADS}", f"from 1 to {MOST_ROWS}"
     names = ", ".join(f"{number} ({kind.words})" for number, kind in enumerate(TYPES[:types]))
     return (
-        *(Dimension(name, heads, lambda v: 1 <= v <= MOST_HEADS) for name in ("B", "Hq", "Hkv")),
-        *(Dimension(name, rows, lambda v: 1 <= v <= MOST_ROWS) for name in ("Nq", "Nk")),
+        *(size_of(name, MOST) for name in ("B", "Hq", "Hkv", "Nq", "Nk")),
         Dimension("d", "a multiple of 8 from 16 to 256", lambda v: 16 <= v <= 256 and v % 8 == 0),
         Dimension("type", names, lambda v: 0 <= v < types),
         Dimension("causal", "0 or 1", lambda v: v in (0, 1)),
@@ -53,14 +46,15 @@ class GroupedAttention(Attention):
     solve_numbers = ("scale", "causal", "window")
 
     def numbers(self, shape: Shape) -> Problem:
-        return problem_of(shape)
+        b, hq, hkv, nq, nk, d, kind, causal, window, layout = sizes(shape[:10])
+        return Problem(b, hq, hkv, nq, nk, d, TYPES[kind], bool(causal), window, layout, float(shape[10]))
 
     def relation(self, shape: Shape) -> str:
-        p = problem_of(shape)
+        p = self.numbers(shape)
         if p.query_heads % p.key_heads:
             return f"Hq must be a multiple of Hkv, found {p.query_heads} and {p.key_heads}"
-        if p.batches * p.query_heads > MOST_HEADS:
-            return f"B × Hq must be at most {MOST_HEADS}, found {p.batches * p.query_heads}"
+        if p.batches * p.query_heads > MOST:
+            return f"B × Hq must be at most {MOST}, found {p.batches * p.query_heads}"
         if p.layout == PACKED and (p.group != 1 or p.queries != p.keys):
             return "with layout 1 (Q, K and V packed), Hq must be Hkv and Nq must be Nk"
         return ""
@@ -77,27 +71,24 @@ class GroupedAttention(Attention):
         return batches, heads, rows
 
     def unit_label(self, shape: Shape, unit: int) -> str:
-        batch, head = divmod(unit, problem_of(shape).key_heads)
+        batch, head = divmod(unit, self.numbers(shape).key_heads)
         return f"batch {batch}, key head {head}"
 
     def shrink(self, shape: Shape, units: int) -> Shape:
-        return (1, units * problem_of(shape).group, units, *shape[3:])
+        return (1, units * self.numbers(shape).group, units, *shape[3:])
 
     def probed_shape(self, shape: Shape, units: int) -> Shape:
         _, hq, hkv, nq, nk, *rest = shape
         return (-(-units // int(hkv)), hq, hkv, small(int(nq), 128), small(int(nk), 128), *rest)
 
     def plain(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float32], ...]:
-        p = problem_of(shape)
-        if self.gradient:
-            return tuple(each[rows] for each in gradients(p, tensors, plain_way(p)))
-        return (forward(p, tensors, rows, plain_way(p)),)
+        return self.computed(shape, tensors, rows, plain_way(self.numbers(shape)))
 
     def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
-        return grouped_oracle(problem_of(shape), gradient=self.gradient)
+        return grouped_oracle(self.numbers(shape), gradient=self.gradient)
 
     def alternates(self) -> tuple[Alternate, ...]:
-        return precision_mistakes(problem_of)
+        return precision_mistakes(self.numbers)
 
 
 def _strides(p: Problem, name: str) -> Strides:

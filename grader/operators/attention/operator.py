@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.attention.passes import F64, forward, gradients, with_other_queries
+from grader.operators.attention.passes import F64, RIGHT, Real, Way, forward, gradients, with_other_queries
 from grader.operators.attention.probes import attention_probes
 from grader.operators.attention.problem import Problem
 from grader.operators.attention.steps import attention_steps
@@ -72,10 +72,14 @@ class Attention(Operator):
         return (12 if self.gradient else 4) * p.d * p.pairs, p.pairs
 
     def oracle(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[F64, ...]:
+        return self.computed(shape, tensors, rows, RIGHT)
+
+    def computed(self, shape: Shape, tensors: Sequence[Real], rows: Rows, way: Way) -> tuple[Real, ...]:
+        """The rows `rows` of each output tensor, rounded in this way."""
         p = self.numbers(shape)
         if self.gradient:
-            return tuple(each[rows] for each in gradients(p, tensors))
-        return (np.asarray(forward(p, tensors, rows)),)
+            return tuple(each[rows] for each in gradients(p, tensors, way))
+        return (forward(p, tensors, rows, way),)
 
     def with_other_rows(
         self, shape: Shape, tensors: Tensors, outputs: Tensors, rows: NDArray[np.intp], draw: Draw
@@ -89,8 +93,8 @@ class Attention(Operator):
     def function(self, shape: Shape, tensors: Sequence[F64]) -> F64:
         return np.asarray(forward(self.numbers(shape), tensors, slice(None)))
 
-    def steps(self, shape: Shape, units: Sequence[Tensors]) -> Steps:
-        return attention_steps(self.numbers(shape), units, gradient=self.gradient)
+    def steps(self, shape: Shape) -> Steps:
+        return attention_steps(self.numbers(shape), gradient=self.gradient)
 
     def probes(self, shape: Shape) -> tuple[Probe, ...]:
         p = self.numbers(self.probed_shape(shape, 1))

@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from grader.operators.attention.problem import Problem, is_seen, seen
-from grader.operators.base import Tensors
-from grader.operators.steps import F64, Difference, Steps, Sum, Weights
+from grader.operators.attention.problem import Problem, seen
+from grader.operators.steps import Difference, Steps, Sum, Weights
 
 _WORDS = {"total": "l", "over score": "columns", "over total": "keys", "over O": "keys", "over dV": "rows",
           "over dK": "rows", "over dQ": "keys", "over dP": "columns", "over D": "columns"}  # fmt: skip
 
 
-def attention_steps(p: Problem, units: Sequence[Tensors], *, gradient: bool) -> Steps:
-    """scores = Q Kᵀ; P = softmax(scale · scores) over the keys that each query sees; O = P V. Backward: dV = Pᵀ dO,
+def attention_steps(p: Problem, *, gradient: bool) -> Steps:
+    """score = Q Kᵀ; P = softmax(scale · scores) over the keys that each query sees; O = P V. Backward: dV = Pᵀ dO,
     dP = dO Vᵀ, D = Σ dO ∘ O, dS = P ∘ (dP − D), dQ = scale · dS K and dK = scale · dSᵀ Q."""
-
-    def scores(unit: int) -> F64:
-        q, k = (np.asarray(t, np.float64) for t in units[unit][:2])
-        return np.asarray(q @ k.T)
-
-    def log(unit: int) -> F64:
-        s = p.scale * scores(unit)
-        counted = np.where(is_seen(p), s, -np.inf)
-        top = counted.max(axis=1, keepdims=True)
-        top[~np.isfinite(top)] = 0
-        total = np.log(np.maximum(np.exp(counted - top).sum(axis=1, keepdims=True), 1e-300))
-        return np.asarray(s - top - total)
-
-    def less(unit: int) -> F64:
-        _, _, v, do = (np.asarray(t, np.float64) for t in units[unit])
-        return np.asarray(((np.exp(log(unit)) @ v) * do).sum(axis=1))
 
     def keys_of(row: int) -> tuple[int, int]:
         first, end = seen(p, np.array([row % p.queries]))
@@ -55,9 +36,7 @@ def attention_steps(p: Problem, units: Sequence[Tensors], *, gradient: bool) -> 
     return Steps(
         sums=tuple(sums),
         results=results,
-        weights=Weights("P", "score", "total", p.scale, log, keys_of),
-        difference=Difference("dS", "P", "dP", "D", less) if gradient else None,
+        weights=Weights("P", "score", "total", p.scale, keys_of),
+        difference=Difference("dS", "P", "dP", "D") if gradient else None,
         words=_WORDS,
-        columns=dict.fromkeys(("Q", "K", "V", "dO"), p.d),
-        scores=scores,
     )
