@@ -8,8 +8,7 @@ fault in a canary (canary.cu) on the same machine: otherwise finding nothing pro
 May import `profiling` and the packages below it.
 """
 
-from grader.sanitizers.cause import likeliest, said_of
-from grader.sanitizers.explained import Files, explained
+from grader.sanitizers.explained import Files, explained, likeliest, said_of
 from grader.sanitizers.log import parse_report
 from grader.sanitizers.text import render
 from grader.sanitizers.tool import LEAKS, run_check, with_lines

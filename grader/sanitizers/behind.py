@@ -14,11 +14,6 @@ _NARROW = {"short": 32767, "unsigned short": 65535, "char": 127, "unsigned char"
 _NARROW |= {"int16_t": 32767, "uint16_t": 65535, "int8_t": 127, "uint8_t": 255}
 
 
-def with_lines_behind(finding: Finding, source: Source) -> Finding:
-    find = _FINDERS.get(finding.kind)
-    return find(finding, source) if find is not None else finding
-
-
 def _loop_of_sum(finding: Finding, source: Source) -> Finding:
     """The loop over the terms of a sum, in place of the sum: one whose variable does not choose the element that is
     summed. Terms at an end are lost by the outermost one, others by the innermost. Without any in the kernel, it is
@@ -48,13 +43,13 @@ def _variable(loop: Loop) -> str:
 
 def _end_of(source: Source, condition: str, file: str, line: int) -> dict[str, object]:
     """The variable of a condition that its function sets by a quotient before a line."""
-    for variable in _variables(source, condition, file, line):
+    for variable in declared(source, condition, file, line):
         if re.search(r"/|>>", variable.value):
             return {"end_line": variable.line, "end": variable.name}
     return {}
 
 
-def _variables(source: Source, text: str, file: str, line: int) -> Iterator[Variable]:
+def declared(source: Source, text: str, file: str, line: int) -> Iterator[Variable]:
     """The variables of `text` that are declared before a line in its function, the last declaration of each."""
     function = source.function_at(file, line)
     for name in dict.fromkeys(_WORD.findall(text)):
@@ -85,7 +80,7 @@ def _origins(source: Source, name: str, place: Place) -> list[Variable]:
     text = name
     for _ in range(4):
         pointers = [
-            v for v in _variables(source, text, place.file, place.line) if v.pointers and v.value not in ("", "{}")
+            v for v in declared(source, text, place.file, place.line) if v.pointers and v.value not in ("", "{}")
         ]
         if not pointers or pointers[0] in found:
             break
@@ -106,7 +101,7 @@ def _grid(finding: Finding, source: Source) -> Finding:
     if len(grids) != 1:
         return finding
     first = source.launches[0]
-    at = next(_variables(source, grids.pop(), first.file, first.line), first)
+    at = next(declared(source, grids.pop(), first.file, first.line), first)
     return finding.with_facts(grid=f"{at.file}:{at.line}")
 
 
@@ -120,7 +115,7 @@ def _guard(source: Source, file: str, line: int) -> int:
 def _narrow_index(source: Source, file: str, line: int) -> dict[str, object]:
     """The variable of a narrow type by which a line chooses an element."""
     for use in source.uses:
-        for variable in _variables(source, use.index, file, line) if use.holds(file, line) else ():
+        for variable in declared(source, use.index, file, line) if use.holds(file, line) else ():
             if (most := _NARROW.get(variable.type)) is not None and not variable.pointers:
                 return {"narrow_line": variable.line, "most": most, "narrow": variable.name, "type": variable.type}
     return {}
@@ -141,10 +136,10 @@ def _loop_of_launch(finding: Finding, source: Source) -> Finding:
     return finding
 
 
-_FINDERS: dict[str, Callable[[Finding, Source], Finding]] = {
-    "terms_missing": _loop_of_sum,
-    "other_input": _pointers,
-    "other_unit_read": _pointers,
-    "never_written": _grid,
-    "launch_not_reached": _loop_of_launch,
+OF_WRONG_VALUES: dict[str, tuple[Callable[[Finding, Source], Finding], ...]] = {
+    "terms_missing": (_loop_of_sum,),
+    "other_input": (_pointers,),
+    "other_unit_read": (_pointers,),
+    "never_written": (_grid,),
+    "launch_not_reached": (_loop_of_launch,),
 }

@@ -4,9 +4,8 @@ memory. These are facts with lines, too."""
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -15,17 +14,18 @@ from grader.cpp.reading import Files as Files
 from grader.cpp.reading import asked, read_source
 from grader.cpp.solve import written_in
 from grader.cpp.source import Assigned, Source, Use, Variable
-from grader.findings import Finding, Place, SourceLine, kind_of
+from grader.findings import Finding, Place, SourceLine, claimed, kind_of, sentence
 from grader.programs.function_contract import ARGUMENT, MAIN
 from grader.programs.trace.reader import MAX_FINDINGS
 from grader.sandbox.room import confined
-from grader.sanitizers.behind import with_lines_behind
+from grader.sanitizers.behind import OF_WRONG_VALUES, declared
 from grader.sanitizers.gap import find_gap
 
 _MOST_LINES = 3
 _ALLOCATES = ("cudaMalloc", "cudaHostAlloc", "malloc")
 _IN_KERNELS = ("memory", "race", "init", "sync", "watch")
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_ASSIGNED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)")
 _TOO_FAR = re.compile(r"(\w+)\s*>\s*(\w[\w.* ]*?)\s*(?:$|\|\|)")
 _ONE_MORE = re.compile(r"(\w+)\s*<=\s*(\w[\w.* ]*?)\s*(?:$|&&)")
 
@@ -35,25 +35,28 @@ def explained(findings: Sequence[Finding], files: Files) -> tuple[Finding, ...]:
     return tuple(asked(list(findings), _explained, files, findings)) if findings else ()
 
 
+def likeliest(findings: Iterable[Finding]) -> Finding | None:
+    """The finding that is the likeliest cause; None if none can be one."""
+    return claimed([[found for found in findings if found.file or kind_of(found).check != "api"]])
+
+
+def said_of(finding: Finding, files: Files = ()) -> str:
+    """Describe one finding for a student, with what the source explains of it."""
+    return sentence(explained([finding], files)[0], line_in(files))
+
+
 @confined(cpu_s=5, memory_bytes=2 << 30, answer_bytes=4 << 20)
 def _explained(files: Files, findings: Sequence[Finding]) -> Annotated[list[Finding], Field(max_length=MAX_FINDINGS)]:
     """In the room."""
-    source, found = read_source(files), []
-    for finding in findings:
-        for explain in (
-            _argument,
-            _named,
-            _unhoisted,
-            _called,
-            _barrier,
-            _unwritten,
-            _not_copied,
-            _past_dynamic,
-            _past_the_end,
-        ):
-            finding = explain(finding, source, files)
-        found.append(with_lines_behind(finding, source))
-    return found
+    source = read_source(files)
+    return [_explained_by(source, files, finding) for finding in findings]
+
+
+def _explained_by(source: Source, files: Files, finding: Finding) -> Finding:
+    finding = _named(_argument(finding, source), source, files)
+    for explain in (_unhoisted, _called, _barrier, *_OF_KIND.get(finding.kind, ())):
+        finding = explain(finding, source)
+    return finding
 
 
 def line_in(files: Files) -> SourceLine:
@@ -67,7 +70,7 @@ def line_in(files: Files) -> SourceLine:
     return line_of
 
 
-def _argument(finding: Finding, source: Source, files: Files) -> Finding:
+def _argument(finding: Finding, source: Source) -> Finding:
     """Memory that the grader's own main allocated is an argument of `solve`; lines of that main are left out."""
     if finding.allocated is not None and finding.allocated.file.startswith(ARGUMENT):
         name = finding.allocated.file.removeprefix(ARGUMENT)
@@ -96,7 +99,7 @@ def _named(finding: Finding, source: Source, files: Files) -> Finding:
     return finding
 
 
-def _unhoisted(finding: Finding, source: Source, files: Files) -> Finding:
+def _unhoisted(finding: Finding, source: Source) -> Finding:
     """A read that the compiler moved out of a loop has the line of the loop's header. Its line is the one in the loop
     that uses the array, if only one does."""
     uses = [use for use in source.uses if use.name == finding.array]
@@ -117,23 +120,14 @@ def _unhoisted(finding: Finding, source: Source, files: Files) -> Finding:
 
 def _pointer(source: Source, files: Files, place: Place) -> str:
     if place.file.endswith(".py"):
-        return _assigned(line_in(files)(place.file, place.line))
+        assigned = _ASSIGNED.match(line_in(files)(place.file, place.line))
+        return assigned[1] if assigned is not None else ""
     made = [c for c in source.calls if c.holds(place.file, place.line) and c.name.startswith(_ALLOCATES)]
     names = [re.sub(r"^(?:\([^()]*\)|[&*\s])+", "", call.arguments[0]) for call in made if call.arguments]
     return "` or `".join(dict.fromkeys(names))
 
 
-def _assigned(line: str) -> str:
-    """The name that a line of Python sets."""
-    try:
-        statements = ast.parse(line.strip()).body
-    except SyntaxError:
-        return ""
-    targets = [each.targets[0] for each in statements if isinstance(each, ast.Assign)]
-    return targets[0].id if targets and isinstance(targets[0], ast.Name) else ""
-
-
-def _called(finding: Finding, source: Source, files: Files) -> Finding:
+def _called(finding: Finding, source: Source) -> Finding:
     """The lines that call the helper functions in which a finding is, or the other side of a race."""
     sides = [("here", finding.place)] if kind_of(finding).check in _IN_KERNELS else []
     for side, place in (*sides, ("there", finding.other if "between" in finding.words else None)):
@@ -144,7 +138,7 @@ def _called(finding: Finding, source: Source, files: Files) -> Finding:
     return finding
 
 
-def _barrier(finding: Finding, source: Source, files: Files) -> Finding:
+def _barrier(finding: Finding, source: Source) -> Finding:
     """Where the barrier of a race between threads of a block belongs, or why the one that is there does not help."""
     here, there = finding.place, finding.other
     if finding.words.get("between") == "blocks" and finding.words.get("how") == "blocks":
@@ -202,11 +196,9 @@ def _variables(index: str) -> frozenset[str]:
     return frozenset(name for name in re.findall(r"[A-Za-z_]\w*(?:\.\w)?", index) if not name.isupper())
 
 
-def _unwritten(finding: Finding, source: Source, files: Files) -> Finding:
+def _unwritten(finding: Finding, source: Source) -> Finding:
     """The loops around the line that stores a part of the array; the line at which threads had returned."""
-    if finding.kind != "unwritten_shared" or finding.place is None:
-        return finding
-    file, stores = finding.place.file, finding.values.get("stores")
+    file, stores = finding.file or "", finding.values.get("stores")
     loops = tuple(loop.line for loop in source.loops_around(file, stores)) if isinstance(stores, int) and stores else ()
     if loops:
         finding = finding.with_facts(loops=loops[-2:])
@@ -216,42 +208,32 @@ def _unwritten(finding: Finding, source: Source, files: Files) -> Finding:
     return finding.with_facts(return_line=first) if first is not None else finding
 
 
-def _not_copied(finding: Finding, source: Source, files: Files) -> Finding:
+def _not_copied(finding: Finding, source: Source) -> Finding:
     """The copy to the device that should have written what is read."""
-    if finding.kind != "uninitialised" or not finding.array:
-        return finding
     copies = [call for call in source.calls if "cudaMemcpyHostToDevice" in call.arguments]
-    filling = [call for call in copies if _WORD.findall(call.arguments[0])[:1] == [finding.array]]
+    filling = [call for call in copies if finding.array and _WORD.findall(call.arguments[0])[:1] == [finding.array]]
     if len(filling) != 1:
         return finding
     at = Place(file=filling[0].file, line=filling[0].line)
     return finding.model_copy(update={"other": at}).with_facts(how="copied")
 
 
-def _past_dynamic(finding: Finding, source: Source, files: Files) -> Finding:
+def _past_dynamic(finding: Finding, source: Source) -> Finding:
     """The launch that asked for the dynamic shared memory, and where its size is computed."""
-    if finding.kind != "past_dynamic_shared" or finding.kernel is None:
-        return finding
     function = source.function_at(finding.file or "", finding.line or 0)
     launch = next((each for each in source.launches if function and each.name == function.name), None)
     if launch is None:
         return finding
     words = {"launch": f"{launch.file}:{launch.line}"}
-    size = launch.configuration[2] if len(launch.configuration) > 2 else ""
-    made = [v for v in source.variables if v.name == size and v.file == launch.file and v.line <= launch.line]
-    words |= {"computed": f"{made[-1].file}:{made[-1].line}"} if made else {}
+    size = " ".join(launch.configuration[2:3])
+    made = [each for each in declared(source, size, launch.file, launch.line) if each.name == size]
+    words |= {"computed": f"{made[0].file}:{made[0].line}"} if made else {}
     return finding.with_facts(**words)
 
 
-def _past_the_end(finding: Finding, source: Source, files: Files) -> Finding:
-    """What lets an access go past the end of an allocation: a guard that is one too loose, or the lines that set
-    the pointer and the index."""
-    if finding.kind not in ("past_the_end", "before_start") or finding.place is None:
-        return finding
-    return _origin_of_index(finding, source)
-
-
 def _origin_of_index(finding: Finding, source: Source) -> Finding:
+    """What lets an access go too far: a guard that is one too loose, or the lines that set the pointer and the
+    index."""
     place = finding.place
     function = source.function_at(place.file, place.line) if place is not None else None
     if place is None or function is None:
@@ -294,3 +276,12 @@ def _loose(source: Source, before: Callable[[str, int], bool]) -> Iterator[dict[
         ):
             facts = {"loose_line": item.line, "loose_name": found[1], "loose_end": found[2], "loose_sign": sign}
             yield facts
+
+
+_OF_KIND = OF_WRONG_VALUES | {
+    "unwritten_shared": (_unwritten,),
+    "uninitialised": (_not_copied,),
+    "past_dynamic_shared": (_past_dynamic,),
+    "past_the_end": (_origin_of_index,),
+    "before_start": (_origin_of_index,),
+}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from grader.findings import Dim3, Finding
+from grader.findings import Finding
 from grader.sandbox.room import Unreadable, confined
 from grader.sanitizers.tool_report import Check, Report, counted
 
@@ -16,7 +16,9 @@ _WHO = re.compile(r"by thread \((\d{1,10}),(\d{1,10}),(\d{1,10})\) in block \((\
 _SUMMARY = re.compile(
     r"ERROR SUMMARY: ([\d,]{1,15}) error|RACECHECK SUMMARY: [\d,]+ hazards? displayed \(([\d,]{1,15}) error"
 )
-_API = re.compile(r'Program hit (\w+) \(error (\d+)\) due to "(.*?)" on CUDA API call to (\w+)')
+_API = re.compile(
+    r'Program hit (?P<name>\w+) \(error (?P<code>\d+)\) due to "(?P<why>.*?)" on CUDA API call to (?P<function>\w+)'
+)
 _HAZARD = re.compile(
     r"Potential (\w+) hazard detected at __shared__ 0x[0-9a-f]+ in block \((\d{1,10}),(\d{1,10}),(\d{1,10})\)"
 )
@@ -85,23 +87,18 @@ def _blocks(text: str) -> Iterator[list[str]]:
 def _finding(check: Check, block: list[str]) -> Finding | None:
     head, rest = block[0], block[1:]
     if (api := _API.search(head)) is not None:
-        name, code, why, function = api.groups()
-        words = {"function": function, "name": name, "why": why}
-        return Finding(kind="call_failed", words=words, values={"code": int(code)})
+        return Finding.from_facts("call_failed", {**api.groupdict(), "code": int(api["code"])})
     if (hazard := _HAZARD.search(head)) is not None:
         return _race(hazard, rest)
     if (leak := _LEAK.search(head)) is not None:
-        return Finding(
-            kind="leak", values={"size": _count(leak.group(1))}, words={"of": "allocation", "by": "cudaMalloc"}
-        )
+        return Finding.from_facts("leak", {"size": _count(leak[1]), "of": "allocation", "by": "cudaMalloc"})
     frames = [_place(text) for text in rest if text.startswith(("at ", "Device Frame: "))]
-    if not frames or frames[0][0] is None:
+    if not frames or not frames[0]:
         return None
-    kernel, file, line = next((f for f in frames if f[1] not in _INTRINSICS), frames[-1])
-    who = next((found for text in rest if (found := _WHO.search(text)) is not None), None)
-    numbers = [int(number) for number in who.groups()] if who else []
+    fields: dict[str, object] = {**next((f for f in frames if f.get("file") not in _INTRINSICS), frames[-1])}
+    if (who := next((found for text in rest if (found := _WHO.search(text)) is not None), None)) is not None:
+        fields |= {"thread": who.group(1, 2, 3), "block": who.group(4, 5, 6)}
     kind, facts = _what(check, head, " ".join(rest))
-    fields = {"kernel": kernel, "file": file, "line": line, "thread": _dim(numbers[:3]), "block": _dim(numbers[3:])}
     return Finding.from_facts(kind, facts, **fields)
 
 
@@ -131,41 +128,27 @@ def _what(check: Check, head: str, rest: str) -> tuple[str, dict[str, object]]:
 
 def _race(hazard: re.Match[str], rest: list[str]) -> Finding:
     """A hazard of racecheck: two threads of a block, and what each does where."""
-    sides = [found for text in rest if (found := _HAZARD_SIDE.search(text)) is not None]
-    places = [_place(side.group(5)) for side in sides]
-    kernel, file, line = places[0] if places else (None, None, None)
-    does, other = _HAZARDS.get(hazard.group(1), ("write", "write"))
-    threads = [tuple(int(number) for number in side.group(2, 3, 4)) for side in sides]
-    between = "lanes" if len(threads) > 1 and len({_warp(thread) for thread in threads}) == 1 else "warps"
-    facts: dict[str, object] = {"does": sides[0].group(1).lower() if sides else does, "between": between}
-    facts["other_does"] = sides[1].group(1).lower() if len(sides) > 1 else other
-    if len(sides) > 1 and places[1][1]:
-        facts |= {"other_file": places[1][1], "other_line": places[1][2], "how": "barrier"}
-        facts["other_thread"] = f"({','.join(sides[1].group(2, 3, 4))})"
-        facts["how"] = "update" if places[1][1:] == places[0][1:] else "barrier"
-    block = _dim([int(number) for number in hazard.group(2, 3, 4)])
-    thread = _dim([int(number) for number in sides[0].group(2, 3, 4)]) if sides else None
-    kind = "race_in_warp" if between == "lanes" else "race"
-    return Finding.from_facts(kind, facts, kernel=kernel, file=file, line=line, block=block, thread=thread)
-
-
-def _warp(thread: tuple[int, ...]) -> tuple[int, ...]:
-    """The warp of a thread of a block with one dimension; for others each row counts as warps of its own."""
-    return (thread[0] // 32, *thread[1:])
+    sides = [found for text in rest if (found := _HAZARD_SIDE.search(text)) is not None][:2]
+    does = [*(side[1].lower() for side in sides), *_HAZARDS.get(hazard[1], ("write", "write"))[len(sides) :]]
+    places = [_place(side[5]) for side in sides]
+    threads = [side.group(2, 3, 4) for side in sides]
+    in_warp = len(threads) > 1 and len({(int(x) // 32, y, z) for x, y, z in threads}) == 1
+    facts: dict[str, object] = {"does": does[0], "other_does": does[1], "between": "lanes" if in_warp else "warps"}
+    if len(sides) > 1 and places[1].get("file"):
+        here, there = ((place.get("file"), place.get("line")) for place in places)
+        facts |= {"other_file": places[1]["file"], "other_line": places[1]["line"]}
+        facts |= {"other_thread": f"({','.join(threads[1])})", "how": "update" if here == there else "barrier"}
+    fields: dict[str, object] = {"thread": threads[0], **places[0]} if sides else {}
+    kind = "race_in_warp" if in_warp else "race"
+    return Finding.from_facts(kind, facts, block=hazard.group(2, 3, 4), **fields)
 
 
 def _count(text: str) -> int:
     return int(text.replace(",", ""))
 
 
-def _place(text: str) -> tuple[str | None, str | None, int | None]:
-    """Return (kernel, file, line) of an `at …` line, in the format of old and new versions of the tool."""
-    for pattern in (_AT, _OLD_AT):
-        if (found := pattern.search(text.strip())) is not None:
-            line = found.group("line")
-            return found.group("kernel"), found.group("file"), int(line) if line else None
-    return None, None, None
-
-
-def _dim(numbers: Sequence[int]) -> Dim3 | None:
-    return (numbers[0], numbers[1], numbers[2]) if len(numbers) == 3 else None
+def _place(text: str) -> dict[str, str]:
+    """The kernel, file and line of an `at …` line, as far as they are known, in the format of old and new versions of
+    the tool."""
+    found = _AT.search(text.strip()) or _OLD_AT.search(text.strip())
+    return {name: part for name, part in found.groupdict().items() if part} if found is not None else {}
