@@ -29,26 +29,27 @@ _FOUNDATION = frozenset({"base", "layout", "number_types", "probes", "returned",
 def known_operators() -> tuple[str, ...]:
     """The names of all operators, sorted."""
     ours = {m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg and m.name not in _FOUNDATION}
-    return tuple(sorted(ours | {path.parent.name for path in _of_the_course()}))
+    return tuple(sorted({*ours, *_of_the_course()}))
 
 
-def _of_the_course() -> tuple[Path, ...]:
+def _of_the_course() -> dict[str, Path]:
+    """The files of operators that lie with the course's assignments, by name."""
     try:
-        return tuple((course_root() / "assignment").glob("*/operator.py"))
+        return {path.parent.name: path for path in (course_root() / "assignment").glob("*/operator.py")}
     except UsageError:  # no course here, as in a job that has only files
-        return ()
+        return {}
 
 
 def course_operator(name: str) -> Path | None:
     """The file of an operator that lies with the course's assignments; None if the grader brings it."""
-    return next((path for path in _of_the_course() if path.parent.name == name), None)
+    return _of_the_course().get(name)
 
 
 def line_at_fault(error: Exception) -> str:
     """`file:line` in an operator's code that raised `error`; '' if it was raised elsewhere."""
     places = re.findall(r'File "(.+)", line (\d+)', "".join(traceback.format_exception(error)))
     modules = {f"{folder}/{name}.py" for folder in __path__ for name in known_operators()}
-    modules |= {str(path) for path in (*Path(__file__).parent.glob("*/*.py"), *_of_the_course())}
+    modules |= {str(path) for path in (*Path(__file__).parent.glob("*/*.py"), *_of_the_course().values())}
     return next((f"{file}:{line}" for file, line in reversed(places) if file in modules), "")
 
 

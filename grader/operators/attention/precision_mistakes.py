@@ -12,7 +12,8 @@ from grader.operators.base import Alternate, Rows, Shape, Tensors
 from grader.operators.number_types import BF16, E4M3, E5M2, NumberType
 
 Compute = Callable[[Problem, Tensors, Rows], F64]
-Unless = Callable[[Problem], bool]
+Mistake = tuple[str, str, Compute, Callable[[Problem], bool]]
+"""Its name, what it looks like, how it is computed, and where it cannot be or be seen."""
 
 MAX_KEYS_ONE_BY_ONE = 2048
 """The most keys with which sums that are rounded after every term are tried. They are computed term by term."""
@@ -51,58 +52,46 @@ def _scores_summed_in_half(p: Problem, tensors: Tensors, rows: Rows) -> F64:
     return np.asarray(weights @ v[keys])
 
 
-def _in(way: Callable[[Problem], Way]) -> Compute:
-    return lambda p, tensors, rows: np.asarray(forward(p, tensors, rows, way(p)), np.float64)
-
-
 def _too_many(p: Problem) -> bool:
     return p.keys > MAX_KEYS_ONE_BY_ONE
 
 
-def _exponentials_in(kind: NumberType) -> tuple[str, str, Compute, Unless]:
+def _exponentials_in(kind: NumberType) -> Mistake:
     said = f"probabilities that are rounded to {kind.words}: use the type of O."
-    return (
-        f"exponentials_in_{kind.name}",
-        said,
-        _online(round_weight=kind.rounded),
-        lambda p: p.output_type is kind or _too_many(p),
-    )
+    computed = _online(round_weight=kind.rounded)
+    return f"exponentials_in_{kind.name}", said, computed, lambda p: p.output_type is kind or _too_many(p)
+
+
+def _rounded(step: str, said: str, *, float8: bool = False) -> Mistake:
+    """A step of the computation rounded to bfloat16 or, with `float8`, to that type of the input."""
+
+    def compute(p: Problem, tensors: Tensors, rows: Rows) -> F64:
+        kind = p.type if float8 else BF16
+        return np.asarray(forward(p, tensors, rows, Way(**{step: kind.rounded})), np.float64)
+
+    name = f"{step}_in_{'float8' if float8 else 'bfloat16'}"
+    return name, said, compute, lambda p: p.type not in (E4M3, E5M2) if float8 else p.type is BF16
 
 
 _HALF = "in half precision, which has 8 or 11 bits: sum in float32."
 _SCORES = "scores that are rounded to bfloat16 before the softmax: keep them in float32."
 _FLOAT8 = "that are rounded to float8, the type of the input: keep them in float16"
-_MISTAKES: tuple[tuple[str, str, Compute, Unless], ...] = (
+_MISTAKES: tuple[Mistake, ...] = (
     ("o_summed_in_half", f"O summed up {_HALF}", _online(o_in_half=True), _too_many),
     ("total_in_half", f"ℓ, the sum of the exponentials, kept {_HALF}", _online(total_in_half=True), _too_many),
     ("scores_summed_in_half", f"scores Q·K summed up {_HALF}", _scores_summed_in_half, _too_many),
-    ("scores_in_bfloat16", _SCORES, _in(lambda p: Way(scores=BF16.rounded)), lambda p: p.type is BF16),
-    ("products_in_bfloat16", _SCORES, _in(lambda p: Way(products=BF16.rounded)), lambda p: p.type is BF16),
+    _rounded("scores", _SCORES),
+    _rounded("products", _SCORES),
     _exponentials_in(BF16),
     _exponentials_in(E4M3),
-    (
-        "weights_in_bfloat16",
-        "probabilities that are rounded to bfloat16, though the tensors are not: use their type.",
-        _in(lambda p: Way(weights=BF16.rounded)),
-        lambda p: p.type is BF16,
-    ),
-    (
-        "scores_in_float8",
-        f"scores {_FLOAT8} or more.",
-        _in(lambda p: Way(scores=p.type.rounded)),
-        lambda p: p.type not in (E4M3, E5M2),
-    ),
-    (
-        "weights_in_float8",
-        f"probabilities {_FLOAT8}.",
-        _in(lambda p: Way(weights=p.type.rounded)),
-        lambda p: p.type not in (E4M3, E5M2),
-    ),
+    _rounded("weights", "probabilities that are rounded to bfloat16, though the tensors are not: use their type."),
+    _rounded("scores", f"scores {_FLOAT8} or more.", float8=True),
+    _rounded("weights", f"probabilities {_FLOAT8}.", float8=True),
 )
 
 
 def precision_mistakes(problem_of: Callable[[Shape], Problem]) -> tuple[Alternate, ...]:
-    def alternate(name: str, said: str, compute: Compute, unless: Unless) -> Alternate:
+    def alternate(name: str, said: str, compute: Compute, unless: Callable[[Problem], bool]) -> Alternate:
         return Alternate(
             name,
             f"It looks like {said}",
