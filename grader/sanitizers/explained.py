@@ -19,7 +19,7 @@ from grader.programs.function_contract import ARGUMENT, MAIN
 from grader.programs.trace.reader import MAX_FINDINGS
 from grader.sandbox.room import confined
 from grader.sanitizers.behind import OF_WRONG_VALUES, declared
-from grader.sanitizers.gap import find_gap
+from grader.sanitizers.gap import missing_barrier
 
 _MOST_LINES = 3
 _ALLOCATES = ("cudaMalloc", "cudaHostAlloc", "malloc")
@@ -150,14 +150,10 @@ def _barrier(finding: Finding, source: Source) -> Finding:
     if _takes(source, here, there) or _takes(source, there, here):
         return finding.with_facts(how="check")
     one, other = _line_in_the_function_of(source, here, there), _line_in_the_function_of(source, there, here)
-    gap = find_gap(source, here.file, one, other)
-    if gap.branch is not None and gap.present is not None:
-        return finding.with_facts(branch=gap.branch, present=gap.present, how="branch")
-    if gap.closes is not None:
-        present = {"present": gap.present} if gap.present is not None else {}
-        return finding.with_facts(closes=gap.closes, how="loop_end", **present)
-    finding = finding.with_facts(after=gap.after) if gap.after is not None else finding
-    if not gap.looped and here.line < there.line and finding.words.get("other_does") == "read":
+    facts = missing_barrier(source, here.file, one, other)
+    looped = any(loop.holds(here.file, other) for loop in source.loops_around(here.file, one))
+    finding = finding.with_facts(**facts)
+    if "after" in facts and not looped and here.line < there.line and finding.words.get("other_does") == "read":
         return _turned(finding, here, there)  # the earlier line writes the value
     return finding
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from grader.cpp.source import Item, Source
 
@@ -12,49 +11,31 @@ _READ_LINES = 20
 the two lines."""
 
 
-@dataclass(frozen=True)
-class Gap:
-    """The place for a missing barrier between two lines: after line `after`. If a loop around them already has a
-    barrier between them, at line `present`, the missing one belongs before the loop's last line `closes`. If the
-    barrier `present` is in the block of an `if` that ends before the second line, `branch` is the line of this `if`.
-    Without a barrier, it belongs before `closes`, too, if both lines are in one `if` that some threads do not enter.
-    All of these are None if the place is unknown. `looped`: a loop is around both lines."""
-
-    after: int | None = None
-    closes: int | None = None
-    present: int | None = None
-    branch: int | None = None
-    looped: bool = True
-
-
-def find_gap(source: Source, file: str, one: int, other: int) -> Gap:
-    """Find the place for a barrier between lines `one` and `other` of `file`, in any order."""
+def missing_barrier(source: Source, file: str, one: int, other: int) -> dict[str, object]:
+    """Where a barrier between lines `one` and `other` of `file` belongs, as facts: after line `after`. If a loop around
+    them already has a barrier between them, at line `present`, or both are in one `if` that some threads do not enter,
+    it belongs before the loop's last line `closes`. If the barrier `present` is in the block of an `if` that ends
+    before the second line, `branch` is the line of this `if`. Empty if the place is unknown."""
     first, last = sorted((one, other))
     functions = [source.function_at(file, line) for line in (first, last)]
     if first == last or functions[0] is None or functions[0] != functions[1]:
-        return Gap()
+        return {}
     barriers = [call.line for call in source.calls if call.is_barrier and call.file == file]
     present = next((line for line in barriers if first < line < last), None)
     around = [loop for loop in source.loops_around(file, first) if loop.holds(file, last)]
+    branches = [b for b in source.branches if b.file == file]
     if present is None:
-        inside = [
-            b for b in source.branches if b.holds(file, first) and b.holds(file, last) and "threadIdx" in b.condition
-        ]
-        inner = max(
-            (loop for loop in around if any(loop.line < b.line for b in inside)),
-            key=lambda loop: loop.line,
-            default=None,
-        )
-        if inner is not None:
-            return Gap(closes=inner.end)
-        return Gap(after=_last_end(source, file, first, last), looped=bool(around))
-    ifs = [b for b in source.branches if b.holds(file, present) and b.end < last]
-    if ifs:
-        return Gap(present=present, branch=max(branch.line for branch in ifs))
-    loop = max((each for each in around if each.end > last), key=lambda each: each.line, default=None)
+        inside = [b for b in branches if b.line <= first <= last <= b.end and "threadIdx" in b.condition]
+        outside = [loop for loop in around if any(loop.line < branch.line for branch in inside)]
+        if outside:
+            return {"closes": outside[-1].end, "how": "loop_end"}
+        return {"after": _last_end(source, file, first, last)}
+    if ifs := [b.line for b in branches if b.line <= present <= b.end < last]:
+        return {"present": present, "branch": max(ifs), "how": "branch"}
+    loop = next((each for each in reversed(around) if each.end > last), None)
     if loop is None or any(loop.line <= line <= first or last <= line <= loop.end for line in barriers):
-        return Gap()
-    return Gap(closes=loop.end, present=present)
+        return {}
+    return {"present": present, "closes": loop.end, "how": "loop_end"}
 
 
 def _last_end(source: Source, file: str, first: int, last: int) -> int:

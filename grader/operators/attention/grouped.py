@@ -94,16 +94,11 @@ class GroupedAttention(Attention):
 def _strides(p: Problem, name: str) -> Strides:
     """Layout 0: each tensor [B, H, N, d]. Packed: Q, K and V, or K and V, or their gradients as [B, N, 2 or 3, H, d],
     all others [B, N, H, d]."""
-    d, group, slot = p.d, p.group, "QKV".find(name[-1])
-    packed = {SEPARATE: 0, PACKED: 3, PACKED_KV: 2}[p.layout]
-    if slot >= 0 and slot >= 3 - packed:
-        row = packed * p.key_heads * d
-        first = (slot - 3 + packed) * p.key_heads * d
-        return Strides("packed", first, ((p.batches, p.keys * row), (p.key_heads, d)), ((p.keys, row),))
-    if slot > 0:
-        n = p.keys
-        return Strides(name, 0, ((p.batches, p.key_heads * n * d), (p.key_heads, n * d)), ((n, d),))
-    n, heads = p.queries, p.query_heads
-    if packed:
-        return Strides(name, 0, ((p.batches, n * heads * d), (p.key_heads, group * d)), ((group, d), (n, heads * d)))
-    return Strides(name, 0, ((p.batches, heads * n * d), (p.key_heads, group * n * d)), ((group, n * d), (n, d)))
+    n, heads = (p.keys, p.key_heads) if name[-1] in "KV" else (p.queries, p.query_heads)
+    d, group = p.d, heads // p.key_heads
+    if p.layout == SEPARATE:
+        return Strides(name, 0, ((p.batches, heads * n * d), (p.key_heads, group * n * d)), ((group, n * d), (n, d)))
+    packed = "QKV" if p.layout == PACKED else "KV"
+    block, slot, slots = ("packed", packed.index(name[-1]), len(packed)) if name[-1] in packed else (name, 0, 1)
+    row = slots * heads * d
+    return Strides(block, slot * heads * d, ((p.batches, n * row), (p.key_heads, group * d)), ((group, d), (n, row)))
