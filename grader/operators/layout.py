@@ -172,32 +172,23 @@ def lay_out(
     if `computed`, of that in which it is computed. Tensors without strides lie tensor after tensor if `planar`, else
     unit after unit."""
     types = [F32_TYPE if computed and tensor.type.is_small_float else tensor.type for tensor in tensors]
-    if tensors[0].strides is not None:
-        return _in_blocks(tensors, types, start)
-    sizes = [tensor.size * each.bytes for tensor, each in zip(tensors, types, strict=True)]
-    layouts, before = [], 0
-    for tensor, each, size in zip(tensors, types, sizes, strict=True):
-        stride, first = (size, before * units) if planar else (sum(sizes), before)
-        layouts.append(
-            Layout(tensor, each, start + first, ((units, stride),), ((tensor.rows, tensor.columns * each.bytes),))
-        )
-        before += size
+    unit_bytes = sum(tensor.size * each.bytes for tensor, each in zip(tensors, types, strict=True))
+    layouts, end, begins = [], start, dict[str, int]()
+    for tensor, each in zip(tensors, types, strict=True):
+        size, place = each.bytes, tensor.strides
+        if place is not None:
+            first = begins.setdefault(place.block, end) + size * place.first
+            units_, rows = (_times(size, dims) for dims in (place.units, place.rows))
+        else:
+            first, rows = end, ((tensor.rows, tensor.columns * size),)
+            units_ = ((units, tensor.size * size if planar else unit_bytes),)
+        layouts.append(Layout(tensor, each, first, units_, rows))
+        end += tensor.size * size * (units if planar or place is not None else 1)
     return tuple(layouts)
 
 
-def _in_blocks(tensors: Sequence[Tensor], types: Sequence[NumberType], start: int) -> tuple[Layout, ...]:
-    places = [tensor.strides for tensor in tensors]
-    assert all(place is not None for place in places), "either all tensors of a file have strides, or none"
-    begins: dict[str, int] = {}
-    layouts, end = [], start
-    for tensor, each, place in zip(tensors, types, places, strict=True):
-        assert place is not None
-        size = each.bytes
-        begin = begins.setdefault(place.block, end)
-        units, rows = (tuple((count, size * stride) for count, stride in dims) for dims in (place.units, place.rows))
-        layouts.append(Layout(tensor, each, begin + size * place.first, units, rows))
-        end += layouts[-1].values * size
-    return tuple(layouts)
+def _times(size: int, dims: Dims) -> Dims:
+    return tuple((count, size * stride) for count, stride in dims)
 
 
 def _distance(dims: Dims, number: Any) -> Any:

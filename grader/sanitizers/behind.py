@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from grader.cpp.source import Loop, Source, Variable
+from grader.cpp.source import Branch, Loop, Source, Variable
 from grader.findings import Finding, Place
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -26,14 +26,13 @@ def _loop_of_sum(finding: Finding, source: Source) -> Finding:
     kept = set(_WORD.findall(" ".join(target.partition("[")[2] for target in targets)))
     around = source.loops_around(place.file, place.line)
     loops = [loop for loop in around if function.line <= loop.line and _variable(loop) not in kept]
-    for launch in source.launches if not loops else ():
-        if launch.name == function.name:
-            loops += source.loops_around(launch.file, launch.line)[-1:]
+    if not loops:
+        launches = (each for each in source.launches if each.name == function.name)
+        loops = [loop for each in launches for loop in source.loops_around(each.file, each.line)[-1:]]
     if not loops:
         return finding
     loop = loops[0] if finding.words.get("lost") == "end" else loops[-1]
-    moved = finding.model_copy(update={"file": loop.file, "line": loop.line})
-    return moved.with_facts(loop_line=loop.line, **_end_of(source, loop.condition, loop.file, loop.line))
+    return finding.model_copy(update={"file": loop.file, "line": loop.line}).with_facts(**_end_of(source, loop))
 
 
 def _variable(loop: Loop) -> str:
@@ -41,9 +40,9 @@ def _variable(loop: Loop) -> str:
     return names[-1] if names else ""
 
 
-def _end_of(source: Source, condition: str, file: str, line: int) -> dict[str, object]:
-    """The variable of a condition that its function sets by a quotient before a line."""
-    for variable in declared(source, condition, file, line):
+def _end_of(source: Source, item: Loop | Branch) -> dict[str, object]:
+    """The variable of its condition that its function sets by a quotient before."""
+    for variable in declared(source, item.condition, item.file, item.line):
         if re.search(r"/|>>", variable.value):
             return {"end_line": variable.line, "end": variable.name}
     return {}
@@ -127,11 +126,11 @@ def _loop_of_launch(finding: Finding, source: Source) -> Finding:
     file, line = finding.file or "", finding.line or 0
     if loops := source.loops_around(file, line):
         loop = loops[0]
-        return finding.with_facts(loop_line=loop.line, **_end_of(source, loop.condition, loop.file, loop.line))
+        return finding.with_facts(loop_line=loop.line, **_end_of(source, loop))
     function = source.function_at(file, line)
     before = [b for b in source.branches if b.leaves and b.end < line and function and function.holds(b.file, b.line)]
     for branch in before:
-        if end := _end_of(source, branch.condition, branch.file, branch.line):
+        if end := _end_of(source, branch):
             return finding.with_facts(leave_line=branch.line, **end)
     return finding
 

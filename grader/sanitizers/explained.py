@@ -104,18 +104,16 @@ def _unhoisted(finding: Finding, source: Source) -> Finding:
     that uses the array, if only one does."""
     uses = [use for use in source.uses if use.name == finding.array]
 
-    def moved(place: Place | None) -> int | None:
+    def moved(place: Place | None) -> Place | None:
         if place is None or any(use.holds(place.file, place.line) for use in uses):
-            return None
+            return place
         loops = [loop for loop in source.loops if (loop.file, loop.line) == (place.file, place.line)]
         lines = {use.line for use in uses for loop in loops if loop.holds(use.file, use.line)}
-        return lines.pop() if len(lines) == 1 else None
+        return Place(file=place.file, line=lines.pop()) if len(lines) == 1 else place
 
-    if line := moved(finding.place):
-        finding = finding.model_copy(update={"line": line})
-    if finding.other is not None and (line := moved(finding.other)):
-        finding = finding.model_copy(update={"other": finding.other.model_copy(update={"line": line})})
-    return finding
+    here = moved(finding.place)
+    line = here.line if here is not None else finding.line
+    return finding.model_copy(update={"line": line, "other": moved(finding.other)})
 
 
 def _pointer(source: Source, files: Files, place: Place) -> str:
