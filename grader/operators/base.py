@@ -343,9 +343,6 @@ class Operator(ABC):
     def unit_output_bytes(self, shape: Shape) -> int:
         return sum(t.type.bytes * t.size for t in self.outputs(shape))
 
-    def unit_output_values(self, shape: Shape) -> int:
-        return sum(t.size for t in self.outputs(shape))
-
     def input_bytes(self, shape: Shape) -> int:
         """The exact size of an input file, including the header."""
         return self.header_bytes + self.units(shape) * self.unit_input_bytes(shape)

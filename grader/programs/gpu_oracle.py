@@ -71,7 +71,7 @@ class CudaOracle:
         driver, operator, shape = self._driver, case.operator, case.shape
         launches = [(each, self._function(kernel, each)) for each in kernel.kernels]
         units = operator.units(shape)
-        unit_in, unit_out = 4 * operator.unit_input_values(shape), 4 * operator.unit_output_values(shape)
+        unit_in, unit_out = 4 * operator.unit_input_values(shape), operator.expected_bytes(shape) // units
         answers = 2 if kernel.plain else 1
         group = max(1, min(units, GROUP_BYTES // unit_in))
         device_in, device_out = driver.mem_alloc(group * unit_in), driver.mem_alloc(group * unit_out * answers)

@@ -11,7 +11,7 @@ import hashlib
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -47,6 +47,12 @@ _ASSIGNMENT = "the assignment"
 """The origin of flags that do not come from a Makefile."""
 
 
+def line_of(files: Sequence[tuple[str, bytes]], file: str, number: int) -> str:
+    """The text of line `number`, counted from 1, of `file`, a name as in the compiler's messages; '' if there is none."""
+    lines = next((content for name, content in files if name == file), b"").splitlines()
+    return lines[number - 1].decode(errors="replace") if 0 < number <= len(lines) else ""
+
+
 @dataclass(frozen=True)
 class Submission:
     """The files handed in, named relative to the submission's folder, with the sources and flags to compile.
@@ -70,10 +76,7 @@ class Submission:
         )  # a submission that cannot be read has no sources
 
     def line(self, file: str, number: int) -> str:
-        """The text of line `number`, counted from 1, of `file`, a name as in the compiler's messages; '' if there is no
-        such line."""
-        lines = next((content for name, content in self.files if name == file), b"").splitlines()
-        return lines[number - 1].decode(errors="replace") if 0 < number <= len(lines) else ""
+        return line_of(self.files, file, number)
 
     def with_files(self, files: tuple[tuple[str, bytes], ...]) -> Submission:
         """The submission with other contents, and so another digest, by which builds are kept."""

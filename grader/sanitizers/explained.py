@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -14,8 +15,9 @@ from grader.cpp.reading import Files as Files
 from grader.cpp.reading import asked, read_source
 from grader.cpp.solve import written_in
 from grader.cpp.source import Assigned, Source, Use, Variable
-from grader.findings import Finding, Place, SourceLine, claimed, kind_of, sentence
+from grader.findings import Finding, Place, claimed, kind_of, sentence
 from grader.programs.function_contract import ARGUMENT, MAIN
+from grader.programs.submission import line_of
 from grader.programs.trace.reader import MAX_FINDINGS
 from grader.sandbox.room import confined
 from grader.sanitizers.behind import OF_WRONG_VALUES, declared
@@ -42,7 +44,7 @@ def likeliest(findings: Iterable[Finding]) -> Finding | None:
 
 def said_of(finding: Finding, files: Files = ()) -> str:
     """Describe one finding for a student, with what the source explains of it."""
-    return sentence(explained([finding], files)[0], line_in(files))
+    return sentence(explained([finding], files)[0], partial(line_of, files))
 
 
 @confined(cpu_s=5, memory_bytes=2 << 30, answer_bytes=4 << 20)
@@ -57,17 +59,6 @@ def _explained_by(source: Source, files: Files, finding: Finding) -> Finding:
     for explain in (_unhoisted, _called, _barrier, *_OF_KIND.get(finding.kind, ())):
         finding = explain(finding, source)
     return finding
-
-
-def line_in(files: Files) -> SourceLine:
-    """A `SourceLine` for these files."""
-
-    def line_of(file: str, line: int) -> str:
-        content = next((content for name, content in files if name == file), b"")
-        lines = content.decode(errors="replace").split("\n")
-        return lines[line - 1] if 0 < line <= len(lines) else ""
-
-    return line_of
 
 
 def _argument(finding: Finding, source: Source) -> Finding:
@@ -118,7 +109,7 @@ def _unhoisted(finding: Finding, source: Source) -> Finding:
 
 def _pointer(source: Source, files: Files, place: Place) -> str:
     if place.file.endswith(".py"):
-        assigned = _ASSIGNED.match(line_in(files)(place.file, place.line))
+        assigned = _ASSIGNED.match(line_of(files, place.file, place.line))
         return assigned[1] if assigned is not None else ""
     made = [c for c in source.calls if c.holds(place.file, place.line) and c.name.startswith(_ALLOCATES)]
     names = [re.sub(r"^(?:\([^()]*\)|[&*\s])+", "", call.arguments[0]) for call in made if call.arguments]
@@ -176,9 +167,8 @@ def _line_in_the_function_of(source: Source, place: Place, other: Place) -> int:
 
 
 def _turned(finding: Finding, here: Place, there: Place) -> Finding:
-    does, other = finding.words.get("does", ""), finding.words.get("other_does", "")
     turned = finding.model_copy(update={"file": there.file, "line": there.line, "other": here})
-    return turned.with_facts(does=other, other_does=does)
+    return turned.with_facts(does=finding.words.get("other_does", ""), other_does=finding.words.get("does", ""))
 
 
 def _uses(source: Source, place: Place) -> Iterator[Use]:

@@ -39,7 +39,7 @@ def test_expected_outputs_and_plain_errors_are_numpys(shape: Shape, program: Pat
     numbers = np.random.default_rng(5).standard_normal((units, values)).clip(-4, 4)
     numbers = GRADIENT.inputs(shape)[0].type.rounded(numbers.astype("<f4"))
     (tmp_path / "in").write_bytes(numbers.tobytes())
-    size = 2 * 4 * units * GRADIENT.unit_output_values(shape)
+    size = 2 * GRADIENT.expected_bytes(shape)
     launches = [number for kernel in oracle.kernels for number in (kernel.grid(units)[0], kernel.shared_bytes)]
     arguments = [size, units * oracle.scratch_bytes, *oracle.arguments, *launches]
     done = execute(program, "in", "out", *map(str, arguments), folder=tmp_path)

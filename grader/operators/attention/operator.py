@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grader.operators.attention.passes import F64, RIGHT, Real, Way, forward, gradients, with_other_queries
-from grader.operators.attention.probes import attention_probes
+from grader.operators.attention.probes import probe_without_d, weights_probe
 from grader.operators.attention.problem import Problem
 from grader.operators.attention.steps import attention_steps
 from grader.operators.base import Draw, Operator, Rows, Shape, Tensor, Tensors
@@ -99,5 +99,8 @@ class Attention(Operator):
     def probes(self, shape: Shape) -> tuple[Probe, ...]:
         p = self.numbers(self.probed_shape(shape, 1))
         many = self.probed_shape(shape, -(-max(p.keys, p.rows if self.gradient else 0) // p.d))
-        two = (self.probed_shape(shape, 2),) if self.gradient else ()
-        return attention_probes([(each, self.units(each), self.numbers(each)) for each in (many, *two)], self.gradient)
+        probes = (weights_probe(many, self.units(many), self.numbers(many), self.gradient),)
+        if not self.gradient:
+            return probes
+        two = self.probed_shape(shape, 2)
+        return *probes, probe_without_d(two, self.units(two), self.numbers(two))

@@ -15,11 +15,6 @@ from grader.operators.probes import F64, Outputs, Probe, Vanishes, Weights
 F32 = NDArray[np.float32]
 
 
-def attention_probes(shapes: Sequence[tuple[Shape, int, Problem]], gradient: bool) -> tuple[Probe, ...]:
-    """Probes for (shape, units, its numbers): one that shows the weights and, of the `gradient`, one without D."""
-    return (_weights(*shapes[0], gradient), *(_without_d(*each) for each in shapes[1:]))
-
-
 def _queries_and_keys(p: Problem) -> tuple[F32, F32]:
     """Scores from about −3 to 3: weights of all sizes that any float can hold."""
     draw, reach = np.random.default_rng(1), 3 / (p.scale * np.sqrt(p.d))
@@ -39,7 +34,8 @@ def _joined(pieces: Sequence[F32]) -> F64:
     return np.stack(pieces, axis=2).reshape(len(pieces[0]), -1).astype(np.float64)
 
 
-def _weights(shape: Shape, units: int, p: Problem, gradient: bool) -> Probe:
+def weights_probe(shape: Shape, units: int, p: Problem, gradient: bool) -> Probe:
+    """The probe of `shape`, with so many units, that shows the weights."""
     q, k = _queries_and_keys(p)
     factors = q.astype(np.float64), k.astype(np.float64)
     scores, visible = factors[0] @ factors[1].T, is_seen(p)
@@ -62,7 +58,7 @@ def _weights(shape: Shape, units: int, p: Problem, gradient: bool) -> Probe:
     return Probe(shape, [(q, k, *(piece(size, u) for size in sizes)) for u in range(units)], tuple(readings))
 
 
-def _without_d(shape: Shape, units: int, p: Problem) -> Probe:
+def probe_without_d(shape: Shape, units: int, p: Problem) -> Probe:
     """With V = 1 all dP of a row are equal, so dS = P ∘ (dP − D) is 0."""
     do = _rounded(p, np.random.default_rng(2).uniform(0.5, 1, (p.rows, p.d)))
     tensors = (*_queries_and_keys(p), np.ones((p.keys, p.d), np.float32), do)
