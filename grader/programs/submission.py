@@ -48,7 +48,7 @@ _ASSIGNMENT = "the assignment"
 
 
 def line_of(files: Sequence[tuple[str, bytes]], file: str, number: int) -> str:
-    """The text of line `number`, counted from 1, of `file`, a name as in the compiler's messages; '' if there is none."""
+    """The text of line `number`, from 1, of `file`, named as in the compiler's messages; '' if there is none."""
     lines = next((content for name, content in files if name == file), b"").splitlines()
     return lines[number - 1].decode(errors="replace") if 0 < number <= len(lines) else ""
 
