@@ -5,7 +5,8 @@ The expressions in them are the source's own text, shortened.
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,6 +16,8 @@ MAX_TEXT = 200
 MAX_ITEMS = 20_000
 
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
+Of = TypeVar("Of")
+Many = Annotated[tuple[Of, ...], Field(max_length=MAX_ITEMS)]
 Texts = Annotated[tuple[Text, ...], Field(max_length=64)]
 
 
@@ -115,16 +118,16 @@ class Source(BaseModel):
     """All files of a submission together, in the order of files and lines."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    functions: Annotated[tuple[Function, ...], Field(max_length=MAX_ITEMS)] = ()
-    loops: Annotated[tuple[Loop, ...], Field(max_length=MAX_ITEMS)] = ()
-    branches: Annotated[tuple[Branch, ...], Field(max_length=MAX_ITEMS)] = ()
-    calls: Annotated[tuple[Call, ...], Field(max_length=MAX_ITEMS)] = ()
-    launches: Annotated[tuple[Launch, ...], Field(max_length=MAX_ITEMS)] = ()
-    variables: Annotated[tuple[Variable, ...], Field(max_length=MAX_ITEMS)] = ()
-    assignments: Annotated[tuple[Assigned, ...], Field(max_length=MAX_ITEMS)] = ()
-    quotients: Annotated[tuple[Quotient, ...], Field(max_length=MAX_ITEMS)] = ()
-    uses: Annotated[tuple[Use, ...], Field(max_length=MAX_ITEMS)] = ()
-    returns: Annotated[tuple[Item, ...], Field(max_length=MAX_ITEMS)] = ()
+    functions: Many[Function] = ()
+    loops: Many[Loop] = ()
+    branches: Many[Branch] = ()
+    calls: Many[Call] = ()
+    launches: Many[Launch] = ()
+    variables: Many[Variable] = ()
+    assignments: Many[Assigned] = ()
+    quotients: Many[Quotient] = ()
+    uses: Many[Use] = ()
+    returns: Many[Item] = ()
 
     def function_at(self, file: str, line: int) -> Function | None:
         """The innermost function around a line."""
@@ -150,3 +153,9 @@ class Source(BaseModel):
 
     def calls_of(self, *names: str) -> list[Call]:
         return [call for call in self.calls if call.name in names]
+
+
+def line_of(files: Sequence[tuple[str, bytes]], file: str, number: int) -> str:
+    """The text of line `number`, from 1, of `file`, named as in the compiler's messages; '' if there is none."""
+    lines = dict(files).get(file, b"").splitlines()[number - 1 : number]
+    return b"".join(lines).decode(errors="replace")

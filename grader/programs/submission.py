@@ -11,7 +11,7 @@ import hashlib
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -19,6 +19,7 @@ from grader.base.errors import UsageError
 from grader.base.names import printable_name, student_id
 from grader.base.paths import shown
 from grader.course.assignment import Assignment
+from grader.cpp.source import line_of
 from grader.programs.compiler_calls import SOURCES
 from grader.programs.makefile import MakefileFlags, read_cmake_flags, read_makefile_flags
 from grader.programs.python_main import SUFFIX, find_python_main
@@ -45,12 +46,6 @@ _MAKE_LIMIT_S = 10
 _CMAKELISTS = "CMakeLists.txt"
 _ASSIGNMENT = "the assignment"
 """The origin of flags that do not come from a Makefile."""
-
-
-def line_of(files: Sequence[tuple[str, bytes]], file: str, number: int) -> str:
-    """The text of line `number`, from 1, of `file`, named as in the compiler's messages; '' if there is none."""
-    lines = next((content for name, content in files if name == file), b"").splitlines()
-    return lines[number - 1].decode(errors="replace") if 0 < number <= len(lines) else ""
 
 
 @dataclass(frozen=True)

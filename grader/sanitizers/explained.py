@@ -14,10 +14,9 @@ from pydantic import Field
 from grader.cpp.reading import Files as Files
 from grader.cpp.reading import asked, read_source
 from grader.cpp.solve import written_in
-from grader.cpp.source import Assigned, Source, Use, Variable
+from grader.cpp.source import Assigned, Source, Use, Variable, line_of
 from grader.findings import Finding, Place, claimed, kind_of, sentence
 from grader.programs.function_contract import ARGUMENT, MAIN
-from grader.programs.submission import line_of
 from grader.programs.trace.reader import MAX_FINDINGS
 from grader.sandbox.room import confined
 from grader.sanitizers.behind import OF_WRONG_VALUES, declared
