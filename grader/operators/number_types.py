@@ -29,7 +29,6 @@ class NumberType:
     c: str
     roundoff: float
     storage: np.dtype[Any]
-    torch: str = ""
 
     @property
     def computed(self) -> np.dtype[Any]:
@@ -78,8 +77,8 @@ _BYTE = np.dtype("u1")
 F32_TYPE = NumberType("f32", "float32", "float", 2.0**-24, np.dtype("<f4"))
 F16 = NumberType("f16", "float16", "__half", 2.0**-11, np.dtype("<f2"))
 BF16 = NumberType("bf16", "bfloat16", "__nv_bfloat16", 2.0**-8, np.dtype(ml_dtypes.bfloat16))
-E4M3 = NumberType("e4m3", "float8 e4m3", "__nv_fp8_e4m3", 2.0**-4, np.dtype(ml_dtypes.float8_e4m3fn), "float8_e4m3fn")
-E5M2 = NumberType("e5m2", "float8 e5m2", "__nv_fp8_e5m2", 2.0**-3, np.dtype(ml_dtypes.float8_e5m2), "float8_e5m2")
+E4M3 = NumberType("e4m3", "float8 e4m3", "__nv_fp8_e4m3", 2.0**-4, np.dtype(ml_dtypes.float8_e4m3fn))
+E5M2 = NumberType("e5m2", "float8 e5m2", "__nv_fp8_e5m2", 2.0**-3, np.dtype(ml_dtypes.float8_e5m2))
 F64 = NumberType("f64", "float64", "double", 2.0**-53, np.dtype("<f8"))
 I32 = NumberType("i32", "int32", "int", 0, np.dtype("<i4"))
 U32 = NumberType("u32", "uint32", "unsigned int", 0, np.dtype("<u4"))

@@ -2,7 +2,7 @@
 
 A step is a sum of products of earlier steps or input tensors, or the exponential of one, divided by its sum. From these
 the watch (checking/watch) recognises what a program computes at each line, in any order and in any tiling. Indices are
-letters; all steps are of one unit (a batch, a head). `Values` computes them for its input.
+letters; all steps are of one unit (a batch, a head). `StepValues` computes them for its input.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Steps:
     words: Mapping[str, str] = field(default_factory=dict)
 
 
-class Values:
+class StepValues:
     """The values of one unit's `steps`, from its input `tensors` by name; each is computed when it is asked for."""
 
     def __init__(self, steps: Steps, tensors: Mapping[str, NDArray[Any]]) -> None:

@@ -86,7 +86,7 @@ def _tensor(operator: Operator, layout: Layout, buffer: int, begin: int) -> Tens
     dims = (*operator.dimensions_of(layout), *columns)
     return TensorArgument(
         name=layout.tensor.name.lower(),
-        dtype=layout.type.torch or layout.type.words,
+        dtype=layout.type.words if layout.type.is_integer else layout.type.storage.name,
         shape=tuple(count for count, _ in dims),
         strides=tuple(stride // size for _, stride in dims),
         buffer=buffer,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from grader.findings import Finding
 from grader.sandbox.room import Unreadable, confined
-from grader.sanitizers.tool_report import Check, Report, counted
+from grader.sanitizers.tool_report import Check, Report, by_place
 
 _PREFIX = "========="
 _AT = re.compile(r"(?:\bat|Device Frame:) (?P<kernel>.+?)\+0x[0-9a-f]+(?: in (?P<file>[^:]+):(?P<line>\d+))?$")
@@ -59,7 +59,7 @@ def _parsed(check: Check, text: str) -> Report:
             continue
         if (each := _finding(check, block)) is not None:
             found.append(each)
-    findings = counted(found)
+    findings = by_place(found)
     if (broken := _BROKEN.search(text)) is not None:
         return Report(check, findings, summary or 0, not_run=broken.group(1))
     if summary is None:

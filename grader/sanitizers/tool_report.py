@@ -48,15 +48,12 @@ def parse_checks(words: str) -> tuple[Check, ...]:
 
 
 def by_place(findings: Iterable[Finding]) -> tuple[Seen, ...]:
-    """Group the emulator's findings by place and fault, errors first."""
-    return tuple(sorted(counted(findings), key=lambda seen: _SEVERITIES.index(kind_of(seen.first).severity)))
-
-
-def counted(findings: Iterable[Finding]) -> tuple[Seen, ...]:
-    """Group findings by kind, kernel and places, in order of occurrence. Threads and numbers do not matter."""
+    """Group findings by kind, kernel and places, errors first, else in order of occurrence. Threads and numbers do not
+    matter."""
     found: dict[tuple[object, ...], Seen] = {}
     for each in findings:
         place = (each.kind, each.kernel, each.place, each.other, each.array, each.words.get("between"))
         seen = found.get(place)
         found[place] = Seen(seen.first if seen else each, seen.times + 1 if seen else 1)
-    return tuple(found.values())[:MAX_SEEN]
+    in_order = sorted(found.values(), key=lambda seen: _SEVERITIES.index(kind_of(seen.first).severity))
+    return tuple(in_order)[:MAX_SEEN]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cudaemu.operations import OPERATIONS
 from grader.checking.watch.recording import CONSTANT, LEAF, Recording
-from grader.operators.steps import Difference, Steps, Sum, Values, Weights
+from grader.operators.steps import Difference, Steps, StepValues, Sum, Weights
 
 SAME = 1e-3
 """Factors that differ by less, relatively, are equal: exp and division are approximate in a recording."""
@@ -82,7 +82,7 @@ class Reader:
     def __init__(self, recording: Recording, steps: Steps, units: Sequence[Mapping[str, NDArray[Any]]]) -> None:
         self.recording, self.steps = recording, steps
         self.elements, self.tensors = _elements(units), units[0]
-        self.values = [Values(steps, tensors) for tensors in units]
+        self.values = [StepValues(steps, tensors) for tensors in units]
         self.sums = {each.name: each for each in steps.sums}
         self.by_factors: dict[tuple[str, ...], list[Sum]] = {}
         for each in steps.sums:
