@@ -67,9 +67,7 @@ class _Search:
     def repeats(self) -> bool:
         """Whether the program writes the same again for `kept`. Experiments show nothing of a race."""
         again = self.run(self.kept)
-        return again is None or not any(
-            self.apart(n, *both).any() for n, both in enumerate(zip(again, self.outputs, strict=True))
-        )
+        return again is None or not any(apart.any() for apart in self.all_apart(again, self.outputs))
 
     def right(self, tensors: Sequence[Array]) -> list[Array]:
         with np.errstate(all="ignore"):
@@ -78,15 +76,16 @@ class _Search:
         return [values.astype(tensor.type.computed) for values, tensor in zip(found, outputs, strict=True)]
 
     def wrong(self, tensors: Sequence[Array], outputs: Sequence[Array]) -> list[NDArray[np.bool_]]:
-        right = self.right(tensors)
-        if self.zero is None:
-            return [self.apart(n, *both) for n, both in enumerate(zip(outputs, right, strict=True))]
-        return [
-            self.apart(
-                n, *(each.astype(np.float64) - of_zero for each, of_zero in ((outputs[n], got_0), (right[n], right_0)))
-            )
-            for n, (got_0, right_0) in enumerate(zip(*self.zero, strict=True))
-        ]
+        pairs: list[Sequence[Array]] = [outputs, self.right(tensors)]
+        if self.zero is not None:
+            pairs = [
+                [values.astype(np.float64) - of_zero for values, of_zero in zip(each, zeros, strict=True)]
+                for each, zeros in zip(pairs, self.zero, strict=True)
+            ]
+        return self.all_apart(*pairs)
+
+    def all_apart(self, got: Sequence[Array], right: Sequence[Array]) -> list[NDArray[np.bool_]]:
+        return [self.apart(number, *both) for number, both in enumerate(zip(got, right, strict=True))]
 
     def apart(self, number: int, got: Array, right: Array) -> NDArray[np.bool_]:
         """Which values of output tensor `number` differ."""
@@ -165,56 +164,48 @@ def _described(search: _Search, chosen: Sequence[int]) -> Finding | None:
         "zeros": " and ".join(inputs[each].name for each in chosen),
         "given": ", ".join(f"{_place(inputs[n], p)} = {_number(kept[n].flat[p])}" for n, p in pairs),
         "first": _place(tensor, at), "got": told[0], "expected": told[1],
-        "how": "value", "array": tensor.name, "tensor": "",
+        "how": "value" if pairs else "zeros", "array": tensor.name,
     }  # fmt: skip
     if (alone := next((each for each in chosen if len(left[each]) == 1), None)) is not None:
         place = int(left[alone][0])
         facts |= {"element": _place(inputs[alone], place), "tensor": inputs[alone].name}
-        without = [np.zeros_like(values) if each == alone else values for each, values in enumerate(kept)]
-        none = search.right(without)[number]
-        before = none if search.zero is None else search.zero[0][number]
-        changed, should = search.apart(number, got, before), search.apart(number, right, none)
-        effect = _effect(tensor, none, got, right, changed, should)
-        facts |= (
-            effect if effect.get("how") != "scaled" or _scales(search, alone, number, none, effect["factor"]) else {}
-        )
-        if place > 1 and search.zero is None:
-            facts["before"] = place
-    elif not facts["given"]:
-        facts["how"] = "zeros"
+        facts |= _effect(search, alone, number)
+        facts |= {"before": place} if place > 1 and search.zero is None else {}
     return made("smallest_input", SURE, **facts)
 
 
-def _scales(search: _Search, alone: int, number: int, none: Array, factor: float) -> bool:
-    """Whether half of the value counts so many times, too: not where exponentials are in between."""
-    half = [values * 0.5 if n == alone else values for n, values in enumerate(search.kept)]
-    half = [values.astype(whole.dtype) for values, whole in zip(half, search.kept, strict=True)]
-    outputs, right = search.run(half), search.right(half)[number]
-    if outputs is None or not (should := search.apart(number, right, none)).any():
-        return False
-    ratios = (outputs[number].astype(np.float64) - none)[should] / (right.astype(np.float64) - none)[should]
-    return bool((np.abs(ratios - factor) < _FACTOR * abs(factor)).all())
-
-
-def _effect(
-    tensor: Tensor, none: Array, got: Array, right: Array, changed: NDArray[np.bool_], should: NDArray[np.bool_]
-) -> dict[str, Any]:
-    """Where a value changes the output, and where it should."""
+def _effect(search: _Search, alone: int, number: int) -> dict[str, Any]:
+    """Where the one value of tensor `alone` changes output tensor `number`, and where it should."""
+    tensor, kept = search.operator.outputs(search.shape)[number], search.kept
+    got, right = search.outputs[number], search.right(kept)[number]
+    none = search.right([np.zeros_like(values) if n == alone else values for n, values in enumerate(kept)])[number]
+    changed = search.apart(number, got, none if search.zero is None else search.zero[0][number])
+    should = search.apart(number, right, none)
     lost, gained = should & ~changed, changed & ~should
     if not np.isfinite(got).all():
         return {"how": "infinite"}
-    if not (should | changed).any():
-        return {}
     if lost.any() and not gained.any():
         return {"how": "missing_in_part" if changed.any() else "missing", "right_at": _places(tensor, lost)}
     if lost.any():
         return {"how": "moved", "right_at": _places(tensor, should), "got_at": _places(tensor, changed)}
     if gained.any():
         return {"how": "extra", "got_at": _places(tensor, gained)}
-    ratios = (got.astype(np.float64) - none)[should] / (right.astype(np.float64) - none)[should]
-    if np.ptp(ratios) < _FACTOR * abs(ratios[0]) and abs(ratios[0] - 1) > _FACTOR:
-        return {"how": "scaled", "right_at": _places(tensor, should), "factor": float(ratios[0])}
+    if should.any() and (factor := _factor(got, right, none, should)) is not None:
+        # Half of the value counts so many times, too, unless exponentials are in between.
+        half = [(values * 0.5).astype(values.dtype) if n == alone else values for n, values in enumerate(kept)]
+        outputs, right = search.run(half), search.right(half)[number]
+        counts = search.apart(number, right, none)
+        again = _factor(outputs[number], right, none, counts) if outputs is not None and counts.any() else None
+        if again is not None and abs(again - factor) < _FACTOR * abs(factor):
+            return {"how": "scaled", "right_at": _places(tensor, should), "factor": factor}
     return {}
+
+
+def _factor(got: Array, right: Array, none: Array, should: NDArray[np.bool_]) -> float | None:
+    """How many times a value counts where it `should`; None if it is as often as it should, or differs."""
+    ratios = (got.astype(np.float64) - none)[should] / (right.astype(np.float64) - none)[should]
+    one = float(ratios[0])
+    return one if np.ptp(ratios) < _FACTOR * abs(one) and abs(one - 1) > _FACTOR else None
 
 
 def _place(tensor: Tensor, number: int) -> str:
