@@ -7,13 +7,13 @@ consequence, so these findings come first.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
 
 from grader.cpp.reading import asked, cpp_files, read_source
-from grader.cpp.source import Call, Launch, Source
+from grader.cpp.source import Call, Source
 from grader.findings import Finding
 from grader.programs.trace import Trace
 from grader.sandbox.room import confined
@@ -47,20 +47,17 @@ def _of(files: Sequence[tuple[str, bytes]], launched: bool, copied: int, needed:
         return (_nothing_launched(source),)
     if empty := _empty_kernel(source):
         return (empty,)
-    if any(part in call.name for call in source.calls for part in _SHARED_WITH_HOST) or _uses_managed(source):
+    managed = any("__managed__" in variable.type for variable in source.variables)
+    if managed or any(part in call.name for call in source.calls for part in _SHARED_WITH_HOST):
         return ()
     if not copied:
         return (_nothing_copied(source),)
-    back = [copy for copy in _copies(source) if "cudaMemcpyDeviceToHost" in copy.arguments]
+    back = _copies(source, "cudaMemcpyDeviceToHost")
     if needed and back:
         at, sizes = back[-1], {"copied": copied, "needed": needed}
         return (Finding(kind="copied_in_part", certainty=_CERTAIN, file=at.file, line=at.line, values=sizes),)
-    found = next(_inputs_copied(source), None)
+    found = _inputs_copied(source, back)
     return (found,) if found else ()
-
-
-def _uses_managed(source: Source) -> bool:
-    return any("__managed__" in variable.type for variable in source.variables)
 
 
 def _nothing_launched(source: Source) -> Finding:
@@ -90,42 +87,35 @@ def _nothing_copied(source: Source) -> Finding:
     launching = {f.name for f in source.functions for each in source.launches if f.holds(each.file, each.line)}
     calls = [call for call in source.calls if call.name in launching]  # that launch, elsewhere
     last = max((*source.launches, *calls), key=lambda each: (each.file, each.line), default=None)
-    wrong_way = [c for c in _copies(source) if last and c.file == last.file and c.line > last.line and _to_device(c)]
-    if wrong_way:
-        copy = wrong_way[0]
-        return Finding(kind="copied_the_wrong_way", certainty=_CERTAIN, file=copy.file, line=copy.line)
+    for copy in _copies(source, "cudaMemcpyHostToDevice"):
+        if last and copy.file == last.file and copy.line > last.line:
+            return Finding(kind="copied_the_wrong_way", certainty=_CERTAIN, file=copy.file, line=copy.line)
     place = {"file": last.file, "line": last.line} if last else {}
     return Finding.model_validate({"kind": "not_copied_back", "certainty": _LIKELY, **place})
 
 
-def _inputs_copied(source: Source) -> Iterator[Finding]:
+def _inputs_copied(source: Source, back: Sequence[Call]) -> Finding | None:
     """Copies to the host, all of arrays that kernels only read."""
-    back = [copy for copy in _copies(source) if "cudaMemcpyDeviceToHost" in copy.arguments and len(copy.arguments) > 1]
     written, read = _used(source, writes=True), _used(source, writes=False)
     taken = [_WORD.match(copy.arguments[1]) for copy in back]
     names = {found[0] for found in taken if found}
-    if back and all(taken) and written and names <= read - written:
-        words = {"copied": sorted(names)[0], "written": sorted(written)[0]}
-        yield Finding(kind="input_copied_back", certainty=_LIKELY, file=back[0].file, line=back[0].line, words=words)
+    if not back or not all(taken) or not written or not names <= read - written:
+        return None
+    words = {"copied": sorted(names)[0], "written": sorted(written)[0]}
+    return Finding(kind="input_copied_back", certainty=_LIKELY, file=back[0].file, line=back[0].line, words=words)
 
 
 def _used(source: Source, *, writes: bool) -> set[str]:
     """The arrays that launches give to kernels as pointers to constants or, with `writes`, to other values."""
+    kernels = {function.name: function.parameters for function in source.functions if function.space == "global"}
     names = set()
     for launch in source.launches:
-        for (kind, _), argument in zip(_parameters(source, launch), launch.arguments, strict=False):
+        for (kind, _), argument in zip(kernels.get(launch.name, ()), launch.arguments, strict=False):
             if "*" in kind and (found := _WORD.match(argument)) and ("const" not in kind) == writes:
                 names.add(found[0])
     return names
 
 
-def _parameters(source: Source, launch: Launch) -> tuple[tuple[str, str], ...]:
-    return next((f.parameters for f in source.functions if f.name == launch.name and f.space == "global"), ())
-
-
-def _copies(source: Source) -> list[Call]:
-    return [call for call in source.calls if call.name.startswith("cudaMemcpy")]
-
-
-def _to_device(copy: Call) -> bool:
-    return "cudaMemcpyHostToDevice" in copy.arguments
+def _copies(source: Source, direction: str) -> list[Call]:
+    copies = (call for call in source.calls if call.name.startswith("cudaMemcpy") and len(call.arguments) > 1)
+    return [copy for copy in copies if direction in copy.arguments]

@@ -43,10 +43,9 @@ _GUARD = re.compile(r"\s*(\w+)\s*>=\s*(\w+)\s*")
 
 
 def find_slip(files: Files, pattern: Finding | None = None) -> Finding | None:
-    """The surest slip in a submission's files, whose output looks like `pattern`; None if there is none."""
+    """The first slip in a submission's files, whose output looks like `pattern`; None if there is none."""
     bits = pattern.values.get("bits") if pattern is not None else None
-    found = slips(files, "8 bits" if bits == 8 else "16 bits" if bits == 16 else "all")
-    return max(found, key=lambda slip: slip.certainty, default=None)
+    return next(iter(slips(files, "8 bits" if bits == 8 else "16 bits" if bits == 16 else "all")), None)
 
 
 @lru_cache(maxsize=16)  # every failed test of a submission asks
@@ -110,19 +109,10 @@ def _sizes_in_values(source: Source) -> Iterator[Finding]:
         element = _element(source, call)
         if place >= len(call.arguments) or _BYTES.get(element, 1) == 1:
             continue
-        size, at = _resolved(source, call.arguments[place], call)
+        size = _resolved(source, call.arguments[place], call)
         counts = "*" in size and _WORD.search(size) and not _SIZES_SAID.search(size)
         if counts and not re.search(rf"\b0*{_BYTES[element]}[uUlL]*\b", size):
-            yield _slip(
-                "bytes_without_sizeof",
-                at if at is not call and "byte" in _set_name(at) else call,
-                call=call.name,
-                element=element,
-            )
-
-
-def _set_name(item: Item) -> str:
-    return str(getattr(item, "name", "")).lower()
+            yield _slip("bytes_without_sizeof", call, call=call.name, element=element)
 
 
 def _element(source: Source, call: Call) -> str:
@@ -137,18 +127,16 @@ def _element(source: Source, call: Call) -> str:
     return ""
 
 
-def _resolved(source: Source, size: str, at: Item, depth: int = 3) -> tuple[str, Item]:
-    """`size` with the values of its variables, and where the last of them is set. A variable whose value is not seen,
-    such as a parameter of unknown meaning, counts as a size in bytes."""
-    place = at
+def _resolved(source: Source, size: str, at: Item, depth: int = 3) -> str:
+    """`size` with the values of its variables. A variable whose value is not seen, such as a parameter of unknown
+    meaning, counts as a size in bytes."""
     for name in dict.fromkeys(_WORD.findall(size)):
         set_at = [v for v in source.variables if v.name == name and v.file == at.file and v.line <= at.line and v.value]
         if set_at and depth:
-            value, place = _resolved(source, set_at[-1].value, set_at[-1], depth - 1)
-            size, place = f"{size} {value}", set_at[-1]
+            size += f" {_resolved(source, set_at[-1].value, set_at[-1], depth - 1)}"
         elif source.type_of(name, at.file, at.line)[0] not in ("int", "int32_t") and name not in _BYTES:
             size += " size" if len(name) > 2 and name not in ("size_t", "int64_t") else ""
-    return size, place
+    return size
 
 
 def _high_maxima(source: Source) -> Iterator[Finding]:

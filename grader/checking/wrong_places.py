@@ -36,23 +36,23 @@ def where_wrong(operator: Operator, errors: TensorErrors) -> str:
 
 
 def _units(operator: Operator, wrong: Bools) -> str:
-    one, many = operator.unit, operator.units_name
+    one, many, count = operator.unit, operator.units_name, len(wrong)
     numbers = np.flatnonzero(wrong)
-    if len(numbers) == len(wrong):
-        return ""
     first, last = int(numbers[0]), int(numbers[-1])
-    if len(numbers) == len(wrong) - 1 and first == 1:
-        return f"only {one} 0 is right, all {many} after the first are wrong (look at the offset per {one})"
-    if len(numbers) == 1:
-        return f"only {one} {first} of {len(wrong)} is wrong"
-    if len(numbers) == last - first + 1:
-        if last == len(wrong) - 1:
-            return f"{many} from {first} on are wrong, those before are right"
-        return f"{many} {first} to {last} of {len(wrong)} are wrong"
     steps = np.unique(np.diff(numbers))
-    if len(steps) == 1:
+    if len(numbers) == count:
+        return ""
+    if len(numbers) == count - 1 and first == 1:
+        return f"only {one} 0 is right, all {many} after the first are wrong (look at the offset per {one})"
+    if first == last:
+        return f"only {one} {first} of {count} is wrong"
+    if len(steps) > 1:
+        return f"{len(numbers)} of {count} {many} are wrong, the first is {one} {first}"
+    if steps[0] > 1:
         return f"every {_ordinal(int(steps[0]))} {one} is wrong, from {one} {first} on"
-    return f"{len(numbers)} of {len(wrong)} {many} are wrong, the first is {one} {first}"
+    if last == count - 1:
+        return f"{many} from {first} on are wrong, those before are right"
+    return f"{many} {first} to {last} of {count} are wrong"
 
 
 def _ordinal(number: int) -> str:
@@ -61,19 +61,16 @@ def _ordinal(number: int) -> str:
 
 def _lines(name: str, wrong: Bools) -> str:
     numbers = np.flatnonzero(wrong)
+    first, last = int(numbers[0]), int(numbers[-1])
     if len(numbers) == len(wrong):
         return ""
-    if len(numbers) == 1:
-        return f"only {name} {numbers[0]} is wrong"
-    first, last = int(numbers[0]), int(numbers[-1])
+    if first == last:
+        return f"only {name} {first} is wrong"
     if len(numbers) == last - first + 1:
         return f"only {name}s {first} to {last} of {len(wrong)} are wrong"
-    for tile in TILES:
-        if len(wrong) % tile or len(wrong) == tile:
-            continue
-        folded = wrong.reshape(-1, tile)
-        inside = np.flatnonzero(folded[0])
-        if (folded == folded[0]).all() and len(inside) == inside[-1] - inside[0] + 1:
+    for tile in (tile for tile in TILES if len(wrong) % tile == 0 and len(wrong) > tile):
+        inside = np.flatnonzero(wrong[:tile])
+        if (wrong.reshape(-1, tile) == wrong[:tile]).all() and len(inside) == inside[-1] - inside[0] + 1:
             if len(inside) == 1:
                 return f"{name} {inside[0]} of every tile of {tile} is wrong"
             return f"{name}s {inside[0]} to {inside[-1]} of every tile of {tile} are wrong"
