@@ -213,7 +213,7 @@ def telling(case: Case, verdict: Verdict) -> Tested:
     said = Judgement(verdict, Fault.STUDENT, reason, warnings=("The output is right, but six474() failed with 6474.",))
     ran = Ran(wall_s=1.6474, limit_s=9.0, cpu_s=1.6474, ending="exit code 6474", printed="6474", kernels=6474)
     why = Doubt("Its trace has a kernel that no GPU can run", "6474, 6474x1x1 threads per block")
-    check = Check("values", "6474 differ.", 8, wrong=6474, max_error=6474.0)
+    check = Check("values", "6474 differ.", 8, wrong=6474, max_finite_error=6474.0)
     return Tested(case, said, ran, check, Times(Refused(why), doubts=DOUBTS))
 
 

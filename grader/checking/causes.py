@@ -51,11 +51,9 @@ def exchanged(operator: Operator, shape: Shape, number: int, samples: list[Sampl
 
 def _in_order(order: list[int], tensors: Tensors) -> Tensors:
     """The tensors as a program sees them that takes a unit's memory for tensors in this order."""
-    memory, found, first = np.concatenate([tensor.ravel() for tensor in tensors]), {}, 0
-    for place in order:
-        found[place] = memory[first : first + tensors[place].size].reshape(tensors[place].shape)
-        first += tensors[place].size
-    return [found[place] for place in range(len(tensors))]
+    memory = np.concatenate([tensor.ravel() for tensor in tensors])
+    parts = np.split(memory, np.cumsum([tensors[place].size for place in order])[:-1])
+    return [parts[order.index(place)].reshape(tensor.shape) for place, tensor in enumerate(tensors)]
 
 
 def _by_columns(place: int, tensors: Tensors) -> Tensors:

@@ -42,10 +42,8 @@ class Check:
     wrong: int = 0
     nan: int = 0
     infinite: int = 0
-    max_error: float | None = None
-    """Largest |got − expected|; None if nothing was compared, or if a NaN or infinity makes it meaningless."""
     max_finite_error: float | None = None
-    """The same for the finite values alone; None if there are none."""
+    """Largest |got − expected| of the finite values; None if there are none."""
     first: Wrong | None = None
     worst: Wrong | None = None
     """The value with the largest finite error above the tolerance."""
@@ -59,6 +57,11 @@ class Check:
     @property
     def passed(self) -> bool:
         return self.kind == "passed"
+
+    @property
+    def max_error(self) -> float | None:
+        """Largest |got − expected|; None if nothing was compared, or if a NaN or infinity makes it meaningless."""
+        return self.max_finite_error if not self.nan + self.infinite else None
 
 
 def check_output(
@@ -202,7 +205,6 @@ def _scanned(scan: Scan, operator: Operator, shape: Shape, tolerance: Tolerance)
         wrong=scan.wrong,
         nan=scan.nan,
         infinite=scan.infinite,
-        max_error=scan.max_finite_error if scan.finite == values else None,
         max_finite_error=scan.max_finite_error,
         first=scan.first,
         worst=scan.worst,

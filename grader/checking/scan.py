@@ -3,6 +3,7 @@ much. Expected values have the types in which the tensors are computed; the othe
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -163,12 +164,10 @@ class Scan:
             TensorPrecision(
                 kept.tensor,
                 kept.limit,
-                max(0.0, largest),
-                (squares / layout.values) ** 0.5 if kept.limit.rms is not None else None,
+                max(0.0, self._largest[number]),
+                (self._squares[number] / self._got[number].values) ** 0.5 if kept.limit.rms is not None else None,
             )
-            for kept, largest, squares, layout in zip(
-                self._errors, self._largest, self._squares, self._got, strict=True
-            )
+            for number, kept in enumerate(self._errors)
         )
 
     def compare(self, expected: Expected, got: int) -> bool:
@@ -268,23 +267,16 @@ class Scan:
 
 def _cut(got: Stretch, expected: Stretch, columns: int) -> Iterator[tuple[Stretch, Stretch]]:
     """Divide two runs of the same values into chunks of whole rows, (got, expected)."""
-    pair = got, expected
+    step, together = got.length, 1
     if got.length >= CHUNK_VALUES or got.repeats == 1:
         step = max(1, CHUNK_VALUES // columns) * columns
-        for repeat in range(got.repeats):
-            for first in range(0, got.length, step):
-                count = min(step, got.length - first)
-                yield _part(pair, repeat, 1, first, count)
-        return
-    apart = expected.stride // expected.value_bytes
-    together = max(1, CHUNK_VALUES // apart)
-    for repeat in range(0, got.repeats, together):
-        yield _part(pair, repeat, min(together, got.repeats - repeat), 0, got.length)
+    else:
+        together = max(1, CHUNK_VALUES // (expected.stride // expected.value_bytes))
+    for repeat, first in itertools.product(range(0, got.repeats, together), range(0, got.length, step)):
+        repeats, count = min(together, got.repeats - repeat), min(step, got.length - first)
+        yield _part(got, repeat, repeats, first, count), _part(expected, repeat, repeats, first, count)
 
 
-def _part(pair: tuple[Stretch, Stretch], repeat: int, repeats: int, first: int, count: int) -> tuple[Stretch, Stretch]:
-    got, expected = (
-        Stretch(run.first + repeat * run.stride + first * run.value_bytes, count, run.stride, repeats, run.value_bytes)
-        for run in pair
-    )
-    return got, expected
+def _part(run: Stretch, repeat: int, repeats: int, first: int, count: int) -> Stretch:
+    begin = run.first + repeat * run.stride + first * run.value_bytes
+    return replace(run, first=begin, length=count, repeats=repeats)

@@ -38,7 +38,6 @@ PRIOR: dict[Kind, float] = {
 """Ten more kinds, such as another operator, a term more or a statement less, found nothing in 46 blind programs."""
 
 MINUS_INFINITY = "(-(float)(1e300*1e300))"
-_LOG2_E = "1.44269504f"
 _COMPARED = {
     "<": ("<=", ">"), ">": (">=", "<"), "<=": ("<", ">="), ">=": (">", "<="), "==": ("!=", "<=", ">="), "!=": ("==",),
 }  # fmt: skip
@@ -86,7 +85,6 @@ class Changes:
         self._places: list[Node] = []
         self._factors: dict[int, dict[str, Node]] = {}
         self._known = BUILT_IN | scopes.macros | set(scopes.functions) | REAL_CALLS | {"size_t", "max", "min"}
-        self._uses_base_two = "exp2" in text_of(scopes.root)
         for node in walk(scopes.root):
             if self._is_place(node):
                 self._places.append(node)
@@ -200,8 +198,6 @@ class Changes:
         chain = operator_of(parent) if parent is not None and parent.type == "binary_expression" else ""
         if chain not in ("*", "/"):  # a factor of a part is one of the whole
             yield from (("factor", f"{plain} {operator} {other}") for operator in "*/" for other in names)
-            if self._uses_base_two:
-                yield from (("base", f"{plain} * {_LOG2_E}"), ("base", f"{plain} / {_LOG2_E}"))
         yield from (("name", other) for other in names)
 
     def _real_names(self, node: Node) -> list[str]:

@@ -378,17 +378,18 @@ class Reader:
     def _element_of_one(self, label: Label, element: Label) -> Label | None:
         """The same for a term of a weighted sum: an element of V that is added without a weight."""
         of = self.sums.get(label.step)
-        if of is None or len(of.factors) != 2 or of.factors[0][0] != self.weights.name:
+        if of is None or label.step not in self.of_rows() or len(of.factors) != 2:
             return None
-        if element.step != of.factors[1][0] or element.index[0] != label.index[0] or label.step not in self.of_rows():
+        tensor, names = of.factors[1]
+        if element.step != tensor or element.index[0] != label.index[0]:
             return None
         letters = dict(zip(of.index, label.index[1:], strict=True))
-        there = dict(zip(of.factors[1][1], element.index[1:], strict=True))
+        there = dict(zip(names, element.index[1:], strict=True))
         if any(letters.get(letter, number) != number for letter, number in there.items()):
             return None
         key = there[of.over]
         factor = element.factor / math.exp(float(self.log(label.index[0])[label.index[1], key]))
-        if abs(factor / label.factor - 1) > SAME if label.factor else True:
+        if not label.factor or abs(factor / label.factor - 1) > SAME:
             return None
         return Label(of.name, label.index, factor, 0.0, 1 << key, label.made, label.source)
 
