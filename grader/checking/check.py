@@ -22,7 +22,7 @@ from grader.base.errors import GraderFault
 from grader.checking.property_check import Found, Given, violated
 from grader.checking.scan import Expected, FileValues, Scan, TensorErrors, TensorPrecision, Wrong
 from grader.operators import Location, Operator, Shape
-from grader.operators.tolerance import Tolerance, limit_of
+from grader.operators.tolerance import Tolerance
 from grader.sandbox.quarantine import open_output
 
 Kind = Literal["passed", "missing", "not_a_file", "size", "changed", "values", "precision"]
@@ -113,7 +113,7 @@ def compare_output(
         else:
             scan = Scan(operator, shape, tolerance)
             complete = scan.compare(expected, descriptor)
-            check = _scanned(scan, operator, shape, tolerance) if complete else None
+            check = _scanned(scan, operator, shape) if complete else None
         after = os.fstat(descriptor)
         if check is None or _changes(after) != _changes(before):
             reason = "The output file changed while it was being read: a process of the program was still running."
@@ -191,7 +191,7 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
     return f"{text}: {found - size:,} too many."
 
 
-def _scanned(scan: Scan, operator: Operator, shape: Shape, tolerance: Tolerance) -> Check:
+def _scanned(scan: Scan, operator: Operator, shape: Shape) -> Check:
     """The outcome for an output that was scanned completely."""
     size, values = operator.output_bytes(shape), _values(operator, shape)
     sloppy = any(each.sloppy for each in scan.precision)
@@ -211,7 +211,7 @@ def _scanned(scan: Scan, operator: Operator, shape: Shape, tolerance: Tolerance)
         precision=scan.precision,
         errors=() if kind == "passed" else scan.errors,
     )
-    return replace(check, reason=_reason(check, tolerance))
+    return replace(check, reason=_reason(check))
 
 
 def precision_in_words(found: TensorPrecision) -> str:
@@ -240,13 +240,13 @@ def share_in_words(part: int, whole: int) -> str:
     return f"{percent:.1f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
-def _reason(check: Check, tolerance: Tolerance) -> str:
+def _reason(check: Check) -> str:
     if check.passed:
         return ""
     if check.kind == "precision":
         sentences = [precision_in_words(each) for each in check.precision if each.sloppy]
         return f"No single value is far off, but {'; '.join(sentences)}."
-    limits = {errors.tensor: str(limit_of(tolerance, errors.tensor)) for errors in check.errors}
+    limits = {errors.tensor: str(errors.limit) for errors in check.errors}
     named = ", ".join(f"{limit or 0} for {name}" for name, limit in limits.items())
     limit = next(iter(limits.values())) if len(set(limits.values())) == 1 else f"the tolerance ({named})"
     parts = [

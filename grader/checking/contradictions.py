@@ -12,6 +12,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from grader.checking.slips import found_at
 from grader.cpp.reading import asked, cpp_files, read_source
 from grader.cpp.source import Call, Source
 from grader.findings import Finding
@@ -54,33 +55,30 @@ def _of(files: Sequence[tuple[str, bytes]], launched: bool, copied: int, needed:
         return (_nothing_copied(source),)
     back = _copies(source, "cudaMemcpyDeviceToHost")
     if needed and back:
-        at, sizes = back[-1], {"copied": copied, "needed": needed}
-        return (Finding(kind="copied_in_part", certainty=_CERTAIN, file=at.file, line=at.line, values=sizes),)
+        return (found_at(back[-1], "copied_in_part", _CERTAIN, copied=copied, needed=needed),)
     found = _inputs_copied(source, back)
     return (found,) if found else ()
 
 
 def _nothing_launched(source: Source) -> Finding:
+    if source.launches:
+        return found_at(source.launches[0], "launch_not_reached", _CERTAIN)
     kernel = next((f for f in source.functions if f.space == "global"), None)
-    launch = next(iter(source.launches), None)
-    if launch is not None:
-        return Finding(kind="launch_not_reached", certainty=_CERTAIN, file=launch.file, line=launch.line)
     if kernel is not None:
-        name = {"launched": kernel.name}
-        return Finding(kind="kernel_not_launched", certainty=_CERTAIN, file=kernel.file, line=kernel.line, words=name)
-    return Finding(kind="no_launch", certainty=_CERTAIN)
+        return found_at(kernel, "kernel_not_launched", _CERTAIN, launched=kernel.name)
+    return found_at(None, "no_launch", _CERTAIN)
 
 
 def _empty_kernel(source: Source) -> Finding | None:
     """The kernel, if the program launches only one and that does nothing."""
     launched = {launch.name for launch in source.launches}
     kernels = [f for f in source.functions if f.space == "global" and f.name in launched]
-    for kernel in kernels if len(launched) == len(kernels) == 1 else ():
-        items = (*source.assignments, *source.calls, *source.variables)
-        if not any(kernel.holds(item.file, item.line) for item in items):
-            name = {"launched": kernel.name}
-            return Finding(kind="kernel_empty", certainty=_CERTAIN, file=kernel.file, line=kernel.line, words=name)
-    return None
+    if not len(launched) == len(kernels) == 1:
+        return None
+    items = (*source.assignments, *source.calls, *source.variables)
+    if any(kernels[0].holds(item.file, item.line) for item in items):
+        return None
+    return found_at(kernels[0], "kernel_empty", _CERTAIN, launched=kernels[0].name)
 
 
 def _nothing_copied(source: Source) -> Finding:
@@ -89,9 +87,8 @@ def _nothing_copied(source: Source) -> Finding:
     last = max((*source.launches, *calls), key=lambda each: (each.file, each.line), default=None)
     for copy in _copies(source, "cudaMemcpyHostToDevice"):
         if last and copy.file == last.file and copy.line > last.line:
-            return Finding(kind="copied_the_wrong_way", certainty=_CERTAIN, file=copy.file, line=copy.line)
-    place = {"file": last.file, "line": last.line} if last else {}
-    return Finding.model_validate({"kind": "not_copied_back", "certainty": _LIKELY, **place})
+            return found_at(copy, "copied_the_wrong_way", _CERTAIN)
+    return found_at(last, "not_copied_back", _LIKELY)
 
 
 def _inputs_copied(source: Source, back: Sequence[Call]) -> Finding | None:
@@ -101,8 +98,7 @@ def _inputs_copied(source: Source, back: Sequence[Call]) -> Finding | None:
     names = {found[0] for found in taken if found}
     if not back or not all(taken) or not written or not names <= read - written:
         return None
-    words = {"copied": sorted(names)[0], "written": sorted(written)[0]}
-    return Finding(kind="input_copied_back", certainty=_LIKELY, file=back[0].file, line=back[0].line, words=words)
+    return found_at(back[0], "input_copied_back", _LIKELY, copied=min(names), written=min(written))
 
 
 def _used(source: Source, *, writes: bool) -> set[str]:

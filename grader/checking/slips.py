@@ -76,8 +76,10 @@ def _slips(source: Source, which: Which) -> Iterator[Finding]:
         yield from _narrow_guards(source)
 
 
-def _slip(kind: str, at: Item, values: dict[str, int] | None = None, **words: str) -> Finding:
-    return Finding(kind=kind, certainty=_SURE, file=at.file, line=at.line, words=words, values=values or {})
+def found_at(item: Item | None, kind: str, certainty: float, **facts: object) -> Finding:
+    """A finding at the first line of an item of a source."""
+    place = {"file": item.file, "line": item.line} if item is not None else {}
+    return Finding.from_facts(kind, facts, certainty=certainty, **place)
 
 
 def _narrow_sums(source: Source, narrow: re.Pattern[str]) -> Iterator[Finding]:
@@ -86,7 +88,7 @@ def _narrow_sums(source: Source, narrow: re.Pattern[str]) -> Iterator[Finding]:
     for each in source.variables:
         sums = (each.function, each.name) in added or (not each.pointers and "+" in each.value)
         if narrow.search(each.type) and sums:
-            yield _slip("narrow_sum", each, name=each.name, type=each.type)
+            yield found_at(each, "narrow_sum", _SURE, name=each.name, type=each.type)
 
 
 def _early_copies(source: Source) -> Iterator[Finding]:
@@ -98,7 +100,7 @@ def _early_copies(source: Source) -> Iterator[Finding]:
         launches = [x.line for x in source.launches if function.holds(x.file, x.line)]
         launches += [call.line for call in inside if call.name in launching]
         if copies and launches and max(copy.line for copy in copies) < min(launches):
-            yield _slip("copied_before_launch", copies[0], values={"launch": min(launches)})
+            yield found_at(copies[0], "copied_before_launch", _SURE, launch=min(launches))
 
 
 def _sizes_in_values(source: Source) -> Iterator[Finding]:
@@ -112,7 +114,7 @@ def _sizes_in_values(source: Source) -> Iterator[Finding]:
         size = _resolved(source, call.arguments[place], call)
         counts = "*" in size and _WORD.search(size) and not _SIZES_SAID.search(size)
         if counts and not re.search(rf"\b0*{_BYTES[element]}[uUlL]*\b", size):
-            yield _slip("bytes_without_sizeof", call, call=call.name, element=element)
+            yield found_at(call, "bytes_without_sizeof", _SURE, call=call.name, element=element)
 
 
 def _element(source: Source, call: Call) -> str:
@@ -144,7 +146,7 @@ def _high_maxima(source: Source) -> Iterator[Finding]:
     raised = {(c.file, c.function, name) for c in source.calls if c.name in _MAXIMA for name in c.arguments}
     for variable in source.variables:
         if (variable.file, variable.function, variable.name) in raised and _LARGE.fullmatch(variable.value):
-            yield _slip("maximum_starts_high", variable, name=variable.name, start=variable.value)
+            yield found_at(variable, "maximum_starts_high", _SURE, name=variable.name, start=variable.value)
 
 
 def _whole_sums(source: Source) -> Iterator[Finding]:
@@ -157,18 +159,18 @@ def _whole_sums(source: Source) -> Iterator[Finding]:
         types = [source.type_of(name, sum.file, sum.line)[0].replace("const", "").strip() for name in arrays]
         if types and set(types) <= _REAL:
             made = [v for v in source.variables if v.name == sum.name and v.function == sum.function]
-            yield _slip("integer_sum", made[-1] if made else sum, name=sum.name)
+            yield found_at(made[-1] if made else sum, "integer_sum", _SURE, name=sum.name)
 
 
 def _whole_quotients(source: Source) -> Iterator[Finding]:
     """Quotients of whole numbers that become real numbers, and leave a rest; and 1 over a whole variable."""
     for found in source.quotients:
         left, right = found.left.lstrip("+-"), found.right
+        numbers = left.isdecimal() and right.isdecimal() and int(right) > 0
         whole = source.type_of(right, found.file, found.line) in {(word, 0) for word in _WHOLE}
-        if found.real and left.isdigit() and right.isdigit() and int(right) and int(left) % int(right):
-            yield _slip("integer_division", found, values={"result": int(left) // int(right)}, left=left, right=right)
-        elif found.real and left == "1" and whole:
-            yield _slip("integer_division", found, values={"result": 0}, left=left, right=right)
+        if found.real and ((numbers and int(left) % int(right)) or (left == "1" and whole)):
+            result = int(left) // int(right) if numbers else 0
+            yield found_at(found, "integer_division", _SURE, result=result, left=left, right=right)
 
 
 def _narrow_guards(source: Source) -> Iterator[Finding]:
@@ -181,5 +183,5 @@ def _narrow_guards(source: Source) -> Iterator[Finding]:
         for found in source.quotients:
             later = function.holds(found.file, found.line) and found.line >= branch.line
             if later and (found.left, found.right) == guard.groups():
-                yield _slip("guard_makes_zero", branch, index=guard[1], limit=guard[2])
+                yield found_at(branch, "guard_makes_zero", _SURE, index=guard[1], limit=guard[2])
                 break
