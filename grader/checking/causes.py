@@ -37,9 +37,7 @@ def exchanged(operator: Operator, shape: Shape, number: int, samples: list[Sampl
     if not operator.independent_rows and operator.flops(shape) > MOST_FLOPS * operator.units(shape):
         return None
     for first, second in itertools.combinations(range(len(names)), 2):
-        order = list(range(len(names)))
-        order[first], order[second] = second, first
-        if _matches(operator, shape, number, samples, partial(_in_order, order)):
+        if _matches(operator, shape, number, samples, partial(_taken_for, first, second)):
             words = {"first": names[first], "second": names[second], "order": ", ".join(names)}
             return Finding(kind="inputs_exchanged", certainty=EXACT, words=words)
     for place, name in enumerate(names):
@@ -49,8 +47,10 @@ def exchanged(operator: Operator, shape: Shape, number: int, samples: list[Sampl
     return None
 
 
-def _in_order(order: list[int], tensors: Tensors) -> Tensors:
-    """The tensors as a program sees them that takes a unit's memory for tensors in this order."""
+def _taken_for(first: int, second: int, tensors: Tensors) -> Tensors:
+    """The tensors as a program sees them that takes one for another in a unit's memory."""
+    order = list(range(len(tensors)))
+    order[first], order[second] = second, first
     memory = np.concatenate([tensor.ravel() for tensor in tensors])
     parts = np.split(memory, np.cumsum([tensors[place].size for place in order])[:-1])
     return [parts[order.index(place)].reshape(tensor.shape) for place, tensor in enumerate(tensors)]
