@@ -15,16 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tree_sitter import Node
 
 from grader.base.sizes import Whole
-from grader.checking.repairs.scopes import (
-    BUILT_IN,
-    REAL,
-    REAL_CALLS,
-    WHOLE,
-    Scopes,
-    Type,
-    arguments_of,
-    operator_of,
-)
+from grader.checking.repairs.scopes import BUILT_IN, REAL, REAL_CALLS, WHOLE, Scopes, Type, arguments_of, operator_of
 from grader.cpp.tree import line_of, name_of, text_of, walk
 
 Kind = Literal[
