@@ -17,6 +17,7 @@ from grader.findings import Finding
 from grader.findings.finding import MAX_NUMBERS
 
 CERTAIN, SURE, LIKELY = 0.95, 0.9, 0.7
+Facts = dict[str, Any]
 _STEEP = 1e3
 """No mistake with the scale alone makes the exponent grow so many times too fast, or too slowly."""
 
@@ -26,13 +27,13 @@ class _Writer:
         self.reader, self.r, self.steps = reader, reader.recording, reader.steps
         self.unit_label = unit_label
 
-    def finding(
-        self, kind: str, node: int, certainty: float = SURE, other: int = 0, array: str | None = None, **facts: Any
-    ) -> Finding:
+    def finding(self, kind: str, node: int, certainty: float = SURE, other: int = 0, **facts: Any) -> Finding:
+        """A finding at a node's line, from the facts that are not None or empty; the first numbers of a list."""
         at, other_at = self.r.place(node), self.r.place(other)
-        fields = {**(at.model_dump() if at else {}), "other": other_at if other_at != at else None, "array": array}
-        told = {name: fact for name, fact in facts.items() if fact != ()}
-        return Finding(kind=kind, certainty=certainty, **fields).with_facts(**told)
+        cut = {name: tuple(fact[:MAX_NUMBERS]) if isinstance(fact, list) else fact for name, fact in facts.items()}
+        known = {name: fact for name, fact in cut.items() if fact not in (None, ())}
+        fields = {**(at.model_dump() if at else {}), "other": other_at if other_at != at else None}
+        return Finding.from_facts(kind, known, certainty=certainty, **fields)
 
     # ---- what a node that no step explains says -----------------------------------------------------------------
 
@@ -44,7 +45,7 @@ class _Writer:
             case "factor", Label() as a, Label() as b:
                 return self._factor(odd, a, b)
             case "twice", Label() as a, Label() as b:
-                twice = _few(numbers(a.terms & b.terms))
+                twice = numbers(a.terms & b.terms)
                 return self.finding("terms_repeated", node, array=self.name(a), over=self._over(a), numbers=twice)
             case "carried", Label() as a, Label() as b if a.step in self.reader.sums:
                 kind = "sums_mixed" if self.reader.missing(a) and self.reader.missing(b) else "carried_over"
@@ -63,7 +64,7 @@ class _Writer:
                 return self._operands(odd, a, b, unit)
             case "difference", _, _:
                 of, found = self.reader.difference, odd.facts["found"] or 0.0
-                facts: dict[str, Any] = {"less": of.less, "found": found, "expected": odd.facts["expected"]}
+                facts: Facts = {"less": of.less, "found": found, "expected": odd.facts["expected"]}
                 return self.finding("difference_wrong", node, array=of.of, **facts)
         return None
 
@@ -78,8 +79,7 @@ class _Writer:
             return None
         scaled = meaning not in ("negative", "base_two") and score.made and self.r.place(score.made)
         node = score.made if scaled else odd.node
-        facts: dict[str, Any] = {"of": "Q Kᵀ" if weights.of in self.reader.sums else weights.of}
-        facts |= {"meaning": meaning} if meaning else {}
+        facts: Facts = {"of": "Q Kᵀ" if weights.of in self.reader.sums else weights.of, "meaning": meaning or None}
         return self.finding("scale_wrong", node, slope=slope * scale, expected=scale, other=odd.node, **facts)
 
     def _factor(self, odd: Odd, left: Label, right: Label) -> Finding | None:
@@ -111,11 +111,11 @@ class _Writer:
         inputs = set(self.reader.tensors)
         if {left.step, right.step} <= inputs and left.index[0] == right.index[0] != unit:
             what = " and ".join(dict.fromkeys((left.step, right.step)))
-            units: dict[str, Any] = {"label": self.unit_label(unit), "other_unit": self.unit_label(left.index[0])}
+            units: Facts = {"label": self.unit_label(unit), "other_unit": self.unit_label(left.index[0])}
             return self.finding("other_unit_read", odd.node, array=what, **units)
         loads = [self._store_below(operand) for operand in self.r.operands(odd.node)[:2]]
         other = next((n for n in loads if n and self.r.place(n) and self.r.place(n) != self.r.place(odd.node)), 0)
-        facts: dict[str, Any] = {"left": self.called(left), "right": self.called(right)}
+        facts: Facts = {"left": self.called(left), "right": self.called(right)}
         if odd.why == "product":
             wrong = next((each.step for each in (right, left) if each.step in inputs), "")
             expected = self._expected_partner(left if right.step == wrong else right, wrong)
@@ -152,9 +152,7 @@ class _Writer:
         at_end = not label.terms or gone[0] >= label.terms.bit_length() or gone[-1] < numbers(label.terms)[0]
         if at_end and (mask := self._mask(label, node)) is not None:
             return mask
-        facts: dict[str, Any] = {"count": len(gone), "numbers": _few(gone), **({"lost": "end"} if at_end else {})}
-        if (tile := _tile(gone, self.reader.expected_terms(label).bit_length())) is not None:
-            facts["tile"] = tile
+        facts: Facts = {"count": len(gone), "numbers": gone, "tile": _tile(gone), "lost": "end" if at_end else None}
         at = self._where_lost(label, lacks) or node
         return self.finding("terms_missing", at, array=self.name(label), over=self._over(label), other=node, **facts)
 
@@ -168,9 +166,8 @@ class _Writer:
         if weights.seen(row + 1) == (first, end) == weights.seen(max(0, row - 1)):
             return None
         used = numbers(label.terms)
-        found = f"{used[0]}–{used[-1]}" if used else "-"
-        return self.finding("mask_wrong", node, array=self.name(label), query=row, found=found,
-                            expected=f"{first}–{end - 1}")  # fmt: skip
+        facts: Facts = {"found": f"{used[0]}–{used[-1]}" if used else "-", "expected": f"{first}–{end - 1}"}
+        return self.finding("mask_wrong", node, array=self.name(label), query=row, **facts)
 
     def _where_lost(self, label: Label, lacks: int) -> int:
         """The node of a sum after which its missing terms are lost: if they lie between others, that of a part."""
@@ -210,15 +207,13 @@ class _Writer:
         if self.reader.missing(label):
             return self.missing(label, root)
         if extra := self.reader.surplus(label):
-            unseen = _few(numbers(extra))
-            return self.finding(
-                "terms_unseen", label.made or root, array=tensor, over=self._over(label), numbers=unseen
-            )
+            facts: Facts = {"over": self._over(label), "numbers": numbers(extra)}
+            return self.finding("terms_unseen", label.made or root, array=tensor, **facts)
         if abs(label.factor / factor - 1) > SAME:
             if label.step in self.reader.of_rows():
                 total = math.exp(-float(self.reader.log(label.index[0])[label.index[1]].max()))
                 if abs(label.factor / factor / total - 1) < SAME:
-                    facts: dict[str, Any] = {"how": "undivided", "row": label.index[1], "sum": float(f"{total:.4g}")}
+                    facts = {"how": "undivided", "row": label.index[1], "sum": float(f"{total:.4g}")}
                     return self.finding("rows_not_normalised", root, array=tensor, **facts)
             return self.finding("result_scaled", root, LIKELY, array=tensor, factor=label.factor / factor)
         return None
@@ -248,13 +243,7 @@ def read(reader: Reader, wanted: Sequence[Wanted], unit_label: Callable[[int], s
     return [kept[key] for key, _ in counts.most_common() if key not in harmless][:3]
 
 
-def _few(found: Sequence[int]) -> tuple[int, ...]:
-    return tuple(found[:MAX_NUMBERS])
-
-
-def _tile(gone: Sequence[int], count: int) -> int | None:
+def _tile(gone: Sequence[int]) -> int | None:
     """The distance between missing numbers that repeat evenly, such as the last of each tile."""
-    if len(gone) < 2:
-        return None
     steps = {b - a for a, b in itertools.pairwise(gone)}
     return steps.pop() if len(steps) == 1 and min(steps) > 1 else None
