@@ -16,8 +16,8 @@ import pytest
 
 from emulator.tests.programs import build
 from grader.checking.watch.labels import Label, Reader
-from grader.checking.watch.look import Watched, explain, wrong_values
-from grader.checking.watch.recording import Malformed, read_recording
+from grader.checking.watch.look import explain, wrong_values
+from grader.checking.watch.recording import Malformed, Watched, read_recording
 from grader.course.testcase import Case, load_suite
 from grader.findings import Finding
 from grader.operators import Operator

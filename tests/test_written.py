@@ -1,13 +1,16 @@
 """The line of a wrong value by a recording that needs no steps: `y = x * 2 + 1`, stored, and infinity on its way."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cudaemu.operations import OPERATIONS
-from grader.checking.watch.recording import CONSTANT, Recording
+from grader.checking.watch.recording import CONSTANT, Recording, Watched
 from grader.checking.watch.written import not_finite, written_at
 from grader.findings import sentence
 
+WRONG = Watched("D", (0, 0, 0), word=0, bits=0)
 SITES = [("mul", 3), ("fma", 4), ("store", 5), ("atomic", 6), ("other", 7)]
 
 
@@ -33,9 +36,9 @@ X, INTEGER = (CONSTANT, 0, 0, 2.0), (CONSTANT, 0, 0, -1.0)
     ],
 )
 def test_the_line_that_computes_a_wrong_value(nodes: list[tuple[int, int, int, float]], line: int) -> None:
-    (found,) = written_at(recording(len(nodes), nodes), [("D", (0, 0, 0), False)], stored=True)
+    (found,) = written_at(recording(len(nodes), nodes), [WRONG], stored=True)
     assert (found.file, found.line, found.array) == ("a.cu", line, "D")
-    assert not written_at(recording(len(nodes), nodes), [("D", (0, 0, 0), True)], stored=True)
+    assert not written_at(recording(len(nodes), nodes), [replace(WRONG, right=True)], stored=True)
 
 
 NAN, MINUS = float("nan"), -float("inf")
@@ -55,16 +58,16 @@ NAN, MINUS = float("nan"), -float("inf")
     ],
 )
 def test_the_line_where_nan_or_infinity_arises(nodes: list[tuple[int, int, int, float]], said: str) -> None:
-    (found,) = not_finite(recording(len(nodes), nodes), [("D", (0, 0, 0), False)])
+    (found,) = not_finite(recording(len(nodes), nodes), [WRONG])
     assert (found.file, found.line) == ("a.cu", 3)
     assert sentence(found).startswith(f"a.cu:3: {said}")
-    assert not not_finite(recording(len(nodes), nodes), [("D", (0, 0, 0), True)])
+    assert not not_finite(recording(len(nodes), nodes), [replace(WRONG, right=True)])
 
 
 def test_a_value_that_no_kernel_wrote_has_no_line() -> None:
-    assert not written_at(recording(0, [X]), [("D", (0, 0, 0), False)], stored=True)
+    assert not written_at(recording(0, [X]), [WRONG], stored=True)
 
 
 def test_a_line_that_only_stores_is_no_evidence_where_there_is_other() -> None:
     moved = recording(2, [INTEGER, (2, 1, 0, -1.0)])
-    assert not written_at(moved, [("D", (0, 0, 0), False)], stored=False)
+    assert not written_at(moved, [WRONG], stored=False)

@@ -141,11 +141,8 @@ def _refused(operator: Operator, shape: Shape, got: int) -> Check | None:
         kind = "directory" if stat.S_ISDIR(before.st_mode) else "special file (a pipe, socket or device)"
         return Check("not_a_file", f"The output is a {kind}; a regular file was expected.", size)
     if before.st_nlink != 1:
-        return Check(
-            "not_a_file",
-            "The output is a hard link to a file with another name; a file with one name was expected.",
-            size,
-        )
+        reason = "The output is a hard link to a file with another name; a file with one name was expected."
+        return Check("not_a_file", reason, size)
     if before.st_size != size:
         return Check("size", _size_reason(operator, shape, before.st_size), size, before.st_size)
     return None

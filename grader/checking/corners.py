@@ -20,32 +20,25 @@ _WIDTH = 11
 def read_corners(operator: Operator, shape: Shape, expected: Path, got: Path, size: int) -> tuple[CornerRecord, ...]:
     """Read the first `size` rows and columns of each output tensor of the first unit. The corner's `got` lacks the rows
     that the program's output lacks, and all rows if the output is not a regular file."""
-    corners = []
     layouts = zip(operator.output_layouts(shape), operator.expected_layouts(shape), strict=True)
     with expected.open("rb", buffering=0) as reference:
-        for mine, right in layouts:
-            corners.append(
-                CornerRecord(
-                    tensor=mine.tensor.name,
-                    unit=operator.unit_label(shape, 0),
-                    expected=_corner(reference.fileno(), right, size),
-                    got=_untrusted_corner(got, mine, size),
-                )
+        return tuple(
+            CornerRecord(
+                tensor=mine.tensor.name,
+                unit=operator.unit_label(shape, 0),
+                expected=_corner(reference.fileno(), right, size),
+                got=_untrusted_corner(got, mine, size),
             )
-    return tuple(corners)
+            for mine, right in layouts
+        )
 
 
 def _untrusted_corner(path: Path, layout: Layout, size: int) -> tuple[tuple[float, ...], ...]:
     try:
-        descriptor = open_output(path)
-    except OSError:
+        with os.fdopen(open_output(path), "rb", buffering=0) as file:
+            return _corner(file.fileno(), layout, size)
+    except OSError:  # no file, a pipe, a directory
         return ()
-    try:
-        return _corner(descriptor, layout, size)
-    except OSError:  # a pipe, a directory
-        return ()
-    finally:
-        os.close(descriptor)
 
 
 def _corner(descriptor: int, layout: Layout, size: int) -> tuple[tuple[float, ...], ...]:

@@ -7,7 +7,6 @@ belongs to input X. Every entry x of X is moved by ±h and L computed again in f
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -58,12 +57,8 @@ def write_differences(operator: Operator, shape: Shape, input: Path, target: Pat
     if not operator.differentiable:
         raise UsageError(f"{operator.name} computes no gradient that could be checked.")
     layouts = operator.expected_layouts(shape)
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with input.open("rb") as source:
-            for unit in range(operator.units(shape)):
-                tensors = operator.read_unit(source, shape, unit)
-                for layout, values in zip(layouts, differences(operator, shape, tensors), strict=True):
-                    layout.write(descriptor, unit, values)
-    finally:
-        os.close(descriptor)
+    with input.open("rb") as source, target.open("wb") as file:
+        for unit in range(operator.units(shape)):
+            tensors = operator.read_unit(source, shape, unit)
+            for layout, values in zip(layouts, differences(operator, shape, tensors), strict=True):
+                layout.write(file.fileno(), unit, values)

@@ -8,14 +8,14 @@ in the expected output, too: then the operator is at fault.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from grader.base.errors import GraderFault
 from grader.base.sizes import Whole
 from grader.operators import Operator, Shape, operator_in, source_of
-from grader.operators.base import Tensors
+from grader.operators.base import Tensors, Violation
 from grader.operators.layout import Layout
 from grader.sandbox.room import Sentence, Unreadable, confined, shortened
 
@@ -74,18 +74,18 @@ def _first(
 ) -> Found | None:
     operator = operator_in(*source)
     layouts = operator.expected_layouts(shape) if computed else operator.output_layouts(shape)
-    found: Found | None = None
+    violations = list[tuple[int, Violation]]()
     for unit in range(operator.units(shape)):
         origin = given.order[unit] if given.order else unit
         own = unit == given.drawn
         tensors = given.tensors if own else _read(operator.input_layouts(shape), inputs, origin)
         violation = operator.check(shape, tensors, _read(layouts, outputs, unit))
-        if violation is not None and found is None:
-            place = violation.tensor, unit, int(violation.row), int(violation.column)
-            found = Found(shortened(violation.sentence), *place, int(violation.wrong))
-        elif violation is not None and found is not None:
-            found = replace(found, wrong=found.wrong + int(violation.wrong))
-    return found
+        violations += [(unit, violation)] if violation is not None else []
+    if not violations:
+        return None
+    unit, first = violations[0]
+    wrong = sum(int(each.wrong) for _, each in violations)
+    return Found(shortened(first.sentence), first.tensor, unit, int(first.row), int(first.column), wrong)
 
 
 def _read(layouts: Sequence[Layout], file: IO[bytes], unit: int) -> Tensors:

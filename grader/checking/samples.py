@@ -70,31 +70,31 @@ def draw_samples(
     columns = np.arange(len(errors.by_column)) if few else np.flatnonzero(errors.by_column)
     wrong_units = np.flatnonzero(errors.by_unit) if only_wrong else np.arange(len(errors.by_unit))
     last, samples = operator.units(shape) - 1, []
-    output = open_output(got)
-    try:
-        if not stat.S_ISREG(os.fstat(output).st_mode):
+    with (
+        os.fdopen(open_output(got), "rb", buffering=0) as output,
+        input.open("rb") as source,
+        expected.open("rb") as kept,
+    ):
+        if not stat.S_ISREG(os.fstat(output.fileno()).st_mode):
             return []
-        with input.open("rb") as source, expected.open("rb") as kept:
-            for unit in _spread(wrong_units, SAMPLED_UNITS).tolist():
-                close = range(last + 1) if last < COMPARED_UNITS else {unit, 0, max(unit - 1, 0), unit + 1, last}
-                found = {each: right_layout.read(kept.fileno(), each) for each in close if each <= last}
-                units = {each: values for each, values in found.items() if values is not None}
-                mine, right = layout.read(output, unit), units.get(unit)
-                if mine is None or right is None:
-                    return []
-                wrong = ~(errors_of(mine, right) <= errors.limit.allowed(right)).all(axis=1)
-                rows = _spread(np.flatnonzero(wrong) if only_wrong else np.arange(len(mine)), most_rows)
-                if len(rows):
-                    tensors = operator.read_unit(source, shape, unit)
-                    samples.append(Sample(unit, near, rows, columns, tensors, mine[rows], right[rows], units))
-        return samples
-    finally:
-        os.close(output)
+        for unit in spread(wrong_units, SAMPLED_UNITS).tolist():
+            close = range(last + 1) if last < COMPARED_UNITS else {unit, 0, max(unit - 1, 0), unit + 1, last}
+            found = {each: right_layout.read(kept.fileno(), each) for each in close if each <= last}
+            units = {each: values for each, values in found.items() if values is not None}
+            mine, right = layout.read(output.fileno(), unit), units.get(unit)
+            if mine is None or right is None:
+                return []
+            wrong = ~(errors_of(mine, right) <= errors.limit.allowed(right)).all(axis=1)
+            rows = spread(np.flatnonzero(wrong) if only_wrong else np.arange(len(mine)), most_rows)
+            if len(rows):
+                tensors = operator.read_unit(source, shape, unit)
+                samples.append(Sample(unit, near, rows, columns, tensors, mine[rows], right[rows], units))
+    return samples
 
 
-def _spread(numbers: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-    """At most so many of the numbers, evenly spaced, with the first and the last."""
-    return numbers[np.unique(np.linspace(0, len(numbers) - 1, most).astype(int))] if len(numbers) else numbers
+def spread(places: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+    """At most so many of the places, evenly spaced, with the first and the last."""
+    return places[np.unique(np.linspace(0, len(places) - 1, most).astype(int))] if len(places) else places
 
 
 def distance(got: F32 | F64, alternate: F32 | F64, near: Limit) -> float:

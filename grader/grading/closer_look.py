@@ -27,8 +27,8 @@ from grader.base.verdict import Verdict
 from grader.checking.check import Check, check_output
 from grader.checking.contradictions import contradictions
 from grader.checking.slips import slips
-from grader.checking.watch.look import Explained, Watched, explain, wrong_values
-from grader.checking.watch.recording import MOST_BYTES
+from grader.checking.watch.look import Explained, explain, wrong_values
+from grader.checking.watch.recording import MOST_BYTES, Watched
 from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles, limits
 from grader.course.testcase import Case

@@ -52,17 +52,12 @@ def read_probe(operator: Operator, probe: Probe, output: Path) -> list[Finding]:
 
 def outputs_of(operator: Operator, probe: Probe, output: Path) -> tuple[Outputs, float]:
     """(the values of each output tensor in each unit, their roundoff); empty if there is no whole output."""
+    layouts, units = operator.output_layouts(probe.shape), range(len(probe.units))
     try:
-        descriptor = open_output(output)
+        with os.fdopen(open_output(output), "rb", buffering=0) as file:
+            found = [[layout.read(file.fileno(), unit) for unit in units] for layout in layouts]
     except OSError:
         return [], 0.0
-    layouts = operator.output_layouts(probe.shape)
-    try:
-        found = [[layout.read(descriptor, unit) for unit in range(len(probe.units))] for layout in layouts]
-    except OSError:
-        return [], 0.0
-    finally:
-        os.close(descriptor)
     if any(values is None for tensor in found for values in tensor):
         return [], 0.0
     outputs = [[values for values in tensor if values is not None] for tensor in found]

@@ -73,7 +73,8 @@ class Odd:
     facts: Mapping[str, float] = field(default_factory=dict)
 
 
-Meaning = Label | Number | Odd
+Plain = Label | Number
+Meaning = Plain | Odd
 
 
 class Reader:
@@ -84,11 +85,13 @@ class Reader:
         self.elements, self.tensors = _elements(units), units[0]
         self.values = [StepValues(steps, tensors) for tensors in units]
         self.sums = {each.name: each for each in steps.sums}
-        self.by_factors: dict[tuple[str, ...], list[Sum]] = {}
-        for each in steps.sums:
-            self.by_factors.setdefault(tuple(sorted(name for name, _ in each.factors)), []).append(each)
+        self.by_factors = {tuple(sorted(name for name, _ in each.factors)): each for each in reversed(steps.sums)}
         self.meanings: list[Meaning | None] = [None] * len(recording.value)
         self.weights, self.difference = steps.weights or _NO_WEIGHTS, steps.difference or _NO_DIFFERENCE
+        own = self.weights.name
+        factors = [(each, *factor) for each in steps.sums for factor in each.factors]
+        self.of_rows = {own} | {of.name for of, name, at in factors if name == own and at[0] == of.index[:1]}
+        """The steps whose first index is the row of the weights, and which weights are summed up in."""
         self._offsets = self._common_offsets()
 
     def run(self) -> bool:
@@ -106,9 +109,9 @@ class Reader:
                 meanings[node] = (self._element(node) if value else None) or Number(value)
             else:
                 operands = [meanings[each] or Number(0.0) for each in r.operands(node)]
-                odd = [each for each in operands if isinstance(each, Odd)]
-                first = min(odd, key=lambda each: each.node, default=None)
-                meanings[node] = first or self._computed(node, r.operation(node), operands, value)
+                odd = min((each for each in operands if isinstance(each, Odd)), key=lambda o: o.node, default=None)
+                plain = [each for each in operands if not isinstance(each, Odd)]
+                meanings[node] = odd or self._computed(node, r.operation(node), plain, value)
         return True
 
     def _reached(self, known: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -187,7 +190,7 @@ class Reader:
 
     # ---- operations ----------------------------------------------------------------------
 
-    def _computed(self, node: int, operation: str, of: list[Meaning], value: float) -> Meaning:
+    def _computed(self, node: int, operation: str, of: list[Plain], value: float) -> Meaning:
         a = of[0] if of else Number(0.0)
         if operation == "other":
             return Odd(node, "unknown")
@@ -217,21 +220,22 @@ class Reader:
         if operation == "ex2":
             return self._exponential(node, a, value)
         if operation == "div":
-            return self._product(node, a, self._inverse(node, of[1], None))
+            inverse = self._inverse(node, of[1], None)
+            return inverse if isinstance(inverse, Odd) else self._product(node, a, inverse)
         if operation == "rcp":
             return self._inverse(node, a, value)
         if operation in ("lg2", "sqrt", "rsqrt", "abs") and isinstance(a, Label):
             return Number(value, operation, a)
         return Odd(node, "unknown")
 
-    def _inverse(self, node: int, a: Meaning, value: float | None) -> Meaning:
+    def _inverse(self, node: int, a: Plain, value: float | None) -> Meaning:
         if isinstance(a, Number):
             return Number(value if value is not None else (1 / a.value if a.value else math.inf), a.how, a.of)
-        if isinstance(a, Label) and a.step in (self.weights.total, self.weights.name):
-            if value is None:
-                value = 1 / denominator if (denominator := self._value_of(a)) else math.inf
-            return Number(value, "inverse", a)
-        return Odd(node, "unknown", a if isinstance(a, Label) else None)
+        if a.step not in (self.weights.total, self.weights.name):
+            return Odd(node, "unknown", a)
+        if value is None:
+            value = 1 / denominator if (denominator := self._value_of(a)) else math.inf
+        return Number(value, "inverse", a)
 
     def _value_of(self, label: Label) -> float:
         """The value of a sum of weights."""
@@ -241,9 +245,7 @@ class Reader:
             return label.factor * math.exp(log[row, rest[0]])
         return label.factor * float(np.exp(log[row, numbers(label.terms)]).sum())
 
-    def _product(self, node: int, a: Meaning, b: Meaning) -> Meaning:
-        if isinstance(a, Odd) or isinstance(b, Odd):
-            return a if isinstance(a, Odd) else b
+    def _product(self, node: int, a: Plain, b: Plain) -> Meaning:
         if isinstance(a, Number) and isinstance(b, Number):
             return Number(a.value * b.value, a.how or b.how, a.of or b.of)
         if isinstance(a, Number) or isinstance(b, Number):
@@ -254,7 +256,7 @@ class Reader:
         if weights.total in (a.step, b.step) and a.step != b.step:
             label, total = (b, a) if a.step == weights.total else (a, b)
             summed = label.step == weights.name and total.terms >> label.index[2] & 1
-            if label.step in self.of_rows() and not summed:  # O is kept divided by the sum so far
+            if label.step in self.of_rows and not summed:  # O is kept divided by the sum so far
                 if label.index[:2] != total.index[:2]:
                     return Odd(node, "rows", label, total)
                 return _scaled(label, self._value_of(total))
@@ -262,21 +264,20 @@ class Reader:
             return _scaled(a, self._value_of(b), node)
         if weights.name in (a.step, b.step):
             one, sum_ = (a, b) if a.step == weights.name else (b, a)
-            if sum_.step in self.sums and sum_.step in self.of_rows() and sum_.index[:2] == one.index[:2]:
+            if sum_.step in self.sums and sum_.step in self.of_rows and sum_.index[:2] == one.index[:2]:
                 # a key that is the maximum so far: a correction
                 return _scaled(sum_, self._value_of(one), node, one.made)
         if {a.step, b.step} == {difference.weights, difference.of}:
             return self._difference(node, *((a, b) if a.step == difference.weights else (b, a)))
-        for each in self.by_factors.get(tuple(sorted((a.step, b.step))), ()):
-            first, second = (a, b) if a.step == each.factors[0][0] else (b, a)
-            return self._term(node, each, first, second)
+        if (of := self.by_factors.get(tuple(sorted((a.step, b.step))))) is not None:
+            return self._term(node, of, *((a, b) if a.step == of.factors[0][0] else (b, a)))
         return Odd(node, "product", a, b)
 
     def _times(self, node: int, label: Label, number: Number) -> Meaning:
         inverse, weights = number.of, self.weights
         if number.how == "inverse" and inverse is not None and inverse.step == weights.total:
             rows = label.index[:2]
-            if label.step in self.of_rows() and rows != inverse.index[:2]:
+            if label.step in self.of_rows and rows != inverse.index[:2]:
                 return Odd(node, "rows", label, inverse)
             missing = self.missing(inverse)
             if missing and not (label.step in self.sums and self.missing(label)):
@@ -286,12 +287,6 @@ class Reader:
         same = abs(abs(number.value) * _LOG2 - 1) < 1e-6 or abs(number.value) == 1
         corrects = label.source and number.how in ("ex2", "falling")
         return _scaled(label, number.value, 0 if same else node, number.node if corrects else 0)
-
-    def of_rows(self) -> set[str]:
-        """The steps whose first index is the row of the weights, and which weights are summed up in."""
-        own = self.weights.name
-        factors = [(each, *factor) for each in self.steps.sums for factor in each.factors]
-        return {own} | {of.name for of, name, letters in factors if name == own and letters[0] == of.index[:1]}
 
     def _term(self, node: int, of: Sum, a: Label, b: Label) -> Meaning:
         """The product of two factors of a sum."""
@@ -319,9 +314,7 @@ class Reader:
             return Odd(node, "difference", weights, of, {"found": -of.shift, "expected": less})
         return Label(self.difference.name, weights.index, weights.factor * of.factor, made=node)
 
-    def _sum(self, node: int, a: Meaning, b: Meaning, value: float) -> Meaning:
-        if isinstance(a, Odd) or isinstance(b, Odd):
-            return a if isinstance(a, Odd) else b
+    def _sum(self, node: int, a: Plain, b: Plain, value: float) -> Meaning:
         if isinstance(a, Number) and isinstance(b, Number):
             return Number(a.value + b.value, a.how or b.how, a.of or b.of)
         if isinstance(a, Number) or isinstance(b, Number):
@@ -378,7 +371,7 @@ class Reader:
     def _element_of_one(self, label: Label, element: Label) -> Label | None:
         """The same for a term of a weighted sum: an element of V that is added without a weight."""
         of = self.sums.get(label.step)
-        if of is None or label.step not in self.of_rows() or len(of.factors) != 2:
+        if of is None or label.step not in self.of_rows or len(of.factors) != 2:
             return None
         tensor, names = of.factors[1]
         if element.step != tensor or element.index[0] != label.index[0]:
@@ -414,7 +407,7 @@ class Reader:
     def _may_shift(self, label: Label) -> bool:
         return label.step in (self.weights.of, self.difference.of) and not self.missing(label)
 
-    def _exponential(self, node: int, a: Meaning, value: float) -> Meaning:
+    def _exponential(self, node: int, a: Plain, value: float) -> Meaning:
         weights = self.weights
         if not isinstance(a, Label) or a.step != weights.of:
             return Odd(node, "unknown", a if isinstance(a, Label) else None)
@@ -483,9 +476,7 @@ _NO_DIFFERENCE = Difference("", "", "", "")
 """Of operators without such steps: no label has an empty name."""
 
 
-def _scaled(a: Meaning, by: float, made: int = 0, corrected: int = 0) -> Meaning:
-    if isinstance(a, Odd):
-        return a
+def _scaled(a: Plain, by: float, made: int = 0, corrected: int = 0) -> Plain:
     if isinstance(a, Number):
         return Number(a.value * by, a.how, a.of, a.node)
     if by == 0:

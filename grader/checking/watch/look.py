@@ -6,19 +6,22 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Annotated
+from typing import IO, Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from grader.base.hints import report
 from grader.base.sizes import AtMost
+from grader.checking.samples import spread
 from grader.checking.watch.labels import MOST_NODES, Reader
 from grader.checking.watch.reading import read
-from grader.checking.watch.recording import Malformed, read_recording
+from grader.checking.watch.recording import Malformed, Watched, read_recording
 from grader.checking.watch.written import not_finite, written_at
 from grader.findings import Finding
 from grader.operators import Location, Operator, Shape
+from grader.operators.layout import Layout
 from grader.operators.number_types import F32_TYPE
 from grader.operators.tolerance import Tolerance, errors_of, limit_of
 from grader.sandbox.quarantine import open_output
@@ -37,18 +40,6 @@ _NOT_FOLLOWED = "its values were not followed"
 
 
 @dataclass(frozen=True)
-class Watched:
-    """A value of an output: its tensor, (unit, row, column), its place in the file in words, and its bits. A right one
-    is a control: what seems odd about it is no mistake."""
-
-    tensor: str
-    index: tuple[int, int, int]
-    word: int
-    bits: int
-    right: bool = False
-
-
-@dataclass(frozen=True)
 class Explained:
     """`findings`: what is wrong, the likeliest first. `unread`: why the recording says nothing; '' if it was read."""
 
@@ -63,49 +54,37 @@ def wrong_values(
     outputs, the one that is `violated`. Empty where nothing can be watched."""
     if operator.units(shape) * operator.unit_input_values(shape) > MOST_VALUES:
         return ()
-    layouts = operator.output_layouts(shape)
-    output = open_output(got)
+    layouts = zip(operator.expected_layouts(shape), operator.output_layouts(shape), strict=True)
     try:
-        with expected.open("rb") as kept:
-            for right, layout in zip(operator.expected_layouts(shape), layouts, strict=True):
-                if layout.type.bytes != WORD:
-                    continue
-                limit = limit_of(tolerance, layout.tensor.name)
-                places: dict[bool, list[tuple[int, int, int, int]]] = {True: [], False: []}
-                for unit in range(operator.units(shape)):
-                    mine, good = layout.read(output, unit), right.read(kept.fileno(), unit)
-                    if mine is None or good is None:
-                        return ()
-                    error, allowed = errors_of(mine, good), limit.allowed(good)
-                    wrong = np.asarray(~(error <= allowed))
-                    if operator.has_check:
-                        wrong[:] = False
-                        if violated and violated.unit == unit and violated.tensor in ("", layout.tensor.name):
-                            wrong[violated.row, violated.column] = True
-                    fine = (error <= np.minimum(RIGHT * allowed, RELATIVE * np.abs(good))) & (mine != 0)
-                    for is_right, chosen in ((False, wrong), (True, fine)):
-                        rows, columns = np.nonzero(chosen)
-                        bits = mine.view(np.uint32)[rows, columns]
-                        places[is_right] += [(unit, *each) for each in np.stack([rows, columns, bits], 1).tolist()]
-                if places[False]:
-                    if len(places[True]) < FEWEST_RIGHT * len(places[False]):
-                        places[True] = []
-                    return tuple(
-                        Watched(layout.tensor.name, (u, i, j), layout.offset(u, i) // 4 + j, bits, is_right)
-                        for is_right, most in ((False, WATCHED_VALUES), (True, CONTROL_VALUES))
-                        for u, i, j, bits in _spread(places[is_right], most)
-                    )
+        with os.fdopen(open_output(got), "rb", buffering=0) as output, expected.open("rb") as kept:
+            for right, layout in (both for both in layouts if both[1].type.bytes == WORD):
+                units = range(operator.units(shape))
+                pairs = [(layout.read(output.fileno(), unit), right.read(kept.fileno(), unit)) for unit in units]
+                whole = [(mine, good) for mine, good in pairs if mine is not None and good is not None]
+                if len(whole) < len(pairs):
+                    return ()
+                mine, good = (np.stack(each) for each in zip(*whole, strict=True))
+                error, allowed = errors_of(mine, good), limit_of(tolerance, layout.tensor.name).allowed(good)
+                wrong = np.asarray(~(error <= allowed))
+                if operator.has_check:
+                    wrong[:] = False
+                    if violated and violated.tensor in ("", layout.tensor.name):
+                        wrong[violated.unit, violated.row, violated.column] = True
+                fine = (error <= np.minimum(RIGHT * allowed, RELATIVE * np.abs(good))) & (mine != 0)
+                controls = CONTROL_VALUES if fine.sum() >= FEWEST_RIGHT * wrong.sum() else 0
+                if wrong.any():
+                    wanted = [(place, False) for place in spread(np.argwhere(wrong), WATCHED_VALUES).tolist()]
+                    wanted += [(place, True) for place in spread(np.argwhere(fine), controls).tolist()]
+                    return tuple(_watched(layout, mine, *each) for each in wanted)
     except OSError:
         return ()
-    finally:
-        os.close(output)
     return ()
 
 
-def _spread(places: Sequence[tuple[int, int, int, int]], most: int) -> list[tuple[int, int, int, int]]:
-    if not places:
-        return []
-    return [places[n] for n in np.unique(np.linspace(0, len(places) - 1, most).astype(int))]
+def _watched(layout: Layout, values: NDArray[Any], place: Sequence[int], right: bool) -> Watched:
+    unit, row, column = place
+    word, bits = layout.offset(unit, row) // WORD + column, int(values[unit, row, column].view(np.uint32))
+    return Watched(layout.tensor.name, (unit, row, column), word, bits, right)
 
 
 def explain(
@@ -115,12 +94,11 @@ def explain(
     have written it."""
     with input.open("rb", buffering=0) as file:
         try:
-            found, unread = _explained(operator, shape, file, recording, tuple(watched))
+            return Explained(*_explained(operator, shape, file, recording, tuple(watched)))
         except Unreadable as unreadable:
             if unreadable.detail:
                 report(unreadable)
             return Explained(unread=f"{_NOT_FOLLOWED}: reading the recording {unreadable}")
-    return Explained(found, unread)
 
 
 @confined(cpu_s=60, memory_bytes=4 << 30)
@@ -138,12 +116,11 @@ def _explained(
         return (), f"{_NOT_FOLLOWED}: the recording is unreadable, {malformed}"
     if found.cut_off:
         return (), f"{_NOT_FOLLOWED}: it computes more of them than a recording holds"
-    wanted = [(each.tensor, each.index, each.right) for each in watched]
-    if not any(each.type.is_integer for each in operator.outputs(shape)) and (arising := not_finite(found, wanted)):
+    if not any(each.type.is_integer for each in operator.outputs(shape)) and (arising := not_finite(found, watched)):
         return arising, ""
     if steps is None:
-        return written_at(found, wanted, stored=operator.has_check), ""
+        return written_at(found, watched, stored=operator.has_check), ""
     reader = Reader(found, steps, units)
     if not reader.run():
         return (), f"{_NOT_FOLLOWED}: they come from more than {MOST_NODES:,} others"
-    return tuple(read(reader, wanted, lambda unit: operator.unit_label(shape, unit))), ""
+    return tuple(read(reader, watched, lambda unit: operator.unit_label(shape, unit))), ""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from grader.checking.watch.labels import SAME, Label, Number, Odd, Reader, numbers
-from grader.checking.watch.recording import LEAF
-from grader.checking.watch.written import UNSURE, Wanted
+from grader.checking.watch.recording import Watched
+from grader.checking.watch.written import UNSURE
 from grader.findings import Finding
 from grader.findings.finding import MAX_NUMBERS
 
@@ -159,7 +159,7 @@ class _Writer:
     def _mask(self, label: Label, node: int) -> Finding | None:
         """A query whose keys do not end where a mask says; None if there is no mask."""
         weights = self.reader.weights
-        if label.step not in self.reader.of_rows() | {weights.total}:
+        if label.step not in self.reader.of_rows | {weights.total}:
             return None
         row = label.index[1]
         first, end = weights.seen(row)
@@ -172,9 +172,7 @@ class _Writer:
     def _where_lost(self, label: Label, lacks: int) -> int:
         """The node of a sum after which its missing terms are lost: if they lie between others, that of a part."""
         node = label.made
-        if not node or self.r.site[node] >= LEAF:
-            return node
-        operands = [self.reader.meanings[int(each[node])] for each in (self.r.a, self.r.b, self.r.c)]
+        operands = [self.reader.meanings[each] for each in self.r.operands(node)]
         parts = [each for each in operands if isinstance(each, Label) and each.terms > 0 and each.step == label.step]
         inside = lacks & ((1 << label.terms.bit_length()) - 1) & ~((label.terms & -label.terms) - 1)
         fresh = min(parts, key=lambda each: each.terms.bit_count(), default=None)
@@ -210,7 +208,7 @@ class _Writer:
             facts: Facts = {"over": self._over(label), "numbers": numbers(extra)}
             return self.finding("terms_unseen", label.made or root, array=tensor, **facts)
         if abs(label.factor / factor - 1) > SAME:
-            if label.step in self.reader.of_rows():
+            if label.step in self.reader.of_rows:
                 total = math.exp(-float(self.reader.log(label.index[0])[label.index[1]].max()))
                 if abs(label.factor / factor / total - 1) < SAME:
                     facts = {"how": "undivided", "row": label.index[1], "sum": float(f"{total:.4g}")}
@@ -219,24 +217,23 @@ class _Writer:
         return None
 
 
-def read(reader: Reader, wanted: Sequence[Wanted], unit_label: Callable[[int], str] = str) -> list[Finding]:
+def read(reader: Reader, watched: Sequence[Watched], unit_label: Callable[[int], str] = str) -> list[Finding]:
     """What is wrong with the watched values, the finding that most of them show first. Empty if nothing is certain.
     Factors that differ in right values, too, are no mistake; lost terms may be too small to matter there."""
     writer = _Writer(reader, unit_label)
     kept: dict[tuple[object, ...], Finding] = {}
     counts: Counter[tuple[object, ...]] = Counter()
     harmless = set[tuple[object, ...]]()
-    for root, (tensor, index, is_right) in zip(reader.recording.roots, wanted, strict=False):
-        meaning = reader.meanings[root] if root else None
-        one = None
-        if isinstance(meaning, Odd):
-            one = writer.of_odd(meaning, index[0])
-        elif isinstance(meaning, Label) and not is_right:
-            one = writer.of_label(root, meaning, tensor, index)
+    for root, each in zip(reader.recording.roots, watched, strict=False):
+        meaning, one = reader.meanings[root] if root else None, None
+        if isinstance(meaning, Odd) and (not each.right or meaning.why == "factor"):
+            one = writer.of_odd(meaning, each.index[0])
+        elif isinstance(meaning, Label) and not each.right:
+            one = writer.of_label(root, meaning, each.tensor, each.index)
         if one is not None:
             key = (one.kind, one.file, one.line)
-            if is_right:
-                harmless |= {key} if isinstance(meaning, Odd) and meaning.why == "factor" else set()
+            if each.right:
+                harmless.add(key)
             else:
                 kept.setdefault(key, one)
                 counts[key] += 1

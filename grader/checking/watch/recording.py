@@ -25,6 +25,18 @@ class Malformed(Exception):
 
 
 @dataclass(frozen=True)
+class Watched:
+    """A value of an output: its tensor, (unit, row, column), its place in the file in words, and its bits. A right one
+    is a control: what seems odd about it is no mistake."""
+
+    tensor: str
+    index: tuple[int, int, int]
+    word: int
+    bits: int
+    right: bool = False
+
+
+@dataclass(frozen=True)
 class Recording:
     """`roots`: the node of each watched value, 0 where it is unknown. `sites`: (operation, file, line) of each
     instruction. Nodes are numbered from 1; `a`, `b` and `c` are their operands, always with smaller numbers, 0 where

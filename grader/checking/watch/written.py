@@ -8,20 +8,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from grader.checking.watch.recording import Recording
+from grader.checking.watch.recording import Recording, Watched
 from grader.findings import CLAIMED, Finding, Place
 
 _MOVES = frozenset({"", "none", "load", "store", "cvt"})
 SURE, UNSURE = 0.9, 0.3
-Wanted = tuple[str, tuple[int, ...], bool]
-"""An output tensor, (unit, row, column) of one of its values, and whether that is right."""
 
 
-def written_at(recording: Recording, wanted: Sequence[Wanted], *, stored: bool) -> tuple[Finding, ...]:
-    """The line that computed most of the values that are `wanted` and not right. With `stored`, it is claimed, and one
+def written_at(recording: Recording, watched: Sequence[Watched], *, stored: bool) -> tuple[Finding, ...]:
+    """The line that computed most of the values that are `watched` and not right. With `stored`, it is claimed, and one
     that only stored a value counts as well: there is no other evidence."""
     lines = Counter[tuple[str, Place]]()
-    for root, tensor in _wrong(recording, wanted):
+    for root, tensor in _wrong(recording, watched):
         node, place = _origin(recording, root)
         if place is not None and (stored or recording.operation(node) not in _MOVES):
             lines[tensor, place] += 1
@@ -32,9 +30,9 @@ def written_at(recording: Recording, wanted: Sequence[Wanted], *, stored: bool) 
     )
 
 
-def not_finite(recording: Recording, wanted: Sequence[Wanted]) -> tuple[Finding, ...]:
+def not_finite(recording: Recording, watched: Sequence[Watched]) -> tuple[Finding, ...]:
     """Where the NaNs and infinities arise that most of the wrong values are: the line, and what it computes there."""
-    wrong, found = _wrong(recording, wanted), dict[Place, list[Finding]]()
+    wrong, found = _wrong(recording, watched), dict[Place, list[Finding]]()
     for root, tensor in wrong:
         node, place = _origin(recording, root)
         if place is not None and not np.isfinite(recording.value[root]):
@@ -46,10 +44,10 @@ def not_finite(recording: Recording, wanted: Sequence[Wanted]) -> tuple[Finding,
     return (most[0],) if 2 * len(most) > len(wrong) else ()
 
 
-def _wrong(recording: Recording, wanted: Sequence[Wanted]) -> list[tuple[int, str]]:
+def _wrong(recording: Recording, watched: Sequence[Watched]) -> list[tuple[int, str]]:
     """(node, output tensor) of the recorded values that are not right."""
-    pairs = zip(recording.roots, wanted, strict=False)
-    return [(root, tensor) for root, (tensor, _, is_right) in pairs if root and not is_right]
+    pairs = zip(recording.roots, watched, strict=False)
+    return [(root, each.tensor) for root, each in pairs if root and not each.right]
 
 
 def _origin(recording: Recording, node: int) -> tuple[int, Place | None]:
