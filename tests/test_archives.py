@@ -159,7 +159,7 @@ def test_a_class_may_hand_in_archives(tmp_path: Path, rules: Assignment) -> None
 @pytest.mark.parametrize("name", ["attention.cu", "HW4.cu", "hw4_final.cu"])
 def test_another_name_is_graded_with_a_note(name: str, tmp_path: Path, rules: Assignment) -> None:
     (tmp_path / name).write_bytes(SOURCE)
-    note = f"{name} is graded, but the handout asks for hw4.cu: rename it."
+    note = f"{name} is graded, but the handout asks for hw4.cu: rename your file."
     for path in (tmp_path, tmp_path / name):
         assert read(path, rules).notes == (note,)
     assert read(tmp_path / name, rules, any_name=True).notes == ()

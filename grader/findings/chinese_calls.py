@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 _REFUSED = "kernel {launched} 的啟動被拒絕："
-_DYNAMIC = f"{_REFUSED}要求 {{bytes}} 位元組的動態 shared memory，最多 {{limit}} 位元組（靜態：{{static}}）"
+_DYNAMIC = (
+    f"{_REFUSED}要求 {{bytes}} 位元組的動態 shared memory[（另有靜態 {{static}} 位元組）]，但最多 {{limit}} 位元組"
+)
+_ASK_FOR_LESS = "請用 <<<…>>> 的第三個引數要求少一些"
 _SETUP = "請檢查 barrier 的設定：由一個 thread、在其他 thread 使用之前、以實際到達的 thread 數來設定。"
 
 WORDS = {
@@ -30,9 +33,14 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "launch_refused.shared": (
         _DYNAMIC,
-        "請少用一些，或先用 cudaFuncSetAttribute 和 cudaFuncAttributeMaxDynamicSharedMemorySize 允許更多。",
+        f"{_ASK_FOR_LESS}，或在啟動之前允許更多：cudaFuncSetAttribute({{launched}}, "
+        "cudaFuncAttributeMaxDynamicSharedMemorySize, {bytes})。",
     ),
-    "launch_refused.shared_allowed": (_DYNAMIC, "請少用一些。"),
+    "launch_refused.shared_allowed": (_DYNAMIC, f"{_ASK_FOR_LESS}，或用 cudaFuncSetAttribute 允許這麼多。"),
+    "launch_refused.shared_never": (
+        f"{_DYNAMIC}：sm_{{architecture}} 的一個 block 最多就這麼多",
+        f"{_ASK_FOR_LESS}：把 tile 縮小。",
+    ),
     "launch_refused.bounds": (
         f"{_REFUSED}每個 block {{threads}} 個 thread，但 __launch_bounds__ 承諾最多 {{limit}} 個",
         "",

@@ -40,7 +40,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "Launch the kernel between the copy to the device and the copy back.",
     ),
     "kernel_not_launched": ("Kernel {launched} is never launched, so nothing is computed: launch it", ""),
-    "kernel_empty": ("Kernel {launched} is empty, so nothing is computed: write it", ""),
+    "kernel_empty": ("Kernel {launched} is empty, so nothing is computed: write its code", ""),
     "launch_not_reached": (
         "No kernel ran: the program ended without reaching its launch[, in the loop of line {loop_line}][, which line "
         "{leave_line} leaves before][ (line {end_line} sets `{end}`)]",

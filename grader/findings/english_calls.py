@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 _REFUSED = "the launch of kernel {launched} was refused: "
-_DYNAMIC = f"{_REFUSED}{{bytes}} bytes of dynamic shared memory; at most {{limit}} are allowed (static: {{static}})"
+_DYNAMIC = (
+    f"{_REFUSED}it asks for {{bytes}} bytes of dynamic shared memory[ beside {{static}} of static], but at most "
+    "{limit} are allowed"
+)
+_ASK_FOR_LESS = "Ask for less by the third argument in <<<…>>>"
 _SETUP = (
     "Check how the barrier is set up: by one thread, before any other uses it, and for the number of threads that "
     "arrive at it."
@@ -39,9 +43,17 @@ SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "launch_refused.shared": (
         _DYNAMIC,
-        "Ask for fewer, or allow more first: cudaFuncSetAttribute(…, cudaFuncAttributeMaxDynamicSharedMemorySize, …).",
+        f"{_ASK_FOR_LESS}, or allow more before the launch: cudaFuncSetAttribute({{launched}}, "
+        "cudaFuncAttributeMaxDynamicSharedMemorySize, {bytes}).",
     ),
-    "launch_refused.shared_allowed": (_DYNAMIC, "Ask for fewer."),
+    "launch_refused.shared_allowed": (
+        _DYNAMIC,
+        f"{_ASK_FOR_LESS}, or let cudaFuncSetAttribute allow as much.",
+    ),
+    "launch_refused.shared_never": (
+        f"{_DYNAMIC}: a block on an sm_{{architecture}} has no more",
+        f"{_ASK_FOR_LESS}: make the tiles smaller.",
+    ),
     "launch_refused.bounds": (
         f"{_REFUSED}{{threads}} threads per block, but __launch_bounds__ promises at most {{limit}}",
         "",

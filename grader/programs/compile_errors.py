@@ -97,13 +97,14 @@ def _sentence(
         kernel = demangle(static[1]).partition("(")[0]
         taken, most = int(static[2], 16), int(static[3], 16)
         return (
-            f"Kernel {kernel} takes {taken:,} bytes of static shared memory, and a block may have {most:,}: make its "
-            "__shared__ arrays smaller, or declare one as extern __shared__ and give its size in the launch (above "
-            f"{most:,} bytes after cudaFuncSetAttribute with cudaFuncAttributeMaxDynamicSharedMemorySize)."
+            f"Kernel {kernel} takes {taken:,} bytes of static shared memory, but a block may have at most {most:,}: "
+            "make its __shared__ arrays smaller. If it needs more, declare them as one `extern __shared__` array, give "
+            "its size as the third argument in <<<…>>>, and before the launch call "
+            f"cudaFuncSetAttribute({kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, size)."
         )
     if _ENDS_OPEN.search(log):
         if within := _BEGINS_WITHIN.search(log):
-            return f"{within[1]}: a closing }} is missing above this line, in the function before it."
+            return f"{within[1]}: a closing }} is missing above this line: the function before it does not end."
         return "A closing } is missing: the source ends inside a function."
     for found, sentence in _REFUSALS:
         if (match := found.search(log)) is not None:

@@ -171,7 +171,7 @@ def _other_name(submission: Submission, assignment: Assignment) -> str:
         return ""
     if any(submission.path.resolve().is_relative_to(folder.resolve()) for folder in assignment.reference_folders):
         return ""
-    return f"{submission.sources[0]} is graded, but the handout asks for {mains[0]}: rename it."
+    return f"{submission.sources[0]} is graded, but the handout asks for {mains[0]}: rename your file."
 
 
 def _archive_of(path: Path) -> Path | None:

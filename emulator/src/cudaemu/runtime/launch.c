@@ -242,7 +242,10 @@ static int launch(const char *function, const void *host, dim3 grid, dim3 block,
     if (problem) return refuse(function, cudaErrorInvalidClusterSize, k, problem);
     const u32 allowed = dynamic_limit(known);
     if (shared > allowed) {
-        snprintf(text, sizeof text, "how:%s\nbytes=%zu\nlimit=%u\nstatic=%u", known->max_dynamic ? "shared_allowed" : "shared", shared, allowed, k->static_shared);
+        const u32 most = gpu->shared_per_block - k->static_shared;
+        const char *how = shared > most ? "shared_never" : known->max_dynamic ? "shared_allowed" : "shared";
+        int n = snprintf(text, sizeof text, "how:%s\nbytes=%zu\nlimit=%u\narchitecture=%u", how, shared, shared > most ? most : allowed, gpu->architecture);
+        if (k->static_shared) snprintf(text + n, sizeof text - n, "\nstatic=%u", k->static_shared);
         return refuse(function, cudaErrorInvalidValue, k, text);
     }
     if (k->max_threads && threads > k->max_threads) {
