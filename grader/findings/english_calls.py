@@ -46,10 +46,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
         f"{_ASK_FOR_LESS}, or allow more before the launch: cudaFuncSetAttribute({{launched}}, "
         "cudaFuncAttributeMaxDynamicSharedMemorySize, {bytes}).",
     ),
-    "launch_refused.shared_allowed": (
-        _DYNAMIC,
-        f"{_ASK_FOR_LESS}, or let cudaFuncSetAttribute allow as much.",
-    ),
+    "launch_refused.shared_allowed": (_DYNAMIC, f"{_ASK_FOR_LESS}, or let cudaFuncSetAttribute allow as much."),
     "launch_refused.shared_never": (
         f"{_DYNAMIC}: a block on an sm_{{architecture}} has no more",
         f"{_ASK_FOR_LESS}: make the tiles smaller.",
