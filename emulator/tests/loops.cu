@@ -1,5 +1,6 @@
 // Kernels with a loop that never ends, among loops that do. Its line is marked with the name of the program.
 #include "seeded/seeded.h"
+#include <unistd.h>
 
 __global__ void no_increment(float *out, int n) {
     float sum = 0;
@@ -125,12 +126,28 @@ __global__ void waits_for_the_host(volatile int *flag, int *out) {
     while (*flag == 0) {}
     out[threadIdx.x] = 1;
 }
-PROGRAM(ends_when_the_host_sets_its_flag) {
-    int *flag, *out = filled<int>(32);
-    cudaMallocManaged(&flag, 4);
-    *flag = 0;
-    waits_for_the_host<<<1, 32>>>(flag, out);
+static void sets_it_later(void *flag) {
     volatile double x = 1;
     for (int i = 0; i < 200000000; i++) x = x * 0.999;
     *(volatile int *)flag = 1;
+}
+PROGRAM(ends_when_the_host_sets_its_flag_before_it_waits) {
+    int *flag, *out = filled<int>(32);
+    cudaMallocManaged(&flag, 4);
+    for (int i = 0; i < 30; i++) { // at other moments of the search for loops that never end
+        *flag = 0;
+        waits_for_the_host<<<1, 32>>>(flag, out);
+        usleep(20000 + 997 * i);
+        *(volatile int *)flag = 1;
+        if (cudaDeviceSynchronize()) return;
+    }
+}
+PROGRAM(ends_when_a_function_in_another_stream_sets_its_flag) {
+    int *flag, *out = filled<int>(32);
+    cudaMallocManaged(&flag, 4);
+    *flag = 0;
+    cudaStream_t other[2];
+    for (cudaStream_t &stream : other) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    waits_for_the_host<<<1, 32, 0, other[0]>>>(flag, out);
+    cudaLaunchHostFunc(other[1], sets_it_later, flag);
 }

@@ -201,6 +201,7 @@ u64 work_submit(struct work *w, size_t bytes);
 /* Both act on the work with this id, or, if that is 0, on the work that this stream would wait for (NULL: on all work). */
 int work_is_done(const struct stream *s, u64 id);
 void work_wait(const struct stream *s, u64 id);
+int all_wait_for_one(u32 *waits); /* whether all threads of the program wait for the one piece of work that runs; and how often one began to wait */
 
 /* ---- launches ------------------------------------------------------------------------------------------------------- */
 
@@ -236,6 +237,7 @@ struct launch {
     int has_pool, is_alone; /* the pool's threads help; no other launch was under way when it began */
     volatile int gets_nowhere;
     u32 epoch; /* progress.c: the changes that its workers have seen */
+    u64 quiet; /* an epoch that began while the host waited, and all_wait_for_one's number then */
     u8 params[] __attribute__((aligned(64))); /* kernel_info.parameter_bytes */
 };
 
@@ -334,8 +336,7 @@ struct worker {
     struct counters *counters;
     u32 is_watching, ready, events, completed, proved; /* progress.c */
 };
-/* progress.c: threads that the runtime has created; those of the program that wait for the GPU */
-extern u32 own_threads, host_threads_waiting;
+extern u32 own_threads; /* threads that the runtime has created: progress.c */
 
 const struct kernel_info *kernel_info_of(const void *host); /* NULL if the pointer is not a kernel's */
 extern int computed_floats; /* whether a kernel ran that may compute with floating-point numbers */

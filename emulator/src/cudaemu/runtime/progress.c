@@ -9,16 +9,15 @@
  * The values that decide whether the candidate ends (analysis/progress.py) are hashed at each of its back edges and compared
  * with an earlier pass (Brent's algorithm for cycles). If they come from registers alone and are the same again, the loop
  * never ends. If memory decides too, it never ends if all warps of the launch are in such loops, which write nothing, and
- * nobody else can write: the host's only thread waits, and no other launch is under way. */
+ * nobody else can write: the host's threads have all waited since the warps last looked, and nothing else runs or could. */
 
 #include "schedule.h"
-#include <dirent.h>
 
 #define POLLS_BEFORE_WATCH 4u
 #define LONG_WATCH (1u << 30)
 #define PASSES 256u /* of each warp in a round of is_hopeless */
 
-u32 own_threads, host_threads_waiting;
+u32 own_threads;
 
 /* ---- the state that decides ------------------------------------------------------------------------------------------ */
 
@@ -100,16 +99,6 @@ u32 progress_site(const struct warp *w, u32 site) { return w->candidate.form ? w
 
 /* ---- warps that all wait ------------------------------------------------------------------------------------------------ */
 
-/* Whether a thread of the program other than those that wait for the GPU can run. */
-static int host_can_act(void) {
-    u32 threads = 0;
-    DIR *all = opendir("/proc/self/task");
-    if (!all) return 1;
-    for (struct dirent *d; (d = readdir(all));) threads += d->d_name[0] != '.';
-    closedir(all);
-    return threads > __atomic_load_n(&own_threads, __ATOMIC_SEQ_CST) + __atomic_load_n(&host_threads_waiting, __ATOMIC_SEQ_CST);
-}
-
 static void start_round(const struct worker *k) {
     for (u32 i = 0; i < k->active_count; i++)
         for (u32 j = 0; j < k->active[i]->warp_count; j++) {
@@ -152,7 +141,14 @@ int is_hopeless(struct worker *k, struct launch *l) {
         return 0;
     }
     __atomic_store_n(&k->proved, epoch, __ATOMIC_SEQ_CST);
-    if (!workers_proved(l, epoch) || launches_under_way != l || l->next_under_way || host_can_act()) return 0;
+    u32 waits;
+    if (!workers_proved(l, epoch) || launches_under_way != l || l->next_under_way || !all_wait_for_one(&waits)) return 0;
+    const u64 quiet = (u64)waits << 32 | epoch;
+    if (__atomic_load_n(&l->quiet, __ATOMIC_SEQ_CST) != quiet) { /* what the host wrote before it waited, the rounds of the next epoch see */
+        u32 now = epoch;
+        if (__atomic_compare_exchange_n(&l->epoch, &now, epoch + 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) __atomic_store_n(&l->quiet, quiet + 1, __ATOMIC_SEQ_CST);
+        return 0;
+    }
     report_fault(first, first->candidate.site, lowest_lane(first->live), cudaErrorLaunchTimeout, "loop_never_ends", "how:waits");
     return 1;
 }

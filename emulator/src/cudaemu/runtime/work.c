@@ -14,6 +14,7 @@
  * may overlap with it, the two run together (dependents.c). */
 
 #include "emu.h"
+#include <dirent.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -23,6 +24,15 @@ static struct work *unfinished, **end = &unfinished;
 static u64 ids;
 static struct work *held;
 static __thread int is_runner;
+static u32 waiting;     /* threads of the program that wait for unfinished work, and cannot have seen that it changed */
+static u32 waits;       /* how often one began to wait */
+static u32 changes;
+
+/* The caller holds the lock. */
+static void wake_all(void) {
+    changes++, waiting = 0;
+    pthread_cond_broadcast(&changed);
+}
 
 int stream_waits(const struct stream *s, const struct stream *e) {
     return s == e || (s == &legacy_stream && !(e->flags & cudaStreamNonBlocking)) || (e == &legacy_stream && !(s->flags & cudaStreamNonBlocking));
@@ -49,7 +59,7 @@ static void finish(struct work *w) {
     while (*at != w) at = &(*at)->next;
     *at = w->next;
     if (end == &w->next) end = at;
-    pthread_cond_broadcast(&changed);
+    wake_all();
     if (w->on_heap) free(w);
 }
 
@@ -105,7 +115,7 @@ static int run_here(struct work *w) {
         return 1;
     }
     w->is_running = 0;
-    pthread_cond_broadcast(&changed);
+    wake_all();
     need_runner(w->stream);
     return 0;
 }
@@ -196,11 +206,28 @@ void work_wait(const struct stream *s, u64 id) {
     u64 last = ids;
     for (const struct work *w = unfinished; w;)
         if (w->id <= last && awaited(w, s, id)) {
-            __atomic_add_fetch(&host_threads_waiting, 1, __ATOMIC_SEQ_CST);
+            const u32 before = changes;
+            waiting++, waits++;
             pthread_cond_wait(&changed, &lock);
-            __atomic_sub_fetch(&host_threads_waiting, 1, __ATOMIC_SEQ_CST);
+            if (changes == before) waiting--; /* woken without a reason */
             w = unfinished;
         } else
             w = w->next;
     pthread_mutex_unlock(&lock);
+}
+
+int all_wait_for_one(u32 *times) {
+    u32 threads = 0, running = 0, ready = 0;
+    DIR *all = opendir("/proc/self/task");
+    if (!all) return 0;
+    pthread_mutex_lock(&lock);
+    for (struct dirent *d; (d = readdir(all));) threads += d->d_name[0] != '.';
+    for (const struct work *w = unfinished; w; w = w->next)
+        if (w->is_running) running++;
+        else ready += (u32)is_ready(w);
+    const int all_wait = threads <= __atomic_load_n(&own_threads, __ATOMIC_SEQ_CST) + waiting && running == 1 && !ready;
+    *times = waits;
+    pthread_mutex_unlock(&lock);
+    closedir(all);
+    return all_wait;
 }
