@@ -11,7 +11,7 @@ from grader.base.progress import Progress
 from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import STUDENT_VERDICTS, Fault, Verdict
 from grader.checking.check import Check
-from grader.course.assignment import HiddenInputs, load_assignment
+from grader.course.assignment import Assignment, HiddenInputs, load_assignment
 from grader.course.catalogue import TestcaseFiles, generate, state
 from grader.course.testcase import Case, Suite, load_suite
 from grader.grading.hidden_testcases import drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
@@ -50,6 +50,14 @@ groups:
 def suite(tmp_path: Path) -> Suite:
     (tmp_path / "hw4.yaml").write_text(YAML)
     return load_suite(tmp_path / "hw4.yaml")
+
+
+def rules_of_hw4(*, fresh: int) -> Assignment:
+    """Its rules without those that name tests which `suite` lacks."""
+    rules = load_assignment("hw4")
+    limits = rules.limits.model_copy(update={"emulator_cpu_s": ()})
+    hidden = HiddenInputs(fresh=fresh)
+    return rules.model_copy(update={"hidden_inputs": hidden, "rubric": rules.rubric[:1], "limits": limits})
 
 
 RAN = Ran(wall_s=1.0, limit_s=9.0, cpu_s=1.0, ending="exit code 0", printed="", kernels=1)
@@ -141,8 +149,7 @@ def test_where_there_is_no_room_for_fresh_values_the_record_says_so_and_nobody_p
     for case in cases:
         generate(case, usual, suite.seed(case))
     monkeypatch.setattr("grader.grading.hidden_testcases.generate", one_fits)
-    rules = load_assignment("hw4")
-    rules = rules.model_copy(update={"hidden_inputs": HiddenInputs(fresh=2), "rubric": rules.rubric[:1]})
+    rules = rules_of_hw4(fresh=2)
     (tmp_path / "alice").mkdir()
     (tmp_path / "alice" / rules.submission.main).write_text(right_program())
     submission = read_submission(tmp_path / "alice", rules)
@@ -154,10 +161,10 @@ def test_where_there_is_no_room_for_fresh_values_the_record_says_so_and_nobody_p
 
 def test_a_second_draw_lies_in_the_same_kind_of_place_as_the_graded_input(suite: Suite, tmp_path: Path) -> None:
     """A program says where its input is, letter by letter, since the grader takes paths out of what it prints."""
-    usual, rules = TestcaseFiles(tmp_path / "usual"), load_assignment("hw4")
+    usual = TestcaseFiles(tmp_path / "usual")
     cases = suite.select("t01")
     generate(cases[0], usual, suite.seed(cases[0]))
-    rules = rules.model_copy(update={"hidden_inputs": HiddenInputs(fresh=1), "rubric": rules.rubric[:1]})
+    rules = rules_of_hw4(fresh=1)
     source = right_program()
     begin = "int main(int argc, char **argv)\n{\n"
     said = begin + '    for (const char *at = argv[1]; *at; at++)\n        fprintf(stderr, "%c.", *at);\n'
