@@ -69,8 +69,10 @@ def test_phases_are_timed_and_sum_to_the_whole(name: str, tmp_path: Path, gpu: C
     for path in models(name):
         for test in graded_here(path, name, tmp_path, "public")["tests"]:
             assert [each for each in test["phases_ms"] if each != "other"] == phases  # a memset is of none
-            assert all(time > 0 for time in test["phases_ms"].values())
-            assert sum(test["phases_ms"].values()) == pytest.approx(test["gpu_ms"], rel=0.5)
+            times = [time for time in test["phases_ms"].values() if time is not None]
+            assert len(times) >= len(phases) or path.parent.name != name  # kernels of half/ have other names
+            assert all(time > 0 for time in times)
+            assert sum(times) == pytest.approx(test["gpu_ms"], rel=0.5)
 
 
 @pytest.mark.parametrize(("path", "name"), TEMPLATES, ids=named)
@@ -88,5 +90,5 @@ def test_a_wrong_solution_is_refused_with_its_cause(path: Path, tmp_path: Path, 
     assert any(test.verdict is not Verdict.PASSED for test in record.tests)
     failed = [test for test in record.tests if test.verdict is not Verdict.PASSED]
     # The expected words may be those of the emulator's watch: here an experiment may have found the cause, in other
-    # words, unless other processes keep the GPU busy for so long that its time is over.
-    assert unexpected(path, record) == "" or 2 * sum(bool(test.cause) for test in failed) >= len(failed)
+    # words; and where one test shows a cause that is certain, none is made for the others.
+    assert unexpected(path, record) == "" or any(test.cause for test in failed)
