@@ -65,6 +65,7 @@ def graded(rules: Assignment, suite: Suite, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("grader.course.assignment.course_root", lambda: tmp_path)
     folder = tmp_path / "reference" / "hw4"
     folder.mkdir(parents=True)
+    (folder / rules.baseline.source).touch()
 
     def run(
         own_ms: float, reference: str, *, own: str = RIGHT, baseline: Callable[[Case], Any] | None = None
