@@ -61,6 +61,7 @@ def graded(rules: Assignment, suite: Suite, tmp_path: Path, monkeypatch: pytest.
     cases = suite.select("s01")
     files = TestcaseFiles(tmp_path / "files")
     generate(cases[0], files, suite.seed(cases[0]), lambda done, total: None)
+    monkeypatch.setenv("GRADER_LOCKS", str(tmp_path))
     (tmp_path / "testcases").symlink_to(rules.testcases_file.parent)
     monkeypatch.setattr("grader.course.assignment.course_root", lambda: tmp_path)
     folder = tmp_path / "reference" / "hw4"
