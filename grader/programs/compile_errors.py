@@ -53,6 +53,7 @@ _BEGINS_WITHIN = re.compile(
     r'^(\S+?\(\d+\)): error: (?:expected a ";"|a block-scope function|a template declaration)', re.MULTILINE
 )
 """What nvcc says where the next function begins, if the one before has no end."""
+_OPENED = re.compile(r'\((\d+)\): note #\d+-D: to match this "\{"')
 _MAIN = re.compile(rb"\bint\s+main\s*\(")
 _OTHER_SIGNATURE = re.compile(r"^(\S+?(?:\(\d+\)|:\d+)).*\b[Ee]rror\b.*\"solve\b.*", re.MULTILINE)
 _SECOND_MAIN = re.compile(r"multiple definition of [`'\"]main")
@@ -103,9 +104,11 @@ def _sentence(
             f"cudaFuncSetAttribute({kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, size)."
         )
     if _ENDS_OPEN.search(log):
+        opened = _OPENED.search(log)
+        which = f"the {{ of line {opened[1]} is not closed" if opened else "the function before it does not end"
         if within := _BEGINS_WITHIN.search(log):
-            return f"{within[1]}: a closing }} is missing above this line: the function before it does not end."
-        return "A closing } is missing: the source ends inside a function."
+            return f"{within[1]}: a closing }} is missing above this line: {which}."
+        return f"A closing }} is missing at the end of the source: {which}."
     for found, sentence in _REFUSALS:
         if (match := found.search(log)) is not None:
             return match.expand(sentence)
