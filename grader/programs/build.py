@@ -124,17 +124,20 @@ def _compile(
         doubtful = not _names_their_line(log, submission)
         machine = control.compile_problem(engine) if doubtful else ""
         # the log quotes lines, and Python says what it likes and calls no cuRAND
-        own = submission.is_python or any(b"grader_lacks_curand" in content for _, content in submission.files)
-        if (lacking := _LACKING_CURAND.search(log)) and not own and control.lacks_curand():
+        theirs = submission.is_python or any(b"grader_lacks_curand" in content for _, content in submission.files)
+        if (lacking := _LACKING_CURAND.search(log)) and not theirs and control.lacks_curand():
             machine = (
                 f"Its kernels call {lacking[1] or lacking[2]} of cuRAND, but this machine's CUDA toolkit has no "
                 "curand_kernel.h: install it with `pip install nvidia-curand`, or use a full toolkit "
                 "(NVCC=…/bin/nvcc)."
             )
-        others = [(name, content) for name, content in submission.files if name not in submission.sources]
+        own = [file for file in submission.files if file[0] in submission.sources]
+        others = [file for file in submission.files if file[0] not in submission.sources]
         fault = Fault.MACHINE if machine else Fault.STUDENT  # not without a witness: see `control`
         wanted = signature(suite_of(assignment)) if is_function(submission, assignment) else ""
-        reason = machine or failure_sentence(log, assignment, lacking=made.lacking, uncompiled=others, solve=wanted)
+        reason = machine or failure_sentence(
+            log, assignment, lacking=made.lacking, compiled=own, uncompiled=others, solve=wanted
+        )
         return Build(None, fault, reason, log, seconds, cached=False, key=key)
     kept = Path(tempfile.mkdtemp(dir=scratch))  # compilers could not write to this new folder
     kept.chmod(0o755)

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 
 from grader.base.sizes import Sentence
 from grader.course.assignment import Assignment
+from grader.cpp.tree import leaves_of, line_of, parsed
 from grader.programs.demangling import demangle
 from grader.sandbox.room import Unreadable, confined
+
+Files = Sequence[tuple[str, bytes]]
 
 _LIBRARY_PREFIXES = {
     "cublasLt": "cuBLASLt",
@@ -50,10 +53,9 @@ _REFUSALS = (
 
 _ENDS_OPEN = re.compile(r'^At end of source: error: expected a "}"|error: a block-scope function may', re.MULTILINE)
 _BEGINS_WITHIN = re.compile(
-    r'^(\S+?\(\d+\)): error: (?:expected a ";"|a block-scope function|a template declaration)', re.MULTILINE
+    r'^((\S+?)\((\d+)\)): error: (?:expected a ";"|a block-scope function|a template declaration)', re.MULTILINE
 )
 """What nvcc says where the next function begins, if the one before has no end."""
-_OPENED = re.compile(r'\((\d+)\): note #\d+-D: to match this "\{"')
 _MAIN = re.compile(rb"\bint\s+main\s*\(")
 _OTHER_SIGNATURE = re.compile(r"^(\S+?(?:\(\d+\)|:\d+)).*\b[Ee]rror\b.*\"solve\b.*", re.MULTILINE)
 _SECOND_MAIN = re.compile(r"multiple definition of [`'\"]main")
@@ -65,21 +67,22 @@ def failure_sentence(
     assignment: Assignment,
     *,
     lacking: bool = False,
-    uncompiled: Sequence[tuple[str, bytes]] = (),
+    compiled: Files = (),
+    uncompiled: Files = (),
     solve: str = "",
 ) -> str:
     """One sentence on why compiling failed. `lacking`: the emulator lacks what the program uses, as `log` says;
-    `uncompiled`: files that were handed in and not compiled; `solve`: the signature of the function to hand in, if it
+    `compiled` and `uncompiled`: the files that were handed in; `solve`: the signature of the function to hand in, if it
     is one."""
     try:
-        return _sentence(log, assignment, lacking, uncompiled, solve)
+        return _sentence(log, assignment, lacking, compiled, uncompiled, solve)
     except Unreadable as unreadable:
         return f"It does not compile, and reading the compiler's messages {unreadable}."
 
 
 @confined(cpu_s=10)
 def _sentence(
-    log: str, assignment: Assignment, lacking: bool, uncompiled: Sequence[tuple[str, bytes]], solve: str
+    log: str, assignment: Assignment, lacking: bool, compiled: Files, uncompiled: Files, solve: str
 ) -> Sentence:
     """In the room, since these patterns can be slow on messages that were made for it."""
     if lacking:
@@ -104,11 +107,12 @@ def _sentence(
             f"cudaFuncSetAttribute({kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, size)."
         )
     if _ENDS_OPEN.search(log):
-        opened = _OPENED.search(log)
-        which = f"the {{ of line {opened[1]} is not closed" if opened else "the function before it does not end"
-        if within := _BEGINS_WITHIN.search(log):
-            return f"{within[1]}: a closing }} is missing above this line: {which}."
-        return f"A closing }} is missing at the end of the source: {which}."
+        within = _BEGINS_WITHIN.search(log)
+        texts = [text for name, text in compiled if within is None or name == within[2]]
+        opened = _open_brace(texts[0], int(within[3]) if within else None) if len(texts) == 1 else None
+        which = f"the {{ of line {opened} is not closed" if opened else "a function does not end"
+        where = f"{within[1]}: a closing }} is missing above this line" if within else "A closing } is missing"
+        return f"{where}: {which}."
     for found, sentence in _REFUSALS:
         if (match := found.search(log)) is not None:
             return match.expand(sentence)
@@ -144,6 +148,19 @@ def _sentence(
     errors = [line for line in _ERROR.findall(log) if not line.startswith("collect2")]
     count = f" ({len(errors)} errors in all)" if len(errors) > 1 else ""
     return f"It does not compile{count}: {errors[0].strip() if errors else first_line(log)}"
+
+
+def _open_brace(source: bytes, before: int | None) -> int | None:
+    """The line of the innermost { that is not closed before a line, or before the end."""
+    opened = list[int]()
+    for leaf in leaves_of(parsed(source)):
+        if before is not None and line_of(leaf) >= before:
+            break
+        if leaf.type == "{":
+            opened.append(line_of(leaf))
+        elif leaf.type == "}" and opened and not leaf.is_missing:
+            opened.pop()
+    return opened[-1] if opened else None
 
 
 def _forbidden_library(name: str, assignment: Assignment) -> str:
