@@ -180,7 +180,7 @@ def test_static_shared_memory_that_does_not_fit_is_counted_and_named(rules: Assi
             "hw4.cu(2): a closing } is missing above this line: the { of line 1 is",
         ),
         ("for (;;) {}\nstatic void f() {\n}\n}\nint main() { return 0; }\n", "hw4.cu(2): a closing } is missing"),
-        ("}\nint main() {\n    if (1) {\n}\n", "A closing } is missing: the { of line 2 is"),
+        ("}\nint main() {\n    if (1) {\n}\n", "A closing } is missing: the } of line 4 closes the { of line 3, but"),
     ],
 )
 def test_a_missing_brace_is_looked_for_above_the_next_function(

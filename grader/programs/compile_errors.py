@@ -109,10 +109,9 @@ def _sentence(
     if _ENDS_OPEN.search(log):
         within = _BEGINS_WITHIN.search(log)
         texts = [text for name, text in compiled if within is None or name == within[2]]
-        opened = _open_brace(texts[0], int(within[3]) if within else None) if len(texts) == 1 else None
-        which = f"the {{ of line {opened} is not closed" if opened else "a function does not end"
+        which = _open_brace(texts[0], int(within[3]) if within else None) if len(texts) == 1 else ""
         where = f"{within[1]}: a closing }} is missing above this line" if within else "A closing } is missing"
-        return f"{where}: {which}."
+        return f"{where}: {which or 'a function does not end'}."
     for found, sentence in _REFUSALS:
         if (match := found.search(log)) is not None:
             return match.expand(sentence)
@@ -150,17 +149,22 @@ def _sentence(
     return f"It does not compile{count}: {errors[0].strip() if errors else first_line(log)}"
 
 
-def _open_brace(source: bytes, before: int | None) -> int | None:
-    """The line of the innermost { that is not closed before a line, or before the end."""
-    opened = list[int]()
+def _open_brace(source: bytes, before: int | None) -> str:
+    """Which { has lost its own } before a line, or before the end: the first whose } stands further left than the line
+    of the {, or else the innermost that is not closed. '' if there is none."""
+    opened, lines = list[int](), source.splitlines()
     for leaf in leaves_of(parsed(source)):
-        if before is not None and line_of(leaf) >= before:
+        line = line_of(leaf)
+        if before is not None and line >= before:
             break
         if leaf.type == "{":
-            opened.append(line_of(leaf))
+            opened.append(line)
         elif leaf.type == "}" and opened and not leaf.is_missing:
-            opened.pop()
-    return opened[-1] if opened else None
+            number = opened.pop()
+            begun = lines[number - 1]
+            if leaf.start_point[1] < len(begun) - len(begun.lstrip()):
+                return f"the }} of line {line} closes the {{ of line {number}, but stands further left"
+    return f"the {{ of line {opened[-1]} is not closed" if opened else ""
 
 
 def _forbidden_library(name: str, assignment: Assignment) -> str:
