@@ -75,6 +75,11 @@ def test_incbin_is_found_however_it_is_written(broken: Callable[..., list[str]])
     assert all("2 has .incbin in a string" in found for found in in_headers(broken, *sources))
 
 
+def test_a_backslash_before_a_digit_that_is_not_octal_hides_nothing(broken: Callable[..., list[str]]) -> None:
+    found = broken(r'const char* nine = "\9"; asm("\056incbin \"x\"");')
+    assert any("has .incbin in a string" in each for each in found)
+
+
 def test_a_line_of_a_raw_string_is_no_marker_of_the_preprocessor(broken: Callable[..., list[str]]) -> None:
     hidden = 'const char *x = R"(END# 1 "/usr/include/stdio.h" 3END)";\nint main() { return system("ls"); }\n'
     ends = ("\n", "\r", "\r\n", "\v", "\f", "\x1c", "\u2028")

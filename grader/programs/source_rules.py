@@ -342,7 +342,7 @@ def _unescaped(match: re.Match[str]) -> str:
     kind, digits = match[1][0], match[1][1:]
     if kind in "xuU" and digits:
         return chr(int(digits[-6:], 16) % 0x110000)
-    return chr(int(match[1], 8) & 0xFF) if kind.isdigit() else kind
+    return chr(int(match[1], 8) & 0xFF) if kind in "01234567" else kind
 
 
 def _matching_header(path: str, patterns: Sequence[str]) -> str:
