@@ -152,7 +152,7 @@ def _sentence(
 def _open_brace(source: bytes, before: int | None) -> str:
     """Which { has lost its own } before a line, or before the end: the first whose } stands further left than the line
     of the {, or else the innermost that is not closed. '' if there is none."""
-    opened, lines = list[int](), source.splitlines()
+    opened, lines = list[int](), source.split(b"\n")
     for leaf in leaves_of(parsed(source)):
         line = line_of(leaf)
         if before is not None and line >= before:
