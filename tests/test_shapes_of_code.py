@@ -1,4 +1,9 @@
-"""Functions and classes stay small enough to be understood at their call, and names mean one thing."""
+"""Functions and classes stay small enough to be understood at their call, and names mean one thing.
+
+Parameters are those with a name of their own: `*rest` counts as none. Fields are those that a class body lists, which
+one reads in one place: inherited ones are not counted. With them, `Assignment` has 22: the keys of assignment.yaml are
+flat, and are promises.
+"""
 
 import ast
 import re
@@ -11,12 +16,6 @@ from tests.test_packages import trees
 MOST_PARAMETERS, MOST_FIELDS = 8, 20
 RECORDS = {"grader.records.record.Record", "grader.records.record.TestRecord"}
 """Their keys are promises to other tools."""
-TOO_MANY_PARAMETERS = {
-    "grader.plans.element_copies.copy_kernel": 20,
-    "grader.plans.launcher.__call__": 10,
-}
-TOO_MANY_FIELDS = {"grader.course.assignment.Assignment": 22}
-"""What is over the limits: each of these numbers may only fall, and no name may be added."""
 
 NAMED_TWICE = {
     "Answer", "Block", "Branch", "Call", "Code", "Constant", "Ended", "Found", "Function", "Gpu", "Graph",
@@ -48,13 +47,13 @@ def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def test_no_function_has_many_parameters_but_commands() -> None:
     functions = [(n, each) for n, each in defined() if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
     many = {name: parameters(each) for name, each in functions if not is_command(each)}
-    assert {name: count for name, count in many.items() if count > MOST_PARAMETERS} == TOO_MANY_PARAMETERS
+    assert {name: count for name, count in many.items() if count > MOST_PARAMETERS} == {}
 
 
 def test_no_class_has_many_fields_but_the_records() -> None:
     classes = [(name, each) for name, each in defined() if isinstance(each, ast.ClassDef) and name not in RECORDS]
     fields = {name: sum(isinstance(line, ast.AnnAssign) for line in each.body) for name, each in classes}
-    assert {name: count for name, count in fields.items() if count > MOST_FIELDS} == TOO_MANY_FIELDS
+    assert {name: count for name, count in fields.items() if count > MOST_FIELDS} == {}
 
 
 def test_a_word_of_the_glossary_is_the_name_of_one_class() -> None:

@@ -361,8 +361,8 @@ The operator multiplies it by a magnitude that depends on the shape (`Operator.m
 allows a multiple of the errors of a plain implementation (`Operator.plain`)."""
 
 
-class Assignment(StrictModel):
-    """The rules of one assignment, from its assignment.yaml. The operator, the program and the baseline have the
+class GradeRules(StrictModel):
+    """The keys of an assignment on which a grade depends. The operator, the program and the baseline have the
     assignment's name if the file has no others."""
 
     name: str = Field(pattern=r"^[a-z0-9_]+$")
@@ -385,12 +385,6 @@ class Assignment(StrictModel):
     phases: tuple[Phase, ...] = ()
     default: bool = False
     """Whether commands that name no assignment use this one; at most one assignment of a course may be the default."""
-    deadline: Deadline | None = None
-    cluster: Cluster | None = None
-    exceptions: dict[str, Line] = Field(default_factory=dict)
-    """What `grader assignments verify` lets pass, by the name that it reports, and why."""
-    gradescope: Gradescope = Gradescope()
-    judge: JudgeRules = JudgeRules()
 
     @model_validator(mode="before")
     @classmethod
@@ -407,16 +401,8 @@ class Assignment(StrictModel):
             return {**data, **named}
         return data
 
-    @property
-    def timed_tests(self) -> str | None:
-        """The selection of the tests whose times are measured repeatedly; None if there are none."""
-        if self.timing.tests is not None:
-            return self.timing.tests
-        parts = [part.tests for part in self.rubric if isinstance(part, TimedPart)]
-        return ",".join(parts) or None
-
     @model_validator(mode="after")
-    def _parts_are_distinct(self) -> Assignment:
+    def _parts_are_distinct(self) -> GradeRules:
         names = [part.part for part in self.rubric]
         repeated = {name for name in names if names.count(name) > 1}
         if repeated:
@@ -424,16 +410,27 @@ class Assignment(StrictModel):
         return self
 
     @model_validator(mode="after")
-    def _there_is_one_reference(self) -> Assignment:
+    def _there_is_one_reference(self) -> GradeRules:
         names = sorted({part.reference for part in self.rubric if isinstance(part, ReferenceRatio)})
         if len(names) > 1:
             raise ValueError(f"rubric: {' and '.join(names)} are both references; a test can be compared with only one")
         return self
 
+
+class Assignment(GradeRules):
+    """An assignment, from its assignment.yaml: the rules of a grade, and the organisation of the class, which may
+    change without a new grading."""
+
+    deadline: Deadline | None = None
+    cluster: Cluster | None = None
+    exceptions: dict[str, Line] = Field(default_factory=dict)
+    """What `grader assignments verify` lets pass, by the name that it reports, and why."""
+    gradescope: Gradescope = Gradescope()
+    judge: JudgeRules = JudgeRules()
+
     @property
     def rules_sha256(self) -> str:
-        """The SHA-256 of all rules that a grade depends on. It leaves out deadlines and the organisation of the class,
-        which may change without a new grading."""
+        """The SHA-256 of all rules that a grade depends on."""
         return self._sha256_without()
 
     @property
@@ -443,11 +440,19 @@ class Assignment(StrictModel):
         return self._sha256_without("rubric", "title", "default", "metrics")
 
     def _sha256_without(self, *keys: str) -> str:
-        left_out = dict.fromkeys(("deadline", "cluster", "gradescope", "judge", "exceptions", *keys), True)
-        rules = self.model_dump_json(exclude={**left_out, "submission": {"id_pattern", "counts"}})
+        of_the_class = {"submission": {"id_pattern", "counts"}}
+        rules = self.model_dump_json(include=GradeRules.model_fields.keys() - set(keys), exclude=of_the_class)
         if (own := course_operator(self.operator)) is not None:
             rules += own.read_text(encoding="utf-8")
         return hashlib.sha256(rules.encode()).hexdigest()
+
+    @property
+    def timed_tests(self) -> str | None:
+        """The selection of the tests whose times are measured repeatedly; None if there are none."""
+        if self.timing.tests is not None:
+            return self.timing.tests
+        parts = [part.tests for part in self.rubric if isinstance(part, TimedPart)]
+        return ",".join(parts) or None
 
     @property
     def max_points(self) -> float:

@@ -15,29 +15,28 @@ import triton.language as tl
 _BLOCK = 1024
 MAX_DIMENSIONS = 5
 """After neighbouring dimensions that lie one in the other were joined."""
-_NUMBERS = ["count", "n1", "n2", "n3", "n4", *(f"{side}{axis}" for side in "ts" for axis in range(MAX_DIMENSIONS))]
 
 
-@triton.jit(do_not_specialize=[*_NUMBERS, "factor"])  # type: ignore[untyped-decorator]
+@triton.jit(do_not_specialize=["count", "factor"])  # type: ignore[untyped-decorator]
 def copy_kernel(  # type: ignore[no-untyped-def]
-    target, source, count, n1, n2, n3, n4, t0, t1, t2, t3, t4, s0, s1, s2, s3, s4, factor,
-    SCALED: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Element i of `count` in row-major order; n1 to n4 are the lengths of all dimensions but the first."""
+    target, source, count, lengths, target_strides, source_strides, factor, BLOCK: tl.constexpr
+):
+    """Copy element i of `count` in row-major order, times `factor` unless that is None. Strides begin with that of the
+    last dimension; `lengths`, too, and lack the first dimension. Both are `_odd`."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = i < count
-    to, at = (i % n4) * t4, (i % n4) * s4
-    i //= n4
-    to, at = to + (i % n3) * t3, at + (i % n3) * s3
-    i //= n3
-    to, at = to + (i % n2) * t2, at + (i % n2) * s2
-    i //= n2
-    to, at = to + (i % n1) * t1, at + (i % n1) * s1
-    i //= n1
-    x = tl.load(source + at + i * s0, mask=inside)
-    if SCALED:
+    to, at = i * 0, i * 0
+    for axis in tl.static_range(len(lengths)):
+        n = lengths[axis] // 2 - 1
+        to += (i % n) * (target_strides[axis] // 2 - 1)
+        at += (i % n) * (source_strides[axis] // 2 - 1)
+        i //= n
+    to += i * (target_strides[len(lengths)] // 2 - 1)
+    at += i * (source_strides[len(lengths)] // 2 - 1)
+    x = tl.load(source + at, mask=inside)
+    if factor is not None:
         x = x.to(tl.float32) * factor
-    tl.store(target + to + i * t0, x.to(target.dtype.element_ty), mask=inside)
+    tl.store(target + to, x.to(target.dtype.element_ty), mask=inside)
 
 
 def copy_elements(
@@ -48,13 +47,18 @@ def copy_elements(
     joined = _joined(dimensions)
     if len(joined) > MAX_DIMENSIONS:
         raise ValueError(f"a tensor of {len(joined)} strided dimensions cannot be copied: at most {MAX_DIMENSIONS}")
-    padded = [(1, 0, 0)] * (MAX_DIMENSIONS - len(joined)) + joined
+    padded = [*reversed(joined), *[(1, 0, 0)] * (MAX_DIMENSIONS - len(joined))]
     lengths, to, at = zip(*padded, strict=True)
     count = math.prod(lengths)
     copy_kernel[(triton.cdiv(count, _BLOCK),)](
-        target, source, count, *lengths[1:], *to, *at, 0.0 if factor is None else factor,
-        SCALED=factor is not None, BLOCK=_BLOCK,
-    )  # fmt: skip
+        target, source, count, _odd(lengths[:-1]), _odd(to), _odd(at), factor, BLOCK=_BLOCK
+    )
+
+
+def _odd(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """2n + 3 of each number. In a tuple, Triton compiles a kernel anew for each number that is 1 or a multiple of 16;
+    these are neither, so one kernel serves all shapes."""
+    return tuple(2 * each + 3 for each in numbers)
 
 
 def _joined(dimensions: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

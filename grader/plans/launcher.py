@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from grader.plans.dtypes import dtype_of, encoded, uint8
@@ -28,10 +28,8 @@ class Launcher:
         self._types = tuple(source.signature.values())
         self._metadata = metadata
 
-    def __call__(
-        self, x: int, y: int, z: int, stream: int, kernel: Any, packed: Any, metadata: Any,
-        enter: Callable[[Any], None] | None, leave: Callable[[Any], None] | None, *values: Any,
-    ) -> None:  # fmt: skip
+    def __call__(self, x: int, y: int, z: int, *call: Any) -> None:
+        _stream, kernel, _packed, metadata, enter, leave, *values = call
         if enter is not None:
             enter(metadata)
         given = self._metadata

@@ -57,6 +57,21 @@ def test_a_plan_has_the_launch_with_its_line_and_its_arguments(tmp_path: Path) -
     assert [kernel["name"] for kernel in plan["kernels"]] == ["double"]
 
 
+def test_one_kernel_copies_between_all_shapes_and_strides(tmp_path: Path) -> None:
+    done = recorded(
+        """import torch
+def solve(x, y, rows, columns):
+    for view in (x.T, x[::2], x[:, ::4], x[:, ::2], x[:1].expand(3, 40), x.view(3, 8, 5).permute(2, 0, 1)):
+        torch.empty(view.shape).copy_(view)
+        y.view(-1)[::120].copy_(x[0, :1])
+""",
+        tmp_path,
+    )
+    plan = json.loads(done.stdout)
+    assert sum(step["do"] == "launch" for step in plan["steps"]) > 4
+    assert [kernel["name"] for kernel in plan["kernels"]] == ["copy_kernel"]
+
+
 def test_tensor_descriptors_of_the_host_are_refused_with_what_to_write_instead(tmp_path: Path) -> None:
     done = recorded(
         """from triton.tools.tensor_descriptor import TensorDescriptor
