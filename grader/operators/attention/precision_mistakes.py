@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from grader.operators.attention.passes import F64, RIGHT, Round, Way, exact, forward, probabilities
+from grader.operators.attention.passes import F64, RIGHT, Round, Way, exact, exponentials, forward
 from grader.operators.attention.problem import Problem, seen
 from grader.operators.base import Alternate, Rows, Shape, Tensors
 from grader.operators.number_types import BF16, E4M3, E5M2, NumberType
@@ -48,8 +48,8 @@ def _scores_summed_in_half(p: Problem, tensors: Tensors, rows: Rows) -> F64:
     scores = np.zeros((len(numbers), len(k)))
     for x in range(p.d):
         scores = p.output_type.rounded(scores + np.outer(q[numbers, x], k[:, x])).astype(np.float64)
-    keys, weights = probabilities(p, RIGHT, scores, np.eye(len(k)), numbers % p.queries)
-    return np.asarray(weights @ v[keys])
+    keys, weights, total = exponentials(p, RIGHT, scores, np.eye(len(k)), numbers % p.queries)
+    return np.asarray(weights @ v[keys] / total)
 
 
 def _too_many(p: Problem) -> bool:
