@@ -40,10 +40,6 @@ class AttentionHeads(Attention):
         b, h, n, d, causal = sizes(shape[:5])
         return Problem(b, h, h, n, n, d, F32_TYPE, bool(causal), -1, SEPARATE, float(shape[5]))
 
-    def unit_label(self, shape: Shape, unit: int) -> str:
-        batch, head = divmod(unit, int(shape[1]))
-        return f"batch {batch}, head {head}"
-
     def shrink(self, shape: Shape, units: int) -> Shape:
         return (1, units, *shape[2:])
 

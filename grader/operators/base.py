@@ -300,23 +300,19 @@ class Operator(ABC):
         return tuple(d.name for d in self.dimensions)
 
     @property
-    def header_bytes(self) -> int:
-        return struct.calcsize(self._header_format)
-
-    def encode_header(self, shape: Shape) -> bytes:
-        """The header: little-endian numbers, without gaps."""
-        return struct.pack(self._header_format, *self.canonical(shape))
+    def _header(self) -> struct.Struct:
+        """Little-endian numbers, without gaps."""
+        return struct.Struct("<" + "".join(d.format for d in self.dimensions))
 
     @property
-    def _header_format(self) -> str:
-        return "<" + "".join(d.format for d in self.dimensions)
+    def header_bytes(self) -> int:
+        return self._header.size
 
-    def decode_header(self, data: bytes) -> Shape:
-        """The inverse of encode_header, without validation."""
-        return tuple(struct.unpack(self._header_format, data))
+    def encode_header(self, shape: Shape) -> bytes:
+        return self._header.pack(*self.canonical(shape))
 
     def canonical(self, shape: Sequence[int | float]) -> Shape:
-        """The numbers as decode_header would return them: real dimensions rounded to float32, others as int."""
+        """The numbers as read_header would return them: real dimensions rounded to float32, others as int."""
         pairs = zip(self.dimensions, shape, strict=True)
         return tuple(float(np.float32(value)) if d.real else int(value) for d, value in pairs)
 
@@ -354,11 +350,6 @@ class Operator(ABC):
     def expected_bytes(self, shape: Shape) -> int:
         """The exact size of a file of expected output."""
         return self.units(shape) * sum(t.type.computed.itemsize * t.size for t in self.outputs(shape))
-
-    def traffic(self, shape: Shape) -> tuple[int, int]:
-        """The least traffic with device memory, (bytes of input, bytes of output): every input value is read once,
-        every output value written once."""
-        return self.units(shape) * self.unit_input_bytes(shape), self.output_bytes(shape)
 
     # ---- positions in files ---------------------------------------------------------------------------------
 
@@ -438,7 +429,7 @@ class Operator(ABC):
             raise UsageError(
                 f"{path}: the header {names} takes {self.header_bytes} bytes, the file has {size}; {again}."
             )
-        shape = self.decode_header(data)
+        shape = self._header.unpack(data)
         if problem := self.problem(shape):
             raise UsageError(f"{path}: the header ({names}) is not legal: {problem}; {again}.")
         expected = self.input_bytes(shape)

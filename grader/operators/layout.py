@@ -178,17 +178,15 @@ def lay_out(
         size, place = each.bytes, tensor.strides
         if place is not None:
             first = begins.setdefault(place.block, end) + size * place.first
-            units_, rows = (_times(size, dims) for dims in (place.units, place.rows))
+            units_, rows = (
+                tuple((count, size * stride) for count, stride in dims) for dims in (place.units, place.rows)
+            )
         else:
             first, rows = end, ((tensor.rows, tensor.columns * size),)
             units_ = ((units, tensor.size * size if planar else unit_bytes),)
         layouts.append(Layout(tensor, each, first, units_, rows))
         end += tensor.size * size * (units if planar or place is not None else 1)
     return tuple(layouts)
-
-
-def _times(size: int, dims: Dims) -> Dims:
-    return tuple((count, size * stride) for count, stride in dims)
 
 
 def _distance(dims: Dims, number: Any) -> Any:

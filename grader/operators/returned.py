@@ -37,10 +37,8 @@ def mistaken_rows(
     operator: Operator, alternate: Alternate, shape: Shape, tensors: Tensors, rows: Rows = slice(None)
 ) -> NDArray[np.float64]:
     """What an alternate computes. Raises UsageError if it is not an array of the right shape for its output tensor."""
-    computed, wanted = (
-        alternate.compute(shape, tensors, rows),
-        _selected(operator.outputs(shape)[alternate.tensor], rows),
-    )
+    computed = alternate.compute(shape, tensors, rows)
+    wanted = _selected(operator.outputs(shape)[alternate.tensor], rows)
     if np.shape(computed) != wanted:
         raise _wrong(alternate.compute, f"an array of shape {wanted} for the rows it is given", computed)
     return computed

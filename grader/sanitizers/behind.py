@@ -78,9 +78,7 @@ def _origins(source: Source, name: str, place: Place) -> list[Variable]:
     found: list[Variable] = []
     text = name
     for _ in range(4):
-        pointers = [
-            v for v in declared(source, text, place.file, place.line) if v.pointers and v.value not in ("", "{}")
-        ]
+        pointers = [v for v in declared(source, text, place.file, place.line) if v.pointers and v.value != "{}"]
         if not pointers or pointers[0] in found:
             break
         found.append(pointers[0])

@@ -181,14 +181,12 @@ def _variables(index: str) -> frozenset[str]:
 
 def _unwritten(finding: Finding, source: Source) -> Finding:
     """The loops around the line that stores a part of the array; the line at which threads had returned."""
-    file, stores = finding.file or "", finding.values.get("stores")
-    loops = tuple(loop.line for loop in source.loops_around(file, stores)) if isinstance(stores, int) and stores else ()
-    if loops:
-        finding = finding.with_facts(loops=loops[-2:])
-    function = source.function_at(file, finding.line or 0)
-    early = [r.line for r in source.returns if function and function.holds(r.file, r.line)]
-    first = min((line for line in early if line < (finding.line or 0)), default=None)
-    return finding.with_facts(return_line=first) if first is not None else finding
+    file, line, stores = finding.file or "", finding.line or 0, finding.values.get("stores")
+    loops = source.loops_around(file, stores)[-2:] if isinstance(stores, int) else []
+    function = source.function_at(file, line)
+    early = [r.line for r in source.returns if function and function.holds(r.file, r.line) and r.line < line]
+    facts: dict[str, object] = {"loops": tuple(loop.line for loop in loops)} if loops else {}
+    return finding.with_facts(**facts, **({"return_line": min(early)} if early else {}))
 
 
 def _not_copied(finding: Finding, source: Source) -> Finding:

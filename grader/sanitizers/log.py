@@ -51,20 +51,12 @@ def parse_report(check: Check, text: str) -> Report:
 
 @confined(answer_bytes=16 << 20)
 def _parsed(check: Check, text: str) -> Report:
-    summary = None
-    found: list[Finding] = []
-    for block in _blocks(text):
-        if (said := _SUMMARY.search(block[0])) is not None:
-            summary = summary if summary is not None else int((said.group(1) or said.group(2)).replace(",", ""))
-            continue
-        if (each := _finding(check, block)) is not None:
-            found.append(each)
-    findings = by_place(found)
-    if (broken := _BROKEN.search(text)) is not None:
-        return Report(check, findings, summary or 0, not_run=broken.group(1))
-    if summary is None:
-        return Report(check, findings, 0, not_run="it ended without a summary")
-    return Report(check, findings, summary)
+    blocks = list(_blocks(text))
+    totals = [_count(said[1] or said[2]) for block in blocks if (said := _SUMMARY.search(block[0]))]
+    findings = by_place(each for block in blocks if (each := _finding(check, block)))
+    broken = _BROKEN.search(text)
+    not_run = broken[1] if broken else "" if totals else "it ended without a summary"
+    return Report(check, findings, totals[0] if totals else 0, not_run)
 
 
 def _blocks(text: str) -> Iterator[list[str]]:

@@ -50,10 +50,10 @@ def parse_checks(words: str) -> tuple[Check, ...]:
 def by_place(findings: Iterable[Finding]) -> tuple[Seen, ...]:
     """Group findings by kind, kernel and places, errors first, else in order of occurrence. Threads and numbers do not
     matter."""
-    found: dict[tuple[object, ...], Seen] = {}
+    found: dict[tuple[object, ...], list[Finding]] = {}
     for each in findings:
         place = (each.kind, each.kernel, each.place, each.other, each.array, each.words.get("between"))
-        seen = found.get(place)
-        found[place] = Seen(seen.first if seen else each, seen.times + 1 if seen else 1)
-    in_order = sorted(found.values(), key=lambda seen: _SEVERITIES.index(kind_of(seen.first).severity))
+        found.setdefault(place, []).append(each)
+    seen = (Seen(same[0], len(same)) for same in found.values())
+    in_order = sorted(seen, key=lambda each: _SEVERITIES.index(kind_of(each.first).severity))
     return tuple(in_order)[:MAX_SEEN]

@@ -152,9 +152,10 @@ def least_time(operator: Operator, shape: Shape, facts: GpuFacts, units: tuple[U
     least_flops, least_exponentials = operator.unavoidable(shape)
     special = rates.special * facts.sms * facts.clock_mhz * 1e6
     exponentials = operator.exponentials(shape) / special * 1e3
-    moved = sum(operator.traffic(shape))
+    traffic = operator.input_bytes(shape) - operator.header_bytes, operator.output_bytes(shape)
+    moved = sum(traffic)
     memory = moved / facts.bandwidth * 1e3
-    passing = [max(0, size - facts.l2_bytes) for size in operator.traffic(shape)]
+    passing = [max(0, size - facts.l2_bytes) for size in traffic]
     cold = sum(passing) / facts.bandwidth * 1e3
     return Floor(
         (

@@ -70,10 +70,6 @@ class GroupedAttention(Attention):
             heads = heads[0] * group[0][0], group[0][1]
         return batches, heads, rows
 
-    def unit_label(self, shape: Shape, unit: int) -> str:
-        batch, head = divmod(unit, self.numbers(shape).key_heads)
-        return f"batch {batch}, key head {head}"
-
     def shrink(self, shape: Shape, units: int) -> Shape:
         return (1, units * self.numbers(shape).group, units, *shape[3:])
 

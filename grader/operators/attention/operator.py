@@ -51,6 +51,10 @@ class Attention(Operator):
         p = self.numbers(shape)
         return p.batches * p.key_heads
 
+    def unit_label(self, shape: Shape, unit: int) -> str:
+        batch, head = divmod(unit, self.numbers(shape).key_heads)
+        return f"batch {batch}" if self.unit == "batch" else f"batch {batch}, {self.unit} {head}"
+
     def inputs(self, shape: Shape) -> tuple[Tensor, ...]:
         p, names = self.numbers(shape), ("Q", "K", "V", "dO") if self.gradient else ("Q", "K", "V")
         return tuple(self.tensor(p, name, p.type) for name in names)
