@@ -1,15 +1,13 @@
 """The emulator's own test programs on a real GPU: what they check of the emulator must hold there too."""
 
-import os
 import re
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from emulator.tests.programs import HERE, build, execute, names_in, target_of
+from emulator.tests.programs import HERE, build, execute, names_in, only_one, target_of
 from grader.programs.engine.cuda import CudaEngine
 
 SOURCES = sorted((HERE / "conformance").glob("*.cu"))
@@ -36,69 +34,41 @@ EMULATOR_ONLY = {
 """Why a GPU gives no error, or none that can be relied on, for some of the fault programs."""
 
 
-@dataclass(frozen=True)
-class Output:
-    exit_code: int
-    text: str
-
-
-def _run(program: Path, *arguments: str, stderr: int = subprocess.STDOUT) -> Output:
-    done = subprocess.run(
+def _run(program: Path, *arguments: str, stderr: int = subprocess.STDOUT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [program, *arguments], stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace",
         timeout=PROGRAM_S, check=False,
     )  # fmt: skip
-    return Output(done.returncode, done.stdout)
-
-
-@pytest.fixture(scope="module")
-def programs(gpu: CudaEngine, tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
-    """Every source as an executable for this GPU, all compiled side by side."""
-    folder = tmp_path_factory.mktemp("programs")
-    major, minor = gpu.gpu.compute_capability
-    chip = f"{major}{minor}"
-
-    def compiled(source: Path) -> Path:
-        number = f"{chip}a" if target_of(source) == f"sm_{chip}a" else chip
-        code = f"arch=compute_{number},code=sm_{number}"
-        program = folder / source.stem
-        flags = ("-O3", "-std=c++17", "--extended-lambda", "-gencode", code)
-        command = [str(gpu.toolkit.nvcc), *flags, str(source), "-o", str(program)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        assert done.returncode == 0, f"{source.name} does not compile: {done.stdout[-2000:]}"
-        return program
-
-    runnable = [s for s in (*SOURCES, FAULTS) if target_of(s) in ("sm_80", f"sm_{chip}a")]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(zip(runnable, pool.map(compiled, runnable), strict=True))
-
-
-@pytest.fixture(scope="module")
-def conformance(programs: dict[Path, Path]) -> dict[Path, Output]:
-    """What each file's programs print when they run one after the other in one process."""
-    return {source: _run(programs[source]) for source in SOURCES if source in programs}
 
 
 @pytest.mark.parametrize(("source", "name"), CASES, ids=[f"{s.stem}-{n}" for s, n in CASES])
 def test_a_conformance_program_passes_on_the_gpu(
-    source: Path, name: str, programs: dict[Path, Path], conformance: dict[Path, Output]
+    source: Path, name: str, gpu: CudaEngine, compiled: Callable[..., Path]
 ) -> None:
-    if source not in programs:
+    if target_of(source) not in ("sm_80", f"sm_{gpu.gpu.architecture}"):
         pytest.skip(f"{source.name} is for {target_of(source)}")
-    if re.search(rf"^{name} ok$", conformance[source].text, re.M):
+    program = compiled(source, "--extended-lambda")
+    together = program.with_suffix(".txt")  # what they print when they run one after the other in one process
+    with only_one(together):
+        if not together.exists():
+            together.write_text(_run(program).stdout)
+    if re.search(rf"^{name} ok$", together.read_text(), re.M):
         return
-    alone = _run(programs[source], name)  # an earlier one may have taken the whole process down
-    assert alone.exit_code == 0, alone.text
-    assert f"{name} ok" in alone.text
+    alone = _run(program, name)  # an earlier one may have taken the whole process down
+    assert alone.returncode == 0, alone.stdout
+    assert f"{name} ok" in alone.stdout
 
 
 @pytest.mark.parametrize("name", FAULT_NAMES)
-def test_a_fault_program_gives_the_emulators_error_codes(name: str, programs: dict[Path, Path], tmp_path: Path) -> None:
+def test_a_fault_program_gives_the_emulators_error_codes(
+    name: str, compiled: Callable[..., Path], tmp_path: Path
+) -> None:
     if name in EMULATOR_ONLY:
         pytest.skip(EMULATOR_ONLY[name])
     emulated = execute(build(FAULTS), name, folder=tmp_path)
-    real = _run(programs[FAULTS], name, stderr=subprocess.DEVNULL)  # some write bytes there
-    assert real.exit_code == emulated.exit_code
-    assert _codes(real.text) == _codes(emulated.output)
+    real = _run(compiled(FAULTS), name, stderr=subprocess.DEVNULL)  # some write bytes there
+    assert real.returncode == emulated.exit_code
+    assert _codes(real.stdout) == _codes(emulated.output)
 
 
 def test_what_the_emulator_alone_runs_are_fault_programs() -> None:

@@ -16,28 +16,30 @@ from tests.support.course import ROOT
 
 TRACED = {"forge_trace", "no_kernel", "end_without_tracer", "read_back_trace", "read_descriptors", "fork_bomb"}
 TRACED |= {"blame_the_machine", "trace_flood", "trace_of_odd_shapes"}
+ATTACKS = [attack for attack in read_attacks() if attack.gpu or attack.name in TRACED]
+PARTS = 8
+"""Each makes its own testcases, in an arena of its own."""
 
 
-@pytest.mark.timeout(900)  # beside other tests it waits for the GPU again and again
+@pytest.mark.parametrize("part", range(PARTS))
 def test_attacks_on_the_gpu_and_on_its_trace_are_stopped(
-    tmp_path: Path, gpu: CudaEngine, monkeypatch: pytest.MonkeyPatch
+    part: int, tmp_path: Path, timed: CudaEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GRADER_SECRET", SECRET)
     tmp_path.chmod(0o755)
-    attacks = [attack for attack in read_attacks() if attack.gpu or attack.name in TRACED]
-    bypassed = {result.attack.name: result.bypasses for result in run_all(attacks, gpu, tmp_path) if result.bypasses}
-    assert bypassed == {}
+    results = list(run_all(ATTACKS[part::PARTS], timed, tmp_path))
+    assert {result.attack.name: result.bypasses for result in results if result.bypasses} == {}
 
 
 @pytest.mark.parametrize("variant", variants(), ids=lambda path: path.stem)
-def test_an_honest_variant_passes_and_is_timed(variant: Path, tmp_path: Path, gpu: CudaEngine) -> None:
+def test_an_honest_variant_passes_and_is_timed(variant: Path, tmp_path: Path) -> None:
     folder = hand_in(variant, tmp_path)
     [record] = submissions.grade_paths([folder], Choice("hw4", "s01,s02,t01", "cuda"))
     assert complaints(record) == []
     assert all(test.gpu_ms is not None for test in record.tests)
 
 
-def test_an_overflow_shows_on_the_testcases_that_are_large_enough(gpu: CudaEngine) -> None:
+def test_an_overflow_shows_on_the_testcases_that_are_large_enough() -> None:
     wrong = ROOT / "reference/hw4/wrong/int_overflow.cu"
     [record] = submissions.grade_paths([wrong], Choice("hw4", "t28,t29", "cuda"))
     verdicts = {test.name: test.verdict for test in record.tests}

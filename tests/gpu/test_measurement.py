@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +25,13 @@ SANITIZE = ROOT / "tests" / "programs" / "hw4"
 ON_GPU = ("--engine", "cuda")
 
 
-def test_a_timed_test_is_repeated_on_fresh_inputs_until_the_rule_is_satisfied(tmp_path: Path, gpu: CudaEngine) -> None:
-    (test,) = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "t25", *ON_GPU)["tests"]
+def test_a_timed_test_is_repeated_on_fresh_inputs_until_the_rule_is_satisfied(
+    tmp_path: Path, timed: CudaEngine
+) -> None:
+    record = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "t25", *ON_GPU)
+    assert record["machine"]["gpu_prepared"].startswith("idle")
+    assert not any("GPU was not idle" in note for note in record["notes"])
+    (test,) = record["tests"]
     timing = test["timing"]
     counted = [run for run in timing["runs"] if run["use"] == "counted"]
     assert len(counted) >= 3
@@ -38,7 +44,7 @@ def test_a_timed_test_is_repeated_on_fresh_inputs_until_the_rule_is_satisfied(tm
     assert test["floor"]["ms"] == max(term["ms"] for term in test["floor"]["terms"])
 
 
-def test_the_occupancy_of_the_graded_test_is_profiled_and_scored(tmp_path: Path, gpu: CudaEngine) -> None:
+def test_the_occupancy_of_the_graded_test_is_profiled_and_scored(tmp_path: Path, timed: CudaEngine) -> None:
     record = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "t23", *ON_GPU)
     (profile,) = record["profiles"]
     (kernel,) = profile["kernels"]
@@ -48,7 +54,7 @@ def test_the_occupancy_of_the_graded_test_is_profiled_and_scored(tmp_path: Path,
     assert part["points"] is not None
 
 
-def test_the_tiled_kernels_profile_has_the_published_occupancy(tmp_path: Path, gpu: CudaEngine) -> None:
+def test_the_tiled_kernels_profile_has_the_published_occupancy(tmp_path: Path, timed: CudaEngine) -> None:
     path = tmp_path / "profile.json"
     said = grader("profile", ROOT / "reference/hw4/tiled.cu", "--test", "t23", "--json", path, "--launches", "12")
     assert said.code == 0, said.err
@@ -56,12 +62,12 @@ def test_the_tiled_kernels_profile_has_the_published_occupancy(tmp_path: Path, g
     (kernel,) = profile["kernels"]
     assert kernel["profiled"] == 12
     assert kernel["launches"] == 12_800
-    if gpu.gpu.name == "NVIDIA H200":
+    if timed.gpu.name == "NVIDIA H200":
         assert 0.49 <= kernel["metrics"]["achieved_occupancy"]["avg"] <= 0.50
     assert "12,800 launches, 12 profiled" in said.out
 
 
-def test_a_kernel_of_any_name_is_profiled(tmp_path: Path, gpu: CudaEngine) -> None:
+def test_a_kernel_of_any_name_is_profiled(tmp_path: Path, timed: CudaEngine) -> None:
     path = tmp_path / "profile.json"
     said = grader("profile", ROOT / "tests/honest/programs/kernel_names.cu", "--test", "t23", "--json", path)
     assert said.code == 0, said.err
@@ -70,7 +76,7 @@ def test_a_kernel_of_any_name_is_profiled(tmp_path: Path, gpu: CudaEngine) -> No
     assert min(profiled.values()) > 0, profiled
 
 
-def test_a_reference_solution_is_timed_on_this_gpu_in_the_same_session(tmp_path: Path, gpu: CudaEngine) -> None:
+def test_a_reference_solution_is_timed_on_this_gpu_in_the_same_session(tmp_path: Path, timed: CudaEngine) -> None:
     """hw4 with a rubric of one part more: the ratio to flash2.cu, which is also what is handed in."""
     course = tmp_path / "course"
     for part in ("assignment/hw4", "reference/hw4"):
@@ -108,13 +114,9 @@ MARK = 0x5EC2E75E
 """What one program leaves in the GPU's memory for another to find."""
 
 
-@pytest.fixture(scope="module")
-def fresh_memory(gpu: CudaEngine, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tests/programs/measure/fresh_memory.cu, compiled for this GPU."""
-    program = tmp_path_factory.mktemp("fresh") / "fresh_memory"
-    source = ROOT / "tests/programs/measure/fresh_memory.cu"
-    subprocess.run([gpu.toolkit.nvcc, "-O3", f"-arch=sm_{gpu.gpu.architecture}", "-o", program, source], check=True)
-    return program
+@pytest.fixture
+def fresh_memory(compiled: Callable[..., Path]) -> Path:
+    return compiled(ROOT / "tests/programs/measure/fresh_memory.cu")
 
 
 def found_in(fresh_memory: Path, word: str) -> dict[str, float]:
@@ -125,8 +127,8 @@ def found_in(fresh_memory: Path, word: str) -> dict[str, float]:
     return found
 
 
-def test_a_gpu_is_idle_only_while_nobody_computes_on_it(fresh_memory: Path, gpu: CudaEngine) -> None:
-    with use_reader(gpu.gpu.uuid) as used:
+def test_a_gpu_is_idle_only_while_nobody_computes_on_it(fresh_memory: Path, alone: CudaEngine) -> None:
+    with use_reader(alone.gpu.uuid) as used:
         assert used is not None
         assert wait_until_idle(used, print).idle is True
         with subprocess.Popen([fresh_memory, "busy", hex(MARK)]) as other:
@@ -142,17 +144,11 @@ def test_a_gpu_is_idle_only_while_nobody_computes_on_it(fresh_memory: Path, gpu:
     assert after.idle is True
 
 
-def test_a_program_finds_nothing_of_another_in_fresh_memory(fresh_memory: Path) -> None:
+def test_a_program_finds_nothing_of_another_in_fresh_memory(fresh_memory: Path, alone: CudaEngine) -> None:
     left = found_in(fresh_memory, "mark")
     seen = found_in(fresh_memory, "look")
     print(f"a program wrote {left['bytes'] / 2**30:.1f} GiB; the next one saw {seen}")
     assert seen["mark"] == 0, "the driver does not clear memory any more"
-
-
-def test_a_record_says_that_the_gpu_was_idle(tmp_path: Path, gpu: CudaEngine) -> None:
-    record = graded(ROOT / "reference/hw4/flash2.cu", tmp_path, "s01", *ON_GPU)
-    assert record["machine"]["gpu_prepared"].startswith("idle")
-    assert not any("GPU was not idle" in note for note in record["notes"])
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 import shutil
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from grader.programs.engine.cuda import CudaEngine
 from tests.support.course import ROOT
 
 MODELS = ("flash2", "tensor_cores", "hopper")
@@ -16,20 +16,10 @@ EVERY_FILE = ("naive", "tiled", *MODELS)
 BOUND = 1e-5  # absolute, on U(-3, 3)
 
 
-@pytest.fixture(scope="module", params=MODELS)
-def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, gpu: CudaEngine) -> Path:
+@pytest.fixture(params=MODELS)
+def program(request: pytest.FixtureRequest, compiled: Callable[..., Path]) -> Path:
     """A model solution, compiled for this GPU."""
-    path = Path(tmp_path_factory.mktemp("models") / request.param)
-    capability = subprocess.run(
-        ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader", "--id=0"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-    chip = capability.replace(".", "") + ("a" if capability.startswith("9") else "")
-    source, target = ROOT / f"reference/hw4/{request.param}.cu", f"-gencode=arch=compute_{chip},code=sm_{chip}"
-    subprocess.run(["nvcc", "-O3", "-std=c++17", target, "-o", path, source], check=True)
-    return path
+    return compiled(ROOT / f"reference/hw4/{request.param}.cu")
 
 
 def attention(program: Path, numbers: np.ndarray, folder: Path) -> np.ndarray:

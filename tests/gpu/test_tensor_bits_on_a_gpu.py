@@ -1,8 +1,11 @@
 """Matrix instructions bit by bit, on random and adversarial fragments: a GPU's results and those of the emulator, which
 follow the rule for that GPU's architecture (cudaemu/runtime/tensor_sums.c)."""
 
+from __future__ import annotations
+
 import subprocess
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +18,6 @@ from tools.tensor_bits.__main__ import build as build_tensor_bits
 PROBE = HERE / "tensor_probe.cu"
 WORDS = (128, 128, 256, 32, 256)  # of A, B, C, metadata and D in a fragment
 EXAMPLES = 3
-UNPUBLISHED = ("sparse_f16", "sparse_bf16", "sparse_tf32", "e4m3", "e5m2")
-"""Forms whose sums no publication describes for every architecture; integers and doubles have to agree in any form."""
 
 
 @dataclass(frozen=True)
@@ -39,19 +40,6 @@ def _probe(program: Path, folder: Path) -> Probe:
     return Probe(tuple(line.rpartition(" ")[0] for line in done.stdout.splitlines()), words)
 
 
-@pytest.fixture(scope="module")
-def probes(gpu: CudaEngine, tmp_path_factory: pytest.TempPathFactory) -> tuple[Probe, Probe]:
-    """The GPU's results and the emulator's."""
-    folder = tmp_path_factory.mktemp("probe")
-    major, minor = gpu.gpu.compute_capability
-    number = f"{major}{minor}"
-    flags = ["-O3", "-std=c++17", f"-DPROBE_ARCHITECTURE={number}"]
-    program = folder / "on_the_gpu"
-    code = f"arch=compute_{number},code=sm_{number}"
-    subprocess.run([gpu.toolkit.nvcc, *flags, "-gencode", code, PROBE, "-o", program], check=True, capture_output=True)
-    return _probe(program, folder), _probe(build(PROBE, flags=flags, target=f"sm_{number}"), folder)
-
-
 def _differences(real: Probe, emulated: Probe, line: int) -> tuple[int, int, list[str]]:
     """How many words of D differ, of how many, and the first of them."""
     mine, theirs = emulated.of(line), real.of(line)
@@ -65,14 +53,15 @@ def _differences(real: Probe, emulated: Probe, line: int) -> tuple[int, int, lis
     return len(differing), len(mine) // fragment * WORDS[-1], examples
 
 
-@pytest.mark.parametrize("published", [True, False], ids=["published", "unpublished"])
-def test_matrix_instructions_give_the_gpus_bits(probes: tuple[Probe, Probe], published: bool) -> None:
-    real, emulated = probes
+def test_matrix_instructions_give_the_gpus_bits(gpu: CudaEngine, compiled: Callable[..., Path], tmp_path: Path) -> None:
+    major, minor = gpu.gpu.compute_capability
+    architecture = f"-DPROBE_ARCHITECTURE={major}{minor}"
+    real = _probe(compiled(PROBE, architecture), tmp_path)
+    flags = ("-O3", "-std=c++17", architecture)
+    emulated = _probe(build(PROBE, flags=flags, target=f"sm_{major}{minor}"), tmp_path)
     assert real.names == emulated.names
     wrong = []
     for line, name in enumerate(real.names):
-        if name.startswith(UNPUBLISHED) == published:
-            continue
         count, total, examples = _differences(real, emulated, line)
         if count:
             wrong.append("\n    ".join([f"{name}: {count} of {total} words differ", *examples]))
