@@ -7,10 +7,10 @@ take the lock, and so have the GPU to themselves. Tests with `alone` hold it fro
 """
 
 import fcntl
+import math
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,9 +20,10 @@ from grader.course.assignment import TimingRules
 from grader.gpu import idle, lock
 from grader.grading import probing
 from grader.grading.bench import Bench
+from grader.programs import oracle
 from grader.programs.engine import select_engine
 from grader.programs.engine.cuda import CudaEngine
-from grader.timing import measurement, sequential
+from grader.timing import measurement
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,25 +39,11 @@ def _is_last(item: pytest.Item) -> bool:
     return not {"timed", "alone"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _short_runs_of_baselines() -> None:
-    """How precise they are is what tests/test_baseline.py and `grader baseline` show."""
-    sequential.RUNS_IN_BUDGET = 80
-
-
 @pytest.fixture(scope="session")
 def gpu() -> CudaEngine:
     engine = select_engine("cuda", "sm_80")
     assert isinstance(engine, CudaEngine)
     return engine
-
-
-@contextmanager
-def beside_others(gpu: CudaEngine) -> Iterator[None]:
-    """No program is timed while the block runs, and other tests may be in such a block, too."""
-    with lock._opened(gpu.gpu.uuid) as descriptor:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-        yield
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +53,8 @@ def _beside_others(
     if _is_last(request.node):
         yield
         return
-    with beside_others(gpu):
+    with lock._opened(gpu.gpu.uuid) as descriptor:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
         monkeypatch.setenv("GRADER_LOCKS", str(tmp_path))
         monkeypatch.setattr(idle, "PATIENCE_S", 0.0)
         monkeypatch.setattr(probing, "EXPERIMENTS_ON_A_GPU_S", 60.0)
@@ -76,8 +64,9 @@ def _beside_others(
 
 
 @pytest.fixture
-def timed(gpu: CudaEngine) -> CudaEngine:
-    """The GPU, which graders have to themselves while they grade."""
+def timed(gpu: CudaEngine, monkeypatch: pytest.MonkeyPatch) -> CudaEngine:
+    """The GPU, which graders have to themselves while they grade: expected outputs are not computed on it."""
+    monkeypatch.setattr(oracle, "_WORTH_A_GPU_FLOPS", math.inf)
     return gpu
 
 

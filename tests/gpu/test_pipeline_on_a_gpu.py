@@ -55,7 +55,7 @@ def test_a_kernel_that_never_ends_is_stopped(tmp_path: Path, timed: CudaEngine) 
 @pytest.mark.parametrize("name", ["naive", "tiled", "flash2"])
 def test_emulator_and_gpu_agree_within_1e_5(name: str, tmp_path: Path, gpu: CudaEngine) -> None:
     assert grader("testcases", "generate", "public").code == 0
-    for sample in ("s01", "s02", "s03", "s04", "s05", "s06", "s07", "s08"):
+    for sample in (f"s{number:02}" for number in range(1, 9)):
         outputs = []
         for engine in ("cuda", "emulator"):
             output = tmp_path / f"{sample}.{engine}"
