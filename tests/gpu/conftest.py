@@ -18,7 +18,7 @@ import pytest
 from emulator.tests.programs import only_one
 from grader.course.assignment import TimingRules
 from grader.gpu import idle, lock
-from grader.grading import probing
+from grader.grading import one_test, probing
 from grader.grading.bench import Bench
 from grader.programs import oracle
 from grader.programs.engine import select_engine
@@ -55,8 +55,10 @@ def _beside_others(
         return
     with lock._opened(gpu.gpu.uuid) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
+        limits = one_test.time_limits
         monkeypatch.setenv("GRADER_LOCKS", str(tmp_path))
         monkeypatch.setattr(idle, "PATIENCE_S", 0.0)
+        monkeypatch.setattr(one_test, "time_limits", lambda *given: (8 * (found := limits(*given))[0], *found[1:]))
         monkeypatch.setattr(probing, "EXPERIMENTS_ON_A_GPU_S", 60.0)
         monkeypatch.setattr(Bench, "is_timed", lambda bench, case: False)
         monkeypatch.setattr(Bench, "reference", lambda bench, case, wall_s: None)

@@ -17,8 +17,7 @@ from tests.support.course import ROOT
 TRACED = {"forge_trace", "no_kernel", "end_without_tracer", "read_back_trace", "read_descriptors", "fork_bomb"}
 TRACED |= {"blame_the_machine", "trace_flood", "trace_of_odd_shapes"}
 ATTACKS = [attack for attack in read_attacks() if attack.gpu or attack.name in TRACED]
-PARTS = 8
-"""Each makes its own testcases, in an arena of its own."""
+PARTS = 4  # each makes its own testcases, in an arena of its own
 
 
 @pytest.mark.parametrize("part", range(PARTS))

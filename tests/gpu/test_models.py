@@ -22,12 +22,18 @@ def program(request: pytest.FixtureRequest, compiled: Callable[..., Path]) -> Pa
     return compiled(ROOT / f"reference/hw4/{request.param}.cu")
 
 
-def attention(program: Path, numbers: np.ndarray, folder: Path) -> np.ndarray:
-    """Runs the program on [B, 3, N, d] float32 and returns its output, [B, N, d]."""
+def drawn(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-3, 3, shape).astype("<f4")
+
+
+def attention(program: Path, numbers: np.ndarray, folder: Path, *before: str) -> np.ndarray:
+    """Runs the program, with the words `before` it, on [B, 3, N, d] float32 and returns its output, [B, N, d]."""
     batches, _, rows, dim = numbers.shape
     (folder / "in").write_bytes(struct.pack("<3i", batches, rows, dim) + numbers.tobytes())
-    done = subprocess.run([program, folder / "in", folder / "out"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = subprocess.run(
+        [*before, program, folder / "in", folder / "out"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr + done.stdout[-2000:]
     return np.fromfile(folder / "out", "<f4").reshape(batches, rows, dim)
 
 
@@ -42,7 +48,7 @@ def expected_rows(numbers: np.ndarray, batch: int, rows: np.ndarray) -> np.ndarr
 @pytest.mark.parametrize("dim", [32, 64])
 @pytest.mark.parametrize("rows", [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768])
 def test_every_legal_length_is_as_exact_as_float32(rows: int, dim: int, program: Path, tmp_path: Path) -> None:
-    numbers = np.random.default_rng(rows + dim).uniform(-3, 3, (3, 3, rows, dim)).astype("<f4")
+    numbers = drawn(rows + dim, 3, 3, rows, dim)
     output = attention(program, numbers, tmp_path)
     sample = np.linspace(0, rows - 1, 128).astype(int)
     for batch in range(3):
@@ -51,7 +57,7 @@ def test_every_legal_length_is_as_exact_as_float32(rows: int, dim: int, program:
 
 
 def test_the_most_batches_are_all_computed(program: Path, tmp_path: Path) -> None:
-    numbers = np.random.default_rng(1).uniform(-3, 3, (14000, 3, 128, 32)).astype("<f4")
+    numbers = drawn(1, 14000, 3, 128, 32)
     output = attention(program, numbers, tmp_path)
     for batch in (0, 1, 2729, 2730, 2731, 7000, 13998, 13999):  # 2730 batches make up a chunk
         assert np.abs(output[batch] - expected_rows(numbers, batch, np.arange(128))).max() < BOUND
@@ -59,7 +65,7 @@ def test_the_most_batches_are_all_computed(program: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("extreme", ["constant", "one key", "ascending"])
 def test_extreme_scores_neither_overflow_nor_vanish(extreme: str, program: Path, tmp_path: Path) -> None:
-    numbers = np.random.default_rng(2).uniform(-3, 3, (2, 3, 512, 64)).astype("<f4")
+    numbers = drawn(2, 2, 3, 512, 64)
     if extreme == "constant":
         numbers[:, :2] = 3.0  # all scores 72, the largest there is
     elif extreme == "one key":
@@ -80,12 +86,5 @@ def test_the_sanitizers_find_nothing(tool: str, shape: tuple[int, int, int], pro
     sanitizer = shutil.which("compute-sanitizer")
     assert sanitizer, "compute-sanitizer is not on PATH: it comes with the CUDA toolkit"
     batches, rows, dim = shape
-    numbers = np.random.default_rng(3).uniform(-3, 3, (batches, 3, rows, dim)).astype("<f4")
-    (tmp_path / "in").write_bytes(struct.pack("<3i", *shape) + numbers.tobytes())
-    done = subprocess.run(
-        [sanitizer, "--tool", tool, "--error-exitcode", "9", program, tmp_path / "in", tmp_path / "out"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-2000:]
+    numbers = drawn(3, batches, 3, rows, dim)
+    attention(program, numbers, tmp_path, sanitizer, "--tool", tool, "--error-exitcode", "9")
