@@ -17,7 +17,7 @@ from grader.estimates.counts import SampledRun, Samples, counted
 from grader.programs.trace import Trace, read_received, reader
 from grader.programs.trace.reader import MAX_COUNTER_NAMES, MAX_EXECUTED, MAX_NAMES
 
-START = {"kind": "start", "engine": "emulator", "device": None, "compute_capability": None, "driver": None}
+START = {"kind": "start", "engine": "emulator"}
 LAUNCHES: dict[str, Any] = {
     "kind": "launches", "group": 1, "kernel": "k", "entry": "k", "count": 1, "streams": 1, "grid": [1, 1, 1],
     "block": [32, 1, 1], "static_shared_bytes": 0, "dynamic_shared_bytes": 0, "local_bytes": 0,

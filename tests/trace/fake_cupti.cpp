@@ -169,8 +169,6 @@ CUptiResult cuptiActivityGetNextRecord(uint8_t* from, size_t valid, CUpti_Activi
 
 CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) { return *dropped = 0, CUPTI_SUCCESS; }
 
-CUptiResult cuptiGetDeviceId(CUcontext, uint32_t* device) { return *device = 0, CUPTI_SUCCESS; }
-
 CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
     *text = result == CUPTI_ERROR_NOT_COMPATIBLE ? "CUPTI_ERROR_NOT_COMPATIBLE" : "another error";
     return CUPTI_SUCCESS;

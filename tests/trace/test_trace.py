@@ -14,11 +14,8 @@ from grader.programs.trace.reader import MAX_COUNTERS, MAX_FINDINGS, MAX_TEXT_IN
 
 Read = Callable[..., Trace]
 
-START = {
-    "kind": "start", "engine": "cuda", "device": "NVIDIA H200", "compute_capability": "9.0", "driver": "13.0",
-    "pid": 71, "clock_ns": 900,
-}  # fmt: skip
-END = {"kind": "end", "dropped": 0, "api_errors_suppressed": 0}
+START = {"kind": "start", "engine": "cuda", "clock_ns": 900}
+END = {"kind": "end", "dropped": 0}
 
 
 def kernel(

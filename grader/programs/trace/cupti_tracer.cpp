@@ -129,10 +129,6 @@ const char* runtime_error_name(int code) {
 // The driver's functions that we call. Null if this driver lacks the function, or no driver is loaded.
 struct Driver {
     CUresult (*get_error_name)(CUresult, const char**) = nullptr;
-    CUresult (*get_name)(char*, int, CUdevice) = nullptr;
-    CUresult (*get_attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
-    CUresult (*get_version)(int*) = nullptr;
-    CUresult (*device_get)(CUdevice*, int) = nullptr;
     CUresult (*set_current)(CUcontext) = nullptr;
     CUresult (*synchronize)() = nullptr;
 
@@ -140,21 +136,8 @@ struct Driver {
         void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
         if (!library) return;
         take(library, "cuGetErrorName", get_error_name);
-        take(library, "cuDeviceGetName", get_name);
-        take(library, "cuDeviceGetAttribute", get_attribute);
-        take(library, "cuDriverGetVersion", get_version);
-        take(library, "cuDeviceGet", device_get);
         take(library, "cuCtxSetCurrent", set_current);
         take(library, "cuCtxSynchronize", synchronize);
-    }
-
-    // Gets the name and compute capability of a device; false if the driver does not return them.
-    bool describe(int index, char* name, int name_size, int& major, int& minor) const {
-        CUdevice device = 0;
-        return device_get && get_name && get_attribute && device_get(&device, index) == CUDA_SUCCESS &&
-               get_name(name, name_size, device) == CUDA_SUCCESS &&
-               get_attribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) == CUDA_SUCCESS &&
-               get_attribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device) == CUDA_SUCCESS;
     }
 
 private:
@@ -207,7 +190,7 @@ public:
 
 private:
     void check(CUptiResult result, const char* call);
-    void write_start(const char* device, int major, int minor);
+    void write_start();
     const std::string& demangled(const char* name);
     void record(const CUpti_Activity& activity);
     void kernel(const KernelRecord& r);
@@ -258,35 +241,20 @@ void Tracer::end_of_line() {
     if (text_.size() >= kWriteBytes - kRunBytes) write_out();
 }
 
-void Tracer::write_start(const char* device, int major, int minor) {
+void Tracer::write_start() {
     if (started_) return;
     started_ = true;
-    int version = 0;
-    if (driver_.get_version) driver_.get_version(&version);
-    text_ += "{\"kind\":\"start\",\"engine\":\"cuda\",\"device\":";
-    if (device) {
-        append_quoted(text_, device);
-        append(text_, ",\"compute_capability\":\"%d.%d\"", major, minor);
-    } else {
-        text_ += "null,\"compute_capability\":null";
-    }
-    append(text_, ",\"driver\":\"%d.%d\",\"pid\":%d,\"clock_ns\":%llu", version / 1000, version % 1000 / 10,
-           int(getpid()), static_cast<unsigned long long>(clock_ns_));
+    append(text_, "{\"kind\":\"start\",\"engine\":\"cuda\",\"clock_ns\":%llu",
+           static_cast<unsigned long long>(clock_ns_));
     end_of_line();
     write_out();
 }
 
-// Called for every new context; the trace names the device of the first one.
+// Called for every new context.
 void Tracer::started(CUcontext context) {
-    const InsideTracer mark;
-    char name[256] = "";
-    int major = 0, minor = 0;
-    uint32_t index = 0;
-    const bool known = cuptiGetDeviceId(context, &index) == CUPTI_SUCCESS &&
-                       driver_.describe(int(index), name, sizeof name, major, minor);
     const std::lock_guard<std::mutex> lock(mutex_);
     context_ = context;
-    write_start(known ? name : nullptr, major, minor);
+    write_start();
 }
 
 void Tracer::context_ends(CUcontext context) {
@@ -460,9 +428,8 @@ void Tracer::finish() {
     check(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
 
     const std::lock_guard<std::mutex> lock(mutex_);
-    write_start(nullptr, 0, 0);
-    const int suppressed = api_errors_ > kMaxApiErrors ? api_errors_ - kMaxApiErrors : 0;
-    append(text_, "{\"kind\":\"end\",\"dropped\":%llu,\"api_errors_suppressed\":%d", Number(dropped_), suppressed);
+    write_start();
+    append(text_, "{\"kind\":\"end\",\"dropped\":%llu", Number(dropped_));
     end_of_line();
     write_out();
     ended_ = true;

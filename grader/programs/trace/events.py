@@ -19,8 +19,6 @@ Space = Literal["global", "shared", "local"]
 Operation = Literal["load", "store", "atomic", "reduction", "async_copy"]
 
 NO_COUNTERS: Mapping[str, float] = {}
-
-
 Interval = tuple[int, int]
 Times = NDArray[np.int64]
 """Intervals, one (start, end) a row."""

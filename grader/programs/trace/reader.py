@@ -76,8 +76,6 @@ _COUNTER = re.compile(r"[a-z0-9_]{1,64}")
 _FILES = ("allocated_file", "other_file")
 _WITHOUT_OWN_TEXT = ("kernel", "memcpy", "memset")
 """Kinds of events that a trace can have millions of. Their only text is the names of kernels, which repeat."""
-
-
 _LAUNCH = ("registers", "static_shared_bytes", "dynamic_shared_bytes", "local_bytes", "stream")
 
 
@@ -233,13 +231,9 @@ class _Building:
         self.found["findings"].append(Finding.from_facts(kind, {**facts, **places}, **fields))
 
     def _start(self, entry: Mapping[str, object]) -> None:
-        start = {
-            "engine": _text(entry, "engine"),
-            "clock_ns": _count(entry, "clock_ns"),
-        }
+        start = {"engine": _text(entry, "engine"), "clock_ns": _count(entry, "clock_ns")}
         self.starts += 1
-        if not self.start:
-            self.start = start
+        self.start = self.start or start
 
     def _keep_text(self, characters: int) -> None:
         self.text_left -= characters
