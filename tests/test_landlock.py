@@ -113,7 +113,7 @@ def test_what_needs_not_change_modes_cannot_change_those_of_others_files(tmp_pat
     (tmp_path / "other").write_text("")
     script = ("sh", "-c", "chmod 0 ../other; touch -d 2001-01-01 ../other; chmod 0 . ; true")
     before = (tmp_path / "other").stat()
-    run(Job(script, tmp_path / "mine", changes_modes=False), Limits(wall_s=20))
+    run(Job(script, tmp_path / "mine"), Limits(wall_s=20))
     after = (tmp_path / "other").stat()
     assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
 

@@ -14,7 +14,7 @@ from grader.programs.build import build
 from grader.programs.engine import select_engine
 from grader.programs.engine.interface import Compiled
 from grader.programs.submission import read_submission
-from grader.sandbox import runner
+from grader.sandbox import linker
 from tests.support.batch_engine import PlainC
 
 
@@ -71,9 +71,9 @@ def test_links_that_a_compiler_plants_lead_the_grader_to_no_file(
     submission = read_submission(write("links/hw4.cu", source), rules)
 
     def planting(*arguments: Any, **named: Any) -> Runner:
-        return Plants(victim, runner(*arguments, **named))
+        return Plants(victim, linker(*arguments, **named))
 
-    monkeypatch.setattr("grader.programs.build.sandbox.runner", planting)
+    monkeypatch.setattr("grader.programs.build.sandbox.linker", planting)
     made = build(submission, rules, select_engine("emulator", "sm_80"))
     assert victim.read_text() == "untouched"
     assert made.ok, made.log

@@ -162,7 +162,6 @@ class _Search:
                     folder=work,
                     environment={"GRADER_EMULATOR_KERNEL_SECONDS": f"{kernel_s}cpu", "GRADER_EMULATOR_THREADS": "1"},
                     readable=(self.program, lent),
-                    changes_modes=False,
                 ),
                 sandbox.Limits(
                     wall_s=_WALL_PER_CPU_S * min(cpu_s * len(numbers), SEARCH_CPU_S),

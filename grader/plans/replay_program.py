@@ -23,7 +23,7 @@ def replay_program(device: str, cuda_include: Path) -> Path:
         made = folder / "replay"
         flags = ("-std=c++17", "-O2", "-g1", "-Wall", "-Wextra", "-isystem", str(cuda_include))
         sources = (str(_SOURCES / "replay.cc"), str(_SOURCES / f"on_{device}.cc"))
-        run = sandbox.runner(_LIMIT_S, readable=(_SOURCES, cuda_include))
+        run = sandbox.linker(_LIMIT_S, readable=(_SOURCES, cuda_include))
         done = run(["g++", *flags, "-o", str(made), *sources, "-ldl"], folder)
         if done.exit_code != 0:
             raise MachineFault(f"g++ cannot compile the replayer of Python submissions:\n{done.output[:4000]}")

@@ -133,6 +133,7 @@ def run_under_tool(
             environment=launch.environment,
             readable=(program, engine.toolkit.root, *_nvidia_tools(Path(tool[0])), *readable, *launch.readable),
             devices=launch.devices,
+            changes_modes=True,  # what NVIDIA's tools do to their files is not known
             starts_programs=True,
         )
         return sandbox.run(job, limits)

@@ -173,7 +173,7 @@ def _library(toolkit: Toolkit) -> Path:
         library = folder / "occupancy.so"
         command = ["g++", "-std=c++17", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w"]
         command += ["-isystem", str(toolkit.include), "-o", str(library), str(_SOURCE)]
-        done = sandbox.runner(60, readable=(toolkit.root, _SOURCE))(command, folder)
+        done = sandbox.linker(60, readable=(toolkit.root, _SOURCE))(command, folder)
         if done.exit_code != 0:
             raise MachineFault(
                 f"The occupancy calculator could not be built from {header}: {done.output.strip()[:500]}; "

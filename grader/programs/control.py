@@ -129,7 +129,7 @@ def compile_own(engine: Engine, source: str, folder: Path, flags: Sequence[str] 
     sources.mkdir()
     product.mkdir()
     (sources / "program.cu").write_text(source, encoding="utf-8")
-    run = sandbox.runner(_COMPILE_LIMIT_S, readable=(*engine.build_paths, folder), writable=(product,))
+    run = sandbox.linker(_COMPILE_LIMIT_S, readable=(*engine.build_paths, folder), writable=(product,))
     made = engine.compile(("program.cu",), flags, folder=sources, output=product / OWN_PROGRAM, run=run)
     if made.ok and not quarantine.claim(product, OWN_PROGRAM, folder / OWN_PROGRAM, program=True):
         return Compiled(Fault.MACHINE, "The compiler ended without an error but wrote no program.")

@@ -107,7 +107,6 @@ def run_program(
             readable=(own, lent, *launch.readable),
             devices=launch.devices,
             descriptors=(receiver.descriptor, *((recording.descriptor,) if recording else ())),
-            changes_modes=False,
             starts_processes=False,
         )
         receiver.start()

@@ -440,7 +440,7 @@ def _makefile_flags(files_of: _Files, names: Iterable[str], assignment: Assignme
     """Flags from the submission's Makefile, or from its CMakeLists.txt if no Makefile runs nvcc. make evaluates what
     the student wrote, such as $(shell …), so it runs in a copy that holds only the Makefile and the submission's files
     `names`."""
-    makefiles, run = _makefiles_in(files_of.folder), runner(_MAKE_LIMIT_S, changes_modes=False)
+    makefiles, run = _makefiles_in(files_of.folder), runner(_MAKE_LIMIT_S)
     if not makefiles:
         return None
     main = assignment.submission.main

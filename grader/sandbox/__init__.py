@@ -5,6 +5,6 @@ What such a program or its author wrote is parsed in the `room`; `walk` lists th
 folder. May import `base`.
 """
 
-from grader.sandbox.build_tools import runner
+from grader.sandbox.build_tools import linker, runner
 from grader.sandbox.job import Job, Limits, Outcome, apart
 from grader.sandbox.supervise import confinement, require, run, run_attached, tool_problem

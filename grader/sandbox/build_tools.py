@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from cudaemu.process import Completed, Runner, Stopped
@@ -18,11 +19,11 @@ _CHOOSES_COMPILER = ("NVCC_CCBIN",)
 _MEMORY_BYTES = 16 << 30
 """Templates and macros can make a compiler use up all memory; honest CUDA homework takes at most about 2 GiB."""
 _KEPT_BYTES, _LEAST_KEPT_BYTES = 1 << 20, 1 << 12
-_TOOL_LIMITS: Mapping[str, int] = {"file_bytes": 2 << 30, "folder_bytes": 4 << 30}
+_TOOL_LIMITS = {"file_bytes": 2 << 30, "folder_bytes": 4 << 30}
 
 
 def runner(
-    limit: float | Budget, readable: Sequence[Path] = (), writable: Sequence[Path] = (), *, changes_modes: bool = True
+    limit: float | Budget, readable: Sequence[Path] = (), writable: Sequence[Path] = (), *, changes_modes: bool = False
 ) -> Runner:
     """Return a `Runner` for build tools. All commands draw from one budget: `limit`, or so many seconds of processor
     time. Of their messages about 1 MB is kept. `changes_modes`: see `Job`.
@@ -30,7 +31,6 @@ def runner(
     A command sees the system, its own folder (writable), and the paths in `readable` and `writable`. A command that
     runs out of time returns exit code 124, like timeout(1), and its output says so.
     """
-
     budget = limit if isinstance(limit, Budget) else Budget(limit, "Compiling")
     room = [_KEPT_BYTES]
 
@@ -57,3 +57,7 @@ def runner(
         return Completed(code, output, outcome.wall_s)
 
     return run_tool
+
+
+linker = partial(runner, changes_modes=True)
+"""A `runner` for tools that link programs or libraries, and so change modes of files."""

@@ -30,11 +30,10 @@ class Job:
 
     `readable` and `writable` are files or folders that have the same paths inside the sandbox; `devices` are device
     nodes. `environment` is added to the few variables that are passed on; `descriptors` stay open in the program.
-    `changes_modes`: the command needs to change modes of files, as a linker does. Other commands may not do so where no
-    mount namespace protects the user's other files. Without `starts_processes` it may start only threads.
-    `starts_programs`: the command is a tool that starts the CUDA program, as NVIDIA's tools do (see
-    `supervise.tool_problem`). Its stdout, to which it writes its log, is then a socket, because no other process can
-    open a socket through /proc.
+    `changes_modes`: it changes modes of files, as a linker does; other commands may not where no mount namespace
+    protects the user's other files. Without `starts_processes` it may start only threads. `starts_programs`: it is a
+    tool that starts the CUDA program, as NVIDIA's tools do (see `supervise.tool_problem`). Its stdout, to which it
+    writes its log, is then a socket, because no other process can open a socket through /proc.
     """
 
     command: tuple[str, ...]
@@ -44,7 +43,7 @@ class Job:
     writable: tuple[Path, ...] = ()
     devices: tuple[Path, ...] = ()
     descriptors: tuple[int, ...] = ()
-    changes_modes: bool = True
+    changes_modes: bool = False
     starts_processes: bool = True
     starts_programs: bool = False
 

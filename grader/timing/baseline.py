@@ -30,7 +30,7 @@ from grader.course.testcase import Case, load_suite
 from grader.operators import Operator, Shape, shape_words
 from grader.programs.engine import Engine
 from grader.records.score import KNOWN_TO
-from grader.sandbox import runner
+from grader.sandbox import linker
 from grader.sandbox.cache import cache_entry, making, put
 from grader.timing.sequential import (
     AGREEING_RUNS,
@@ -96,7 +96,8 @@ def time_all(
 ) -> None:
     """Time what was not timed yet, before submissions make the machine busy."""
     if baseline is not None:
-        if any(_kept(_key(rules, _representative(rules, case), None)[0]) is None for case in cases):
+        timed = {_representative(rules, case) for case in cases}
+        if any(_kept(_key(rules, case, None)[0]) is None for case in timed):
             say("Timing the sequential program on the testcases that this machine has not timed yet")
         for case in cases:
             baseline(case)
@@ -129,19 +130,16 @@ _suite = cache(load_suite)
 def _representative(rules: Assignment, case: Case) -> Case:
     """Of the graded cases with the same loops as `case`, the one whose units take the middle number of operations."""
     names = case.operator.dimension_names
-    places = [names.index(name) for name in rules.baseline.rate_by]
-    if not places:
-        return case
+    fixed = tuple((at, case.shape[at]) for at in map(names.index, rules.baseline.rate_by))
+    return (fixed and _middle(rules.testcases_file, fixed)) or case
 
-    def unit_flops(other: Case) -> float:
-        return other.flops / other.operator.units(other.shape)
 
-    equal = [
-        other
-        for other in _suite(rules.testcases_file).graded
-        if all(other.shape[at] == case.shape[at] for at in places)
-    ]
-    return sorted(equal, key=unit_flops)[len(equal) // 2] if equal else case
+@cache
+def _middle(suite: Path, fixed: tuple[tuple[int, float], ...]) -> Case | None:
+    """The middle one of the graded cases whose shapes have these numbers at these places; None if there are none."""
+    equal = [case for case in _suite(suite).graded if all(case.shape[at] == number for at, number in fixed)]
+    by_flops = sorted(equal, key=lambda case: case.flops / case.operator.units(case.shape))
+    return by_flops[len(equal) // 2] if equal else None
 
 
 def _fact(rules: Assignment, case: Case, run: Runner | None = None) -> Baseline:
@@ -181,7 +179,8 @@ def _measured(
     rules: Assignment, case: Case, key: dict[str, Any], sources: Sequence[Path], run: Runner | None
 ) -> Baseline:
     budget_s = rules.baseline.budget_s
-    rate = measure(case, sources, rules.baseline.flags, budget_s, run or runner(max(COMPILE_LIMIT_S, 10 * budget_s)))
+    run = run or linker(max(COMPILE_LIMIT_S, 10 * budget_s))
+    rate = measure(case, sources, rules.baseline.flags, budget_s, run)
     date = datetime.now(UTC).isoformat(timespec="seconds")
     said = json.dumps([key, asdict(rate), date], sort_keys=True)
     return Baseline(

@@ -37,7 +37,7 @@ from grader.course.distributions import Distribution
 from grader.course.seeds import draw_tensors, public_seed
 from grader.course.testcase import Case
 from grader.operators import Operator, Shape
-from grader.sandbox import runner
+from grader.sandbox import linker, runner
 from grader.sandbox.scratch import scratch_folder
 
 SAMPLE_BYTES = 32 << 20
@@ -114,7 +114,7 @@ def computed(source: Path, flags: Sequence[str], input: Path, limit_s: float) ->
     """The output file that the whole sequential program writes for `input`, removed after the block. Raises GraderFault
     if it writes none within `limit_s` seconds."""
     with scratch_folder("baseline") as folder:
-        program = _compile(compiler(), with_headers(source), flags, folder, runner(COMPILE_LIMIT_S))
+        program = _compile(compiler(), with_headers(source), flags, folder, linker(COMPILE_LIMIT_S))
         shutil.copyfile(input, folder / "input")
         done = runner(limit_s)([str(program), str(folder / "input"), str(folder / "output")], folder)
         if done.exit_code != 0 or not (folder / "output").is_file():

@@ -37,7 +37,7 @@ def _without_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def kernel(gpu: CudaEngine, tmp_path: Path) -> Path:
     (tmp_path / "fill.cu").write_text(KERNEL)
-    run = sandbox.runner(60, readable=gpu.build_paths, writable=(tmp_path,))
+    run = sandbox.linker(60, readable=gpu.build_paths, writable=(tmp_path,))
     built = gpu.compile(["fill.cu"], [], folder=tmp_path, output=tmp_path / "fill", run=run)
     assert built.ok, built.log
     return tmp_path / "fill"

@@ -275,7 +275,7 @@ class CudaEngine:
             cuda_include=self.toolkit.include,
             cupti_library=cupti.library,
             cxx="g++",
-            run=sandbox.runner(120, readable=paths),
+            run=sandbox.linker(120, readable=paths),
         )
         return kept("native", f"libgrader_tracer-{key}.so", lambda folder: make(folder / "tracer.so"))
 
@@ -327,6 +327,5 @@ def _run_probe(launch: Launch, folder: Path, *readable: Path) -> sandbox.Outcome
         environment=launch.environment,
         readable=(*readable, *launch.readable),
         devices=launch.devices,
-        changes_modes=False,
     )
     return sandbox.run(job, sandbox.Limits(wall_s=_PROBE_S))

@@ -156,7 +156,7 @@ class EmulatorEngine:
             with scratch_folder("kernel", work) as made, scratch_folder("c", work.parent) as written:
                 text = ptx.decode(errors="replace")
                 readable = (*self.build_paths, work.parent)
-                host = ConfinedHost(sandbox.runner(budget, readable=readable, writable=(made,)))
+                host = ConfinedHost(sandbox.linker(budget, readable=readable, writable=(made,)))
                 try:
                     library = cudaemu.compile_kernel(
                         text,
@@ -186,7 +186,7 @@ class EmulatorEngine:
         include = self.toolkit.include
         own = Path(cudaemu.__file__).parent
         paths = (self.toolkit.root, *self.toolkit.added_headers, own, *cudaemu.host_compiler_folders())
-        library = cudaemu.runtime_library(include, ConfinedHost(sandbox.runner(900, readable=paths)))
+        library = cudaemu.runtime_library(include, ConfinedHost(sandbox.linker(900, readable=paths)))
         return str(replay_program("emulator", include)), f"{int(bool(self._watches))}:{library}"
 
     def launch(self, program: Path, arguments: Sequence[str], trace_target: str) -> Launch:

@@ -191,7 +191,6 @@ def _run_recorder(
             readable=(file.parent, request, samples, *python_paths(), *replayer.readable),
             writable=(out,),
             devices=replayer.devices,
-            changes_modes=False,
         )
         cpu_s, wall_s = budget.left_s()
         memory_bytes = memory_share.of_a_program(_MEMORY_BYTES)
