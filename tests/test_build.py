@@ -166,10 +166,10 @@ def test_static_shared_memory_that_does_not_fit_is_counted_and_named(rules: Assi
     entry = "Entry function '_Z9attentionPKfS0_S0_Pfii'"
     log = f"ptxas error   : {entry} uses too much shared data (0x20000 bytes, 0xc000 max)"
     said = failure_sentence(log, rules)
-    assert said.startswith(
-        "Kernel attention takes 131,072 bytes of static shared memory, but a block may have at most 49,152:"
-    )
-    assert "extern __shared__" in said
+    takes = "ernel attention takes 131,072 bytes of static shared memory, but a block may have at most 49,152:"
+    assert said.startswith(f"K{takes}") and "extern __shared__" in said
+    source = b"// attention(\n__global__ __launch_bounds__(32)\nvoid attention(const float *q) {}\n"
+    assert failure_sentence(log, rules, compiled=[("hw4.cu", source)]).startswith(f"hw4.cu:2: k{takes}")
 
 
 @pytest.mark.parametrize(

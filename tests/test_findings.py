@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from grader.base.verdict import Verdict
-from grader.findings import KINDS, Finding, Place, claimed, detail, rank, select_language, sentence
+from grader.findings import KINDS, Finding, Place, claimed, detail, phrase, rank, select_language, sentence
 from grader.findings.chinese import CHINESE
 from grader.findings.english import ENGLISH
 from grader.findings.finding import MAX_FACTS, MAX_INT, MAX_NAME, MAX_NUMBERS
@@ -157,6 +157,7 @@ def test_words_for_triton_are_tritons(restored_language: Callable[[], None]) -> 
 
 def test_a_sentence_in_chinese(restored_language: Callable[[], None]) -> None:
     select_language("zh-TW")
+    assert phrase("passes", cause="x") == "測試通過，但是：x"
     assert sentence(Finding(kind="no_launch")) == (
         "程式沒有啟動任何 kernel。請在複製到裝置之後、複製回主機之前啟動 kernel。"
     )

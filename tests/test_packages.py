@@ -173,7 +173,7 @@ READERS = {
     "grader.cpp.reading": ("_read", "read_source"),
     "grader.cpp.tree": ("parsed",),
     "grader.programs.cmakelists": ("read_cmakelists",),
-    "grader.programs.compile_errors": ("_open_brace",),
+    "grader.programs.compile_errors": ("_open_brace", "_kernel_at"),
     "grader.programs.compiler_calls": ("calls", "program_calls"),
     "grader.programs.makefile": ("sort_flags",),
     "grader.programs.source_rules": ("judge", "_broken"),

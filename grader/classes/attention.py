@@ -32,6 +32,11 @@ class Concern:
     why: Why
     detail: str = ""
 
+    def __str__(self) -> str:
+        """ "alice (Alice Ahn): what the compiler said", without what is not known."""
+        one = self.student
+        return f"{one.id}{one.name and f' ({one.name})'}{self.detail and f': {self.detail}'}"
+
 
 def needs_attention(
     lines: Sequence[Line], absent: Sequence[Absent] = (), unjudged: Mapping[str, str] | None = None
@@ -77,9 +82,6 @@ def render(concerns: Sequence[Concern]) -> str:
     """The list for a terminal; '' if no student needs attention."""
     lines = []
     for why, group in by_reason(concerns):
-        if not any(concern.detail for concern in group):
-            lines.append(f"  {why} ({len(group)}): {', '.join(concern.student.id for concern in group)}")
-        else:
-            lines.append(f"  {why} ({len(group)}):")
-            lines += [f"    {concern.student.id}: {concern.detail}" for concern in group]
+        between = "\n    " if any(concern.detail for concern in group) else ", "
+        lines.append(f"  {why} ({len(group)}):{between.lstrip(',')}{between.join(map(str, group))}")
     return "\n".join(["Needs attention:", *lines]) if lines else ""

@@ -14,6 +14,7 @@ _PHRASES = {
     "and": "和 ",
     "comma": "、",
     "look": "請看 {quoted}。",
+    "passes": "測試通過，但是：{cause}",
     "seen": "（以檢查執行 {test} 時看到。）",
 }
 

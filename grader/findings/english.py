@@ -14,6 +14,7 @@ _PHRASES = {
     "and": " and ",
     "comma": ", ",
     "look": "Look at {quoted}.",
+    "passes": "It passes, but: {cause}",
     "seen": " (Seen on {test} with checks.)",
 }
 

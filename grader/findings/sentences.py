@@ -27,7 +27,7 @@ _LONG = 1_000_000
 _COMMENT = re.compile(r"//.*")
 
 
-LANGUAGES: Mapping[str, Catalogue] = {"en": ENGLISH, "zh-TW": CHINESE}
+LANGUAGES = {"en": ENGLISH, "zh-TW": CHINESE}
 _CUDA = {
     "BARRIER": "__syncthreads()",
     "WARP_BARRIER": "__syncwarp()",
@@ -87,9 +87,10 @@ def detail(finding: Finding) -> str:
     return _filled(_catalogue().phrases["detail"], finding)
 
 
-def seen_on(test: str) -> str:
-    """What follows a cause that a run of `test` with checks found."""
-    return _catalogue().phrases["seen"].format(test=test)
+def phrase(name: str, **values: str) -> str:
+    """What a report adds to a finding: "passes" with its `cause`, "seen" with the `test` whose run with checks found
+    it."""
+    return _catalogue().phrases[name].format(**values)
 
 
 def quoted(finding: Finding, line_of: SourceLine) -> str:

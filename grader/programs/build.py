@@ -49,6 +49,8 @@ _MOST_SAMPLE_VALUES = 1 << 18
 """Of the values that autotune's trials read; they are repeated until a tensor is full."""
 _NVCC_TEMPORARY = re.compile(r"(?:/tmp/)?tmpxft_[0-9a-f]+_[0-9a-f]+-\d+_")
 """The beginning of the name of nvcc's intermediate files; the rest is the source's name."""
+_GCC_TEMPORARY = re.compile(r"/tmp/cc\w{6}\.\w+(?::\d+)?")
+"""What gcc hands to the assembler, and its line there."""
 _LACKING_CURAND = re.compile(
     r"\bgrader_lacks_curand::(\w+)|grader_lacks_curand\d+(curand_?[a-z0-9_]*|skipahead[a-z_]*)"
 )
@@ -121,8 +123,7 @@ def _compile(
     seconds = time.monotonic() - began
     log = _in_their_names(made.log[:_MAX_LOG], sources, scratch)
     if not made.ok:
-        doubtful = not _names_their_line(log, submission)
-        machine = control.compile_problem(engine) if doubtful else ""
+        machine = "" if _names_their_line(log, submission) else control.compile_problem(engine)
         # the log quotes lines, and Python says what it likes and calls no cuRAND
         theirs = submission.is_python or any(b"grader_lacks_curand" in content for _, content in submission.files)
         if (lacking := _LACKING_CURAND.search(log)) and not theirs and control.lacks_curand():
@@ -132,7 +133,7 @@ def _compile(
                 "(NVCC=…/bin/nvcc)."
             )
         own = [file for file in submission.files if file[0] in submission.sources]
-        others = [file for file in submission.files if file[0] not in submission.sources]
+        others = [file for file in submission.files if file not in own]
         fault = Fault.MACHINE if machine else Fault.STUDENT  # not without a witness: see `control`
         wanted = signature(suite_of(assignment)) if is_function(submission, assignment) else ""
         reason = machine or failure_sentence(
@@ -162,7 +163,7 @@ def _compile_sources(
         names, flags = (*names, MAIN), (*flags, "-include", DECLARATION)
     try:
         with drawing(Budget(assignment.build.limit_s, "Compiling", _MAX_KEPT_BYTES)) as budget:
-            run = sandbox.runner(budget, readable=readable, writable=(output.parent,))
+            run = sandbox.linker(budget, readable=readable, writable=(output.parent,))
             made = engine.compile(names, flags, folder=sources, output=output, run=run)
             if os.path.lexists(output):
                 budget.keep(output.lstat().st_size)
@@ -221,7 +222,7 @@ def _in_their_names(log: str, sources: Path, scratch: Path) -> str:
         log = log.replace(f"{folder}/", "")
     places = "|".join(re.escape(str(place)) for place in dict.fromkeys((scratch, scratch.resolve())))
     log = re.sub(rf"(?:{places})/[^\s:'\"`,()]*/|^(?:\./)+", "", log, flags=re.MULTILINE)
-    return _NVCC_TEMPORARY.sub("", log).strip()
+    return _GCC_TEMPORARY.sub("assembler", _NVCC_TEMPORARY.sub("", log)).strip()
 
 
 def _names_their_line(log: str, submission: Submission) -> bool:

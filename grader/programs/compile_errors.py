@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from grader.base.sizes import Sentence
 from grader.course.assignment import Assignment
-from grader.cpp.tree import leaves_of, line_of, parsed
+from grader.cpp.tree import leaves_of, line_of, name_of, parsed, walk
+from grader.findings import short_kernel
 from grader.programs.demangling import demangle
 from grader.sandbox.room import Unreadable, confined
 
@@ -97,13 +98,13 @@ def _sentence(
             f"It includes {header[1]}, which is neither in the submission nor in the CUDA toolkit here, and this "
             f"assignment forbids {library}: write that computation yourself."
         )
-    if (static := _STATIC_SHARED.search(log)) is not None:
-        kernel = demangle(static[1]).partition("(")[0]
+    if static := _STATIC_SHARED.search(log):
+        kernel = short_kernel(demangle(static[1]))
         taken, most = int(static[2], 16), int(static[3], 16)
         return (
-            f"Kernel {kernel} takes {taken:,} bytes of static shared memory, but a block may have at most {most:,}: "
-            "make its __shared__ arrays smaller. If it needs more, declare them as one `extern __shared__` array, give "
-            "its size as the third argument in <<<…>>>, and before the launch call "
+            f"{_kernel_at(kernel, compiled)} takes {taken:,} bytes of static shared memory, but a block may have at "
+            f"most {most:,}: make its __shared__ arrays smaller. If it needs more, declare them as one `extern "
+            "__shared__` array, give its size as the third argument in <<<…>>>, and before the launch call "
             f"cudaFuncSetAttribute({kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, size)."
         )
     if _ENDS_OPEN.search(log):
@@ -113,7 +114,7 @@ def _sentence(
         where = f"{within[1]}: a closing }} is missing above this line" if within else "A closing } is missing"
         return f"{where}: {which or 'a function does not end'}."
     for found, sentence in _REFUSALS:
-        if (match := found.search(log)) is not None:
+        if match := found.search(log):
             return match.expand(sentence)
     undefined = list(dict.fromkeys(_UNDEFINED.findall(log)))
     if solve and undefined == ["solve"]:
@@ -131,14 +132,13 @@ def _sentence(
                 f"It calls {function} from {library}, which this assignment forbids: write that computation yourself."
             )
     if undefined == ["main"]:
-        for name, content in uncompiled:
-            if _MAIN.search(content) and (call := _DRIVER_API.search(content)):
+        for name, content in (each for each in uncompiled if _MAIN.search(each[1])):
+            if call := _DRIVER_API.search(content):
                 return (
                     f"Its function main is in {name}, which calls {call[1].decode()} of the driver API; only programs "
                     "of the runtime API are run: compile the kernels into the program and launch them with <<<…>>>."
                 )
-            if _MAIN.search(content):
-                return f"Its function main is in {name}, which is not compiled: hand in a Makefile that compiles it."
+            return f"Its function main is in {name}, which is not compiled: hand in a Makefile that compiles it."
         return "It has no function main, in which every program begins: write one."
     if undefined:
         return f"It calls {undefined[0]}, which is defined nowhere in the submission: hand in the file that defines it."
@@ -165,6 +165,15 @@ def _open_brace(source: bytes, before: int | None) -> str:
             if leaf.start_point[1] < len(begun) - len(begun.lstrip()):
                 return f"the }} of line {line} closes the {{ of line {number}, but stands further left"
     return f"the {{ of line {opened[-1]} is not closed" if opened else ""
+
+
+def _kernel_at(kernel: str, compiled: Files) -> str:
+    """ "hw4.cu:12: kernel tile<32>", the line on which it is defined; without it if no file defines it."""
+    for file, text in compiled:
+        for node in walk(parsed(text)):
+            if node.type == "function_definition" and name_of(node) == kernel.partition("<")[0]:
+                return f"{file}:{line_of(node)}: kernel {kernel}"
+    return f"Kernel {kernel}"
 
 
 def _forbidden_library(name: str, assignment: Assignment) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 
 from tabulate import tabulate
 
 from grader.base.names import spelled_out
 from grader.base.verdict import Fault, Verdict
 from grader.checking.corners import render_corners
-from grader.findings import seen_on
+from grader.findings import phrase
 from grader.grading.judgement import BUT
 from grader.operators import shape_words
 from grader.records.record import CloserLookRecord, Record, TestRecord
@@ -82,10 +83,13 @@ def _first_failing(tests: Sequence[TestRecord]) -> str:
 
 
 def _title(record: Record) -> str:
-    return (
-        f"{record.submission.path} ({record.submission.id}) · {record.assignment} · "
-        f"{record.engine.name}: {record.engine.device}"
-    )
+    """The file, the submission, the assignment and the device: each word once."""
+    path, engine = record.submission.path, record.engine
+    said = PurePath(path).with_suffix("").parts
+    whose = "" if record.submission.id in said else f" ({record.submission.id})"
+    what = "" if record.assignment in said else f" · {record.assignment}"
+    device = engine.device if engine.name == "emulator" else f"{engine.name}: {engine.device}"
+    return f"{path}{whose}{what} · {device}"
 
 
 def _heading(record: Record) -> str:
@@ -107,15 +111,19 @@ def _causes(record: Record, verbose: bool) -> Iterator[str]:
     """Every cause once, with its consequence in the first test. The causes matter most, so they come first."""
     look, harmless = record.closer_look, _harmless(record)
     if harmless:
-        seen = seen_on(look.test) if look is not None and harmless == look.cause else ""
-        yield textwrap.fill(f"It passes, but: {harmless}{seen}", WIDTH)
+        seen = phrase("seen", test=look.test) if look is not None and harmless == look.cause else ""
+        yield textwrap.fill(f"{phrase('passes', cause=harmless)}{seen}", WIDTH)
     found = [cause for cause in causes(record.tests) if cause.first.verdict is not Verdict.NOT_RUN]
     if not any(cause.known for cause in found) and (split := split_by_shape(record.tests)):
         yield textwrap.fill(split, WIDTH)
     for cause in found if verbose else found[:MAX_CAUSES]:
         whose = f"[{cause.whose}] " if cause.whose else ""
         label = f"{cause.names}: " if len(found) > 1 or not cause.known or whose else ""
-        seen = seen_on(look.test) if look is not None and look.cause and look.cause == cause.first.cause else ""
+        seen = (
+            phrase("seen", test=look.test)
+            if look is not None and look.cause and look.cause == cause.first.cause
+            else ""
+        )
         said, *quoted = _LINE.split(f"{label}{whose}{cause.sentence}{seen}")
         if quoted and textwrap.fill(said, WIDTH).count("\n") >= LONG_CAUSE:
             first, ends, rest = said.partition(". ")

@@ -22,7 +22,7 @@ from rich.live import Live
 from grader.base.errors import MachineFault
 from grader.base.identity import identity
 from grader.base.verdict import Fault, Verdict
-from grader.classes import schedule
+from grader.classes import attention, schedule
 from grader.classes.attention import Why, needs_attention
 from grader.classes.batch import Outcome, Policy, Which, find_class, grade_class
 from grader.classes.batch.roster import Student
@@ -115,12 +115,13 @@ def test_a_roster_says_who_is_missing_and_its_extensions_are_not_forgotten_in_si
         os.utime(folder / name / "hw4.cu", (86_400 * 3, 86_400 * 3))
     due = Deadline(due=datetime.fromtimestamp(86_400, UTC), penalty_per_day=0.1)
     setup = replace(setup, assignment=setup.assignment.model_copy(update={"deadline": due}))
-    roster = {"alice": Student("alice", nickname="fox", extension_days=2), "carol": Student("carol")}
+    roster = {"alice": Student("alice", "Alice Ahn", nickname="fox", extension_days=2), "carol": Student("carol")}
     first = graded(setup, store, folder, roster=roster)
     assert "On the roster without a submission (1): carol." in first.notes
     concerns = needs_attention(gradebook(store, "hw4"), absent(store, "hw4"))
     assert [concern.why for concern in concerns if concern.student.id == "alice"] == [Why.NOT_BUILT]
     assert [concern.student.id for concern in concerns if concern.why is Why.NOT_ON_ROSTER] == ["bob"]
+    assert "\n    alice (Alice Ahn): " in attention.render(concerns)
     assert next(store.attempts("hw4", "alice")).student.nickname == "fox"
     assert {attempt.student.id: attempt.penalty for attempt in store.attempts("hw4")} == {"alice": 0, "bob": 0.2}
     assert not [note for note in first.notes if "lateness" in note]

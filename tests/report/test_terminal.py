@@ -20,6 +20,21 @@ def passing(name: str, **times: float) -> TestRecord:
     return TestRecord(name=name, shape=(2, 128, 32), verdict=Verdict.PASSED, fault=None, reason="", **times)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("path", "id", "said"),
+    [
+        ("hw4.cu", "hw4", "hw4.cu · emulated sm_80"),
+        ("tiled.cu", "tiled", "tiled.cu · hw4 · emulated sm_80"),
+        ("alice/hw4.cu", "alice", "alice/hw4.cu · emulated sm_80"),
+        ("hw4.cu", "alice", "hw4.cu (alice) · emulated sm_80"),
+    ],
+)
+def test_the_title_says_each_word_once(path: str, id: str, said: str) -> None:
+    record = practice_record()
+    submission = record.submission.model_copy(update={"path": path, "id": id})
+    assert render(record.model_copy(update={"submission": submission})).splitlines()[0] == said
+
+
 def test_tests_that_fail_alike_share_one_reason() -> None:
     tests = (*(failing(f"t{n:02}", "All values are zero.") for n in range(1, 5)), failing("t05", "NaN."))
     text = render(practice_record(tests=tests))
