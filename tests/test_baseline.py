@@ -57,6 +57,11 @@ class Machine:
         return Completed(self.exit_code, "")
 
 
+def on_machine(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> None:
+    monkeypatch.setattr(module, "linker", lambda limit_s: machine)
+    monkeypatch.setattr(sequential, "runner", lambda limit_s: machine)
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     for name, value in AS_THEY_ARE.items():
@@ -76,8 +81,7 @@ def timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Base
     def on(shape: tuple[int, ...], machine: Machine, *, again: bool = False, **changes: object) -> Baseline:
         own = {"source": "seq.c", "rate_by": (), **changes}
         own_rules = rules.model_copy(update={"baseline": rules.baseline.model_copy(update=own)})
-        monkeypatch.setattr(module, "linker", lambda limit_s: machine)
-        monkeypatch.setattr(sequential, "runner", lambda limit_s: machine)
+        on_machine(monkeypatch, machine)
         sequential.own_compiler_version.cache_clear()
         case = replace(ATTENTION, shape=shape)
         return measured_again(own_rules, [case])[0][2] if again else baseline_of(own_rules, case)
@@ -135,8 +139,7 @@ def test_a_rate_that_stays_unknown_is_said_to_be(timed):
 def test_equal_loops_have_one_rate(tmp_path, monkeypatch):
     rules = load_assignment("hw4")
     machine = Machine(0.01)
-    monkeypatch.setattr(module, "linker", lambda limit_s: machine)
-    monkeypatch.setattr(sequential, "runner", lambda limit_s: machine)
+    on_machine(monkeypatch, machine)
     found = {name: baseline_of(rules, load_suite(HW4).cases[name]) for name in ("t20", "t22", "t30", "t21", "s01")}
     rate = {name: load_suite(HW4).cases[name].flops / one.seconds for name, one in found.items()}
     assert rate["t20"] == pytest.approx(rate["t22"]) == pytest.approx(rate["t30"])
@@ -179,8 +182,7 @@ def test_measuring_again_keeps_the_faster_time(timed):
 
 def test_the_command_says_what_changes(monkeypatch):
     machine = Machine(0.01)
-    monkeypatch.setattr(module, "linker", lambda limit_s: machine)
-    monkeypatch.setattr(sequential, "runner", lambda limit_s: machine)
+    on_machine(monkeypatch, machine)
     assert re.search(r"t21 +500 x 2048 x 32 +640.000 +", show_baseline("t21", assignment="hw4", refresh=False))
     machine.per_tile = 0.012
     said = show_baseline("t21..t23", assignment="hw4", refresh=True)
