@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.base.paths import course_root
+from grader.base.paths import cache_folder, course_root
 from grader.course.assignment import Assignment, load_assignment, load_assignment_file
 from grader.course.catalogue import TestcaseFiles, generate
 from grader.course.testcase import load_suite
@@ -18,6 +18,7 @@ from grader.programs.engine.cuda import CudaEngine
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.sandbox import room
 from grader.timing import sequential
+from tests.redteam.arena import SECRET
 from tests.support.batch_engine import PlainC
 from tests.support.course import ROOT
 
@@ -75,6 +76,19 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield root
     monkeypatch.undo()
     course_root.cache_clear()
+
+
+@pytest.fixture
+def place_for_attacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With a cache of its own, by which an arena knows what survives; the emulator's compiled parts are the others'."""
+    native = cache_folder() / "native"
+    native.mkdir(exist_ok=True)
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/native").symlink_to(native)
+    monkeypatch.setenv("GRADER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("GRADER_SECRET", SECRET)
+    tmp_path.chmod(0o755)
+    return tmp_path
 
 
 @pytest.fixture

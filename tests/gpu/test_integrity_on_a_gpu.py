@@ -11,7 +11,6 @@ from grader.commands.choice import Choice
 from grader.programs.engine.cuda import CudaEngine
 from tests.honest.__main__ import complaints, hand_in, variants
 from tests.redteam.__main__ import read_attacks, run_all
-from tests.redteam.arena import SECRET
 from tests.support.course import ROOT
 
 TRACED = {"forge_trace", "no_kernel", "end_without_tracer", "read_back_trace", "read_descriptors", "fork_bomb"}
@@ -21,12 +20,8 @@ PARTS = 4  # each makes its own testcases, in an arena of its own
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_attacks_on_the_gpu_and_on_its_trace_are_stopped(
-    part: int, tmp_path: Path, timed: CudaEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GRADER_SECRET", SECRET)
-    tmp_path.chmod(0o755)
-    results = list(run_all(ATTACKS[part::PARTS], timed, tmp_path))
+def test_attacks_on_the_gpu_and_on_its_trace_are_stopped(part: int, place_for_attacks: Path, timed: CudaEngine) -> None:
+    results = list(run_all(ATTACKS[part::PARTS], timed, place_for_attacks))
     assert {result.attack.name: result.bypasses for result in results if result.bypasses} == {}
 
 

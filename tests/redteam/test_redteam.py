@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from grader.base.paths import cache_folder
 from grader.base.verdict import Verdict
 from grader.grading.closer_look import CloserLook
 from grader.programs.engine import select_engine
@@ -14,7 +13,6 @@ from grader.programs.host_lines import read_lines
 from grader.records.record import Record
 from grader.sandbox.budget import Budget, drawing
 from tests.redteam.__main__ import Attack, judge, processor_s, read_attacks, run_all, timed
-from tests.redteam.arena import SECRET
 from tests.support.records import made_record, made_test
 
 QUICK = ["read_expected", "output_link_outside", "makefile_shell", "forge_trace"]
@@ -22,18 +20,11 @@ QUICK = ["read_expected", "output_link_outside", "makefile_shell", "forge_trace"
 what the sandbox promises."""
 
 
-def test_attacks_of_every_kind_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a cache of its own, by which the arena knows what survives; compiled parts of the emulator are the others'."""
-    (tmp_path / "cache").mkdir()
-    (cache_folder() / "native").mkdir(exist_ok=True)
-    (tmp_path / "cache" / "native").symlink_to(cache_folder() / "native")
-    monkeypatch.setenv("GRADER_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("GRADER_SECRET", SECRET)
-    tmp_path.chmod(0o755)
+def test_attacks_of_every_kind_are_stopped(place_for_attacks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_checks = property(lambda look: look.submission.id == "read_expected")  # a second build for each takes a minute
     monkeypatch.setattr(CloserLook, "possible", with_checks)
     attacks = [attack for attack in read_attacks() if attack.name in QUICK]
-    results = list(run_all(attacks, select_engine("emulator", "sm_80"), tmp_path))
+    results = list(run_all(attacks, select_engine("emulator", "sm_80"), place_for_attacks))
     assert [(result.attack.name, result.bypasses) for result in results] == [(name, ()) for name in sorted(QUICK)]
 
 
