@@ -118,7 +118,7 @@ def test_noise_gets_no_invented_cause(says):
 
 def test_place_and_cause_are_both_told(says):
     text = says(lambda q, k, v, o: np.concatenate([o[:2], attention(q, v, k)[2:]]))
-    assert "batches from 2 on are wrong" in text and "K and V exchanged" in text
+    assert "only batches 2 to 3 of 4 are wrong" in text and "K and V exchanged" in text
 
 
 def test_a_link_put_in_place_of_the_output_is_not_followed(case, tmp_path):

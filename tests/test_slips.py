@@ -69,13 +69,6 @@ def test_a_slip_is_named_at_its_own_line(right: str, wrong: str, words: str) -> 
     assert wrong[:30] in said.partition(" Look at ")[2]
 
 
-def test_a_copy_before_the_launch_is_found() -> None:
-    lines = HOST.splitlines(keepends=True)
-    launch = next(line for line in lines if "<<<" in line)
-    late = "".join(line for line in lines if line is not launch).replace("\n}", f"\n{launch}}}")
-    assert "before the kernel is launched (line 8)" in slip_in(late)
-
-
 RIGHT = {
     "the tile's maximum beside the running one": """
         __global__ void f(float* m, float* l, float* s, float* acc) {

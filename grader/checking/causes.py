@@ -36,13 +36,23 @@ def exchanged(operator: Operator, shape: Shape, number: int, samples: list[Sampl
         return None  # a program that takes indices for values does not get as far as a wrong answer
     if not operator.independent_rows and operator.flops(shape) > MOST_FLOPS * operator.units(shape):
         return None
+
+    def explained(change: Callable[[Tensors], Tensors]) -> bool:
+        def computed(sample: Sample) -> F64:
+            if operator.independent_rows:
+                return operator.oracle(shape, change(sample.tensors), sample.rows)[number]
+            # It takes no longer, and other outputs may have fewer rows.
+            return operator.oracle(shape, change(sample.tensors))[number][sample.rows]
+
+        return _farthest(samples, computed) <= 1
+
     for first, second in itertools.combinations(range(len(names)), 2):
-        if _matches(operator, shape, number, samples, partial(_taken_for, first, second)):
+        if explained(partial(_taken_for, first, second)):
             words = {"first": names[first], "second": names[second], "order": ", ".join(names)}
             return Finding(kind="inputs_exchanged", certainty=EXACT, words=words)
     for place, name in enumerate(names):
         several = all(min(sample.tensors[place].shape) > 1 for sample in samples)
-        if several and _matches(operator, shape, number, samples, partial(_by_columns, place)):
+        if several and explained(partial(_by_columns, place)):
             return Finding(kind="transposed", certainty=EXACT, array=name)
     return None
 
@@ -61,34 +71,24 @@ def _by_columns(place: int, tensors: Tensors) -> Tensors:
     return [turned if number == place else tensor for number, tensor in enumerate(tensors)]
 
 
-def _matches(
-    operator: Operator, shape: Shape, number: int, samples: list[Sample], change: Callable[[Tensors], Tensors]
-) -> bool:
-    """Whether all wrong rows are right for changed inputs."""
+def _farthest(samples: list[Sample], computed: Callable[[Sample], F64]) -> float:
+    """The largest difference of the wrong values from the computed ones, as a multiple of the allowed one; infinite if
+    the right values are about as near."""
+    worst = 0.0
     for sample in samples:
         with np.errstate(all="ignore"):
-            if operator.independent_rows:
-                values = operator.oracle(shape, change(sample.tensors), sample.rows)[number]
-            else:  # which takes no longer, and other outputs may have fewer rows
-                values = operator.oracle(shape, change(sample.tensors))[number][sample.rows]
-        values = values[:, sample.columns]
-        right = distance(sample.right[:, sample.columns], values, sample.near)
-        if distance(sample.got[:, sample.columns], values, sample.near) > 1 or right <= 4:
-            return False
-    return bool(samples)
+            values = computed(sample)[:, sample.columns]
+            got, right = (each[:, sample.columns].astype(np.float64) for each in (sample.got, sample.right))
+            far = np.square(got - values).sum() > np.square(got - right).sum() / 4
+        worst = max(worst, np.inf if far else distance(got, values, sample.near))
+    return worst
 
 
 def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[Sample]) -> Finding | None:
     """Find the mistake that gives all wrong values, and not only right ones with rounding errors."""
     best, found = 1.0, ""
     for alternate in _alternates(operator, shape, number, rounding=False):
-        worst = 0.0
-        for sample in samples:
-            values = _computed(operator, alternate, shape, sample)[:, sample.columns]
-            got, right = (each[:, sample.columns].astype(np.float64) for each in (sample.got, sample.right))
-            with np.errstate(all="ignore"):
-                far = np.square(got - values).sum() > np.square(got - right).sum() / 4
-            worst = max(worst, np.inf if far else distance(got, values, sample.near))
+        worst = _farthest(samples, partial(_computed, operator, alternate, shape))
         if worst < best:  # among equals, the first one is the likeliest
             best, found = worst, alternate.sentence
     return _known(found, CLAIMED, operator.outputs(shape)[number].name)

@@ -20,7 +20,7 @@ from typing import Literal
 
 from grader.base.errors import GraderFault
 from grader.checking.property_check import Found, Given, violated
-from grader.checking.scan import Expected, FileValues, Scan, TensorErrors, TensorPrecision, Wrong
+from grader.checking.scan import Expected, FileValues, Scan, TensorErrors, Wrong
 from grader.operators import Location, Operator, Shape
 from grader.operators.tolerance import Tolerance
 from grader.sandbox.quarantine import open_output
@@ -47,10 +47,8 @@ class Check:
     first: Wrong | None = None
     worst: Wrong | None = None
     """The value with the largest finite error above the tolerance."""
-    precision: tuple[TensorPrecision, ...] = ()
-    """The errors of each output tensor; empty if some values are not finite."""
     errors: tuple[TensorErrors, ...] = field(default=(), repr=False, compare=False)
-
+    """The errors of each output tensor."""
     violated: Location | None = None
     """Where the operator's own `check` finds the output wrong."""
 
@@ -62,6 +60,11 @@ class Check:
     def max_error(self) -> float | None:
         """Largest |got − expected|; None if nothing was compared, or if a NaN or infinity makes it meaningless."""
         return self.max_finite_error if not self.nan + self.infinite else None
+
+    @property
+    def precision(self) -> tuple[TensorErrors, ...]:
+        """The errors of each output tensor; empty if some values are not finite."""
+        return self.errors if not self.nan + self.infinite else ()
 
 
 def check_output(
@@ -191,7 +194,7 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
 def _scanned(scan: Scan, operator: Operator, shape: Shape) -> Check:
     """The outcome for an output that was scanned completely."""
     size, values = operator.output_bytes(shape), _values(operator, shape)
-    sloppy = any(each.sloppy for each in scan.precision)
+    sloppy = any(each.sloppy for each in scan.errors) and not scan.nan + scan.infinite
     kind: Kind = "values" if scan.wrong else "precision" if sloppy else "passed"
     check = Check(
         kind=kind,
@@ -205,13 +208,12 @@ def _scanned(scan: Scan, operator: Operator, shape: Shape) -> Check:
         max_finite_error=scan.max_finite_error,
         first=scan.first,
         worst=scan.worst,
-        precision=scan.precision,
-        errors=() if kind == "passed" else scan.errors,
+        errors=tuple(scan.errors),
     )
     return replace(check, reason=_reason(check))
 
 
-def precision_in_words(found: TensorPrecision) -> str:
+def precision_in_words(found: TensorErrors) -> str:
     """A phrase that compares a tensor's errors with those of the plain implementation: by their root mean square if
     that is too large, else by the largest error."""
     limit, plain = found.limit, found.limit.plain

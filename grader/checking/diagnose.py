@@ -48,8 +48,8 @@ def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got:
         shape = operator.read_header(input)
     except UsageError:
         return None
-    sloppy = [found.sloppy for found in check.precision] if check.kind == "precision" else []
-    number = next(n for n, errors in enumerate(check.errors) if (sloppy[n] if sloppy else errors.wrong))
+    sloppy = check.kind == "precision"
+    number = next(n for n, errors in enumerate(check.errors) if (errors.sloppy if sloppy else errors.wrong))
     errors = check.errors[number]
     draw = partial(draw_samples, operator, shape, number, errors, (input, expected, got))
     try:

@@ -48,32 +48,30 @@ def apart(got: Any, expected: Any) -> tuple[str, str]:
     return f"{got:.17g}", f"{expected:.17g}"
 
 
-@dataclass(frozen=True)
+@dataclass
 class TensorErrors:
-    """The wrong values of one output tensor, counted by unit, by row and by column."""
+    """The errors of one output tensor: the wrong values, counted by unit, by row and by column, the largest finite
+    error, and the sum of the squared ones."""
 
     tensor: str
     limit: Limit
+    values: int
     by_unit: NDArray[np.int64]
     by_row: NDArray[np.int64]
     by_column: NDArray[np.int64]
     zeros: int = 0
     """Number of wrong values that are exactly 0."""
+    largest: float = 0.0
+    squares: float = 0.0
 
     @property
     def wrong(self) -> int:
         return int(self.by_unit.sum())
 
-
-@dataclass(frozen=True)
-class TensorPrecision:
-    """The errors of one output tensor whose values are all finite: the largest and their root mean square."""
-
-    tensor: str
-    limit: Limit
-    largest: float
-    rms: float | None
-    """None if the limit does not restrict it."""
+    @property
+    def rms(self) -> float | None:
+        """The root mean square; None if the limit does not restrict it."""
+        return (self.squares / self.values) ** 0.5 if self.limit.rms is not None else None
 
     @property
     def sloppy(self) -> bool:
@@ -127,18 +125,17 @@ class Scan:
     def __init__(self, operator: Operator, shape: Shape, tolerance: Tolerance) -> None:
         self._operator, self._shape = operator, shape
         self._got, self._expected = operator.output_layouts(shape), operator.expected_layouts(shape)
-        self._errors = [
+        self.errors = [
             TensorErrors(
-                each.name,
-                limit_of(tolerance, each.name),
+                each.tensor.name,
+                limit_of(tolerance, each.tensor.name),
+                each.values,
                 by_unit=np.zeros(operator.units(shape), np.int64),
-                by_row=np.zeros(each.rows, np.int64),
-                by_column=np.zeros(each.columns, np.int64),
+                by_row=np.zeros(each.tensor.rows, np.int64),
+                by_column=np.zeros(each.tensor.columns, np.int64),
             )
-            for each in operator.outputs(shape)
+            for each in self._got
         ]
-        count = len(self._errors)
-        self._zeros, self._largest, self._squares = [0] * count, [-1.0] * count, [0.0] * count
         self.nan = self.infinite = self.wrong = self.finite = 0
         self._worst_error = -1.0
         self.first: Wrong | None = None
@@ -148,27 +145,7 @@ class Scan:
     @property
     def max_finite_error(self) -> float | None:
         """The largest |got − expected| of the finite values; None if there are none."""
-        return max(self._largest) if self.finite else None
-
-    @property
-    def errors(self) -> tuple[TensorErrors, ...]:
-        """The counts of wrong values, for each output tensor."""
-        return tuple(replace(kept, zeros=zeros) for kept, zeros in zip(self._errors, self._zeros, strict=True))
-
-    @property
-    def precision(self) -> tuple[TensorPrecision, ...]:
-        """The errors of each output tensor; empty if some values are not finite."""
-        if self.nan or self.infinite:
-            return ()
-        return tuple(
-            TensorPrecision(
-                kept.tensor,
-                kept.limit,
-                max(0.0, self._largest[number]),
-                (self._squares[number] / self._got[number].values) ** 0.5 if kept.limit.rms is not None else None,
-            )
-            for number, kept in enumerate(self._errors)
-        )
+        return max(kept.largest for kept in self.errors) if self.finite else None
 
     def compare(self, expected: Expected, got: int) -> bool:
         """Compare all values of an open file; False if `got` ended early.
@@ -185,8 +162,9 @@ class Scan:
                     self._count(chunk, *self._read(chunk, expected, got))
                 else:
                     self.finite += chunk.got.size
-                    self._largest[chunk.number] = max(self._largest[chunk.number], clean[0])
-                    self._squares[chunk.number] += clean[1]
+                    kept = self.errors[chunk.number]
+                    kept.largest = max(kept.largest, clean[0])
+                    kept.squares += clean[1]
         except EOFError:
             return False
         return True
@@ -206,7 +184,7 @@ class Scan:
         """The largest error of a chunk and the sum of its squared errors; None if it may hold wrong values, so that
         it must be counted value by value. Runs in threads, so it must not change `self`."""
         mine, right = self._read(chunk, expected, got)
-        error, limit = errors_of(mine, right), self._errors[chunk.number].limit
+        error, limit = errors_of(mine, right), self.errors[chunk.number].limit
         top = float(error.max())  # NaN if any value is
         # float32 rounds the difference by 6e-8 of itself, so a value clearly within the tolerance is right.
         if top and not np.all((top if limit.is_number else error) <= limit.allowed(right) * (1 - 1e-6)):
@@ -218,19 +196,18 @@ class Scan:
 
     def _count(self, chunk: Chunk, got: NDArray[Any], expected: NDArray[Any]) -> None:
         """Count the wrong values of a chunk, comparing in float64."""
-        number, length = chunk.number, chunk.got.length
+        kept, length = self.errors[chunk.number], chunk.got.length
         got, expected = got.ravel(), expected.ravel()
         with np.errstate(invalid="ignore"):  # a signalling NaN
             error = errors_of(got.astype(np.float64) if got.dtype.kind == "f" else got, expected)
-        wrong = ~(error <= self._errors[number].limit.allowed(expected))
+        wrong = ~(error <= kept.limit.allowed(expected))
         finite = np.isfinite(got)
         self.finite += int(finite.sum())
         self.nan += int(np.isnan(got).sum())
         self.infinite += int(np.isinf(got).sum())
-        self._squares[number] += float(error[finite] @ error[finite])
+        kept.squares += float(error[finite] @ error[finite])
         error[~finite] = -1.0
-        at = int(error.argmax())
-        self._largest[number] = max(self._largest[number], float(error[at]))
+        kept.largest = max(kept.largest, float(error.max()))
         if not wrong.any():
             return
 
@@ -249,11 +226,11 @@ class Scan:
             self._worst_error = float(error[at])
             self.worst = described(at)
         self._spread(chunk, wrong)
-        self._zeros[number] += int((got[wrong] == 0).sum())
+        kept.zeros += int((got[wrong] == 0).sum())
 
     def _spread(self, chunk: Chunk, wrong: NDArray[np.bool_]) -> None:
         """Count a chunk's wrong values by unit, row and column."""
-        kept, layout = self._errors[chunk.number], self._got[chunk.number]
+        kept, layout = self.errors[chunk.number], self._got[chunk.number]
         columns = len(kept.by_column)
         grid = wrong.reshape(-1, columns)
         kept.by_column[:] += grid.sum(axis=0)

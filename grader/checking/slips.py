@@ -12,7 +12,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -20,10 +20,6 @@ from grader.cpp.reading import Files, asked, read_source
 from grader.cpp.source import Call, Item, Source
 from grader.findings import Finding
 from grader.sandbox.room import confined
-
-Which = Literal["host", "all", "16 bits", "8 bits"]
-"""`host`: slips of the host, which can cause bad accesses and unwritten memory. `16 bits`, `8 bits`: also sums in
-numbers of this width, which are a slip where the output is right but for a multiple of 2^16 or 2^8."""
 
 _MOST = 50
 _SURE = 0.95
@@ -34,7 +30,7 @@ _SIZE_ARGUMENT |= dict.fromkeys(("cudaMemcpy", "cudaMemcpyAsync", "cudaMemset", 
 _SIZES_SAID = re.compile(r"sizeof|byte|size|stride|pitch", re.IGNORECASE)
 _WHOLE = frozenset({"int", "long", "short", "unsigned", "size_t", "unsigned int", "int64_t", "int32_t", "uint32_t"})
 _REAL = frozenset({"float", "double", "half", "__half", "float2", "float4", "__nv_bfloat16"})
-_NARROW = {"16 bits": re.compile(r"short|int16_t"), "8 bits": re.compile(r"char|int8_t")}
+_NARROW = {16: re.compile(r"short|int16_t"), 8: re.compile(r"char|int8_t")}
 _LARGE = re.compile(
     r"\+?(?:std::)?(?:INFINITY|FLT_MAX|HUGE_VALF?|CUDART_INF_F|numeric_limits<float>::(?:max|infinity)\(\))"
 )
@@ -45,35 +41,34 @@ _GUARD = re.compile(r"\s*(\w+)\s*>=\s*(\w+)\s*")
 def find_slip(files: Files, pattern: Finding | None = None) -> Finding | None:
     """The first slip in a submission's files, whose output looks like `pattern`; None if there is none."""
     bits = pattern.values.get("bits") if pattern is not None else None
-    return next(iter(slips(files, "8 bits" if bits == 8 else "16 bits" if bits == 16 else "all")), None)
+    return next(iter(slips(files, bits if isinstance(bits, int) else 0)), None)
 
 
 @lru_cache(maxsize=16)  # every failed test of a submission asks
-def _kept(files: tuple[tuple[str, bytes], ...], which: Which) -> tuple[Finding, ...]:
-    return tuple(asked([], found_in, files, which))
+def _kept(files: tuple[tuple[str, bytes], ...], bits: int) -> tuple[Finding, ...]:
+    return tuple(asked([], found_in, files, bits))
 
 
-def slips(files: Files, which: Which = "all") -> tuple[Finding, ...]:
-    """The slips in a submission's files; none if they cannot be read within the limits."""
-    return _kept(tuple(files), which)
+def slips(files: Files, bits: int = 0) -> tuple[Finding, ...]:
+    """The slips in a submission's files; none if they cannot be read within the limits. Sums in numbers of so many
+    `bits` are a slip where the output is right but for multiples of 2^bits."""
+    return _kept(tuple(files), bits)
 
 
 @confined(cpu_s=8, memory_bytes=2 << 30)
-def found_in(files: Files, which: Which) -> Annotated[list[Finding], Field(max_length=_MOST)]:
+def found_in(files: Files, bits: int) -> Annotated[list[Finding], Field(max_length=_MOST)]:
     """At most `_MOST` slips. In the room."""
-    return list(itertools.islice(_slips(read_source(files), which), _MOST))
+    return list(itertools.islice(_slips(read_source(files), bits), _MOST))
 
 
-def _slips(source: Source, which: Which) -> Iterator[Finding]:
-    if which in _NARROW:
-        yield from _narrow_sums(source, _NARROW[which])
-    yield from _early_copies(source)
+def _slips(source: Source, bits: int) -> Iterator[Finding]:
+    if bits in _NARROW:
+        yield from _narrow_sums(source, _NARROW[bits])
     yield from _sizes_in_values(source)
-    if which != "host":
-        yield from _high_maxima(source)
-        yield from _whole_sums(source)
-        yield from _whole_quotients(source)
-        yield from _narrow_guards(source)
+    yield from _high_maxima(source)
+    yield from _whole_sums(source)
+    yield from _whole_quotients(source)
+    yield from _narrow_guards(source)
 
 
 def found_at(item: Item | None, kind: str, certainty: float, **facts: object) -> Finding:
@@ -89,18 +84,6 @@ def _narrow_sums(source: Source, narrow: re.Pattern[str]) -> Iterator[Finding]:
         sums = (each.function, each.name) in added or (not each.pointers and "+" in each.value)
         if narrow.search(each.type) and sums:
             yield found_at(each, "narrow_sum", _SURE, name=each.name, type=each.type)
-
-
-def _early_copies(source: Source) -> Iterator[Finding]:
-    """Functions in which all copies to the host come before the first launch."""
-    launching = {launch.function for launch in source.launches} - {"main"}
-    for function in source.functions:
-        inside = [call for call in source.calls if function.holds(call.file, call.line)]
-        copies = [c for c in inside if c.name.startswith("cudaMemcpy") and "cudaMemcpyDeviceToHost" in c.arguments]
-        launches = [x.line for x in source.launches if function.holds(x.file, x.line)]
-        launches += [call.line for call in inside if call.name in launching]
-        if copies and launches and max(copy.line for copy in copies) < min(launches):
-            yield found_at(copies[0], "copied_before_launch", _SURE, launch=min(launches))
 
 
 def _sizes_in_values(source: Source) -> Iterator[Finding]:

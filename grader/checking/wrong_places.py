@@ -1,4 +1,4 @@
-"""Says in words which values of an output are wrong: tensors, units, rows, columns."""
+"""Says in words which values of an output are wrong: tensors, units, rows, columns; and numbers in few words."""
 
 from __future__ import annotations
 
@@ -26,52 +26,45 @@ def listed(words: list[str]) -> str:
 
 
 def where_wrong(operator: Operator, errors: TensorErrors) -> str:
-    phrases = [
-        _units(operator, errors.by_unit > 0),
-        _lines("row", errors.by_row > 0),
-        _lines("column", errors.by_column > 0),
-    ]
-    said = [phrase for phrase in phrases if phrase]
+    axes = (
+        (operator.unit, operator.units_name, errors.by_unit),
+        ("row", "rows", errors.by_row),
+        ("column", "columns", errors.by_column),
+    )
+    said = [phrase for one, many, counts in axes if (phrase := _places(one, many, counts > 0))]
     return f"Where: {'; '.join(said)}." if said else ""
 
 
-def _units(operator: Operator, wrong: Bools) -> str:
-    one, many, count = operator.unit, operator.units_name, len(wrong)
-    numbers = np.flatnonzero(wrong)
+def _places(one: str, many: str, wrong: Bools) -> str:
+    """Which of the units, rows or columns are wrong; '' if all are."""
+    numbers, count = np.flatnonzero(wrong), len(wrong)
     first, last = int(numbers[0]), int(numbers[-1])
-    steps = np.unique(np.diff(numbers))
     if len(numbers) == count:
         return ""
-    if len(numbers) == count - 1 and first == 1:
-        return f"only {one} 0 is right, all {many} after the first are wrong (look at the offset per {one})"
     if first == last:
         return f"only {one} {first} of {count} is wrong"
-    if len(steps) > 1:
-        return f"{len(numbers)} of {count} {many} are wrong, the first is {one} {first}"
-    if steps[0] > 1:
-        return f"every {_ordinal(int(steps[0]))} {one} is wrong, from {one} {first} on"
-    if last == count - 1:
-        return f"{many} from {first} on are wrong, those before are right"
-    return f"{many} {first} to {last} of {count} are wrong"
-
-
-def _ordinal(number: int) -> str:
-    return {2: "second", 3: "third", 4: "fourth"}.get(number, f"{number}th")
-
-
-def _lines(name: str, wrong: Bools) -> str:
-    numbers = np.flatnonzero(wrong)
-    first, last = int(numbers[0]), int(numbers[-1])
-    if len(numbers) == len(wrong):
-        return ""
-    if first == last:
-        return f"only {name} {first} is wrong"
-    if len(numbers) == last - first + 1:
-        return f"only {name}s {first} to {last} of {len(wrong)} are wrong"
-    for tile in (tile for tile in TILES if len(wrong) % tile == 0 and len(wrong) > tile):
+    if _in_one_piece(numbers):
+        if (first, last) == (1, count - 1) and one not in ("row", "column"):
+            return f"only {one} 0 is right, all {many} after the first are wrong (look at the offset per {one})"
+        return f"only {many} {first} to {last} of {count} are wrong"
+    step = int(numbers[1]) - first
+    if len(numbers) > 2 and np.array_equal(numbers, np.arange(first, count, step)):
+        return f"one {one} in {step} is wrong, from {one} {first} on"
+    for tile in (tile for tile in TILES if count % tile == 0 and count > tile):
         inside = np.flatnonzero(wrong[:tile])
-        if (wrong.reshape(-1, tile) == wrong[:tile]).all() and len(inside) == inside[-1] - inside[0] + 1:
-            if len(inside) == 1:
-                return f"{name} {inside[0]} of every tile of {tile} is wrong"
-            return f"{name}s {inside[0]} to {inside[-1]} of every tile of {tile} are wrong"
-    return f"{len(numbers)} of {len(wrong)} {name}s are wrong, the first is {name} {first}"
+        if (wrong.reshape(-1, tile) == wrong[:tile]).all() and _in_one_piece(inside):
+            return f"{many} {inside[0]} to {inside[-1]} of every tile of {tile} are wrong"
+    return f"{len(numbers)} of {count} {many} are wrong, the first is {one} {first}"
+
+
+def _in_one_piece(numbers: NDArray[np.intp]) -> bool:
+    return bool(len(numbers) == numbers[-1] - numbers[0] + 1)
+
+
+def spans(numbers: NDArray[np.intp] | list[int]) -> str:
+    """Numbers in few words: "31, 63, 95 and 127", "32 to 63", "0, 100 …"."""
+    if not len(numbers):
+        return ""
+    groups = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
+    said = [f"{g[0]}–{g[-1]}" if len(g) > 1 else str(g[0]) for g in groups[:6]]
+    return ", ".join(said) + (" …" if len(groups) > 6 else "")

@@ -69,10 +69,8 @@ def _lines(subject: Subject, check: Check, diagnosis: str) -> Iterator[str]:
     names = ", ".join(f"{name} = {n:.4g}" for name, n in zip(case.operator.dimension_names, case.shape, strict=True))
     yield f"{shown(subject.submission.path)} on {case.name} ({names}):"
     yield f"gradients by central differences of the forward pass, in float64, with every entry moved by ±{STEP:g}."
-    wrong = {errors.tensor: errors.wrong for errors in check.errors}
-    sizes = {layout.tensor.name: layout.values for layout in case.operator.output_layouts(case.shape)}
     for found in check.precision:
-        count, size = wrong.get(found.tensor, 0), sizes[found.tensor]
+        count, size = found.wrong, found.values
         verdict = f"{count:,} of {size:,} entries differ ({share_in_words(count, size)})" if count else "right"
         if not count and found.sloppy:
             verdict = "imprecise"

@@ -60,7 +60,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "複製回主機的是 `{copied}`，但沒有 kernel 寫入它；kernel 寫入的 `{written}` 卻沒有複製回來",
         "",
     ),
-    "copied_before_launch": ("結果在 kernel 啟動（第 {launch} 行）之前就複製回主機：請在啟動之後再複製", ""),
     "bytes_without_sizeof": ("{call} 的大小以位元組計，這裡卻是值的個數：請乘上 sizeof({element})", ""),
     "maximum_starts_high": (
         "最大值 `{name}` 從 {start} 開始，比所有值都大，所以每個指數都是 0、結果是 0/0：請從 −INFINITY 開始",
@@ -113,7 +112,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "result_scaled": ("{array} 是正確值的 {factor} 倍", ""),
     "difference_wrong": ("從 {array} 減去了 {found}，應減去 {less} = {expected}", ""),
-    "factors_differ": ("{array} 所加總的各項之間相差 {ratio} 倍", ""),
     "keys_unused": (
         "第 {keys} 個 key[（{of} 個中的 {count} 個）]在任何列都沒有權重[：每 {tile} 個 key 的 tile 皆如此]",
         "請檢查走訪 key 的迴圈的起點、終點，以及它跳過了什麼。",

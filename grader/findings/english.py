@@ -66,10 +66,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
         "not copied back",
         "",
     ),
-    "copied_before_launch": (
-        "The results are copied to the host before the kernel is launched (line {launch}): copy them after the launch",
-        "",
-    ),
     "bytes_without_sizeof": (
         "{call} takes a size in bytes, but this one counts values: multiply by sizeof({element})",
         "",
@@ -146,7 +142,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "result_scaled": ("{array} is {factor} times what it should be", ""),
     "difference_wrong": ("{found} is subtracted from {array}, and should be {less} = {expected}", ""),
-    "factors_differ": ("Terms of {array} that are added up differ by a factor of {ratio}", ""),
     "keys_unused": (
         "No row gives any weight to keys[ ({count} of {of})]: {keys}[, the same in every tile of {tile}]",
         "Look at where the loops over the keys begin and end, and at what they skip.",

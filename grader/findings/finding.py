@@ -109,7 +109,7 @@ class Finding(BaseModel):
         ):
             if facts.get(file) and facts.get(line):
                 known[name] = {"file": facts[file], "line": facts[line]}
-        plain = {name: value for name, value in facts.items() if name not in _PLACED and value != ""}
+        plain = {name: value for name, value in facts.items() if name not in _PLACED and value not in ("", None)}
         return cls.model_validate({"kind": kind, **known, **_by_type(plain), **fields})
 
     def with_facts(self, **facts: object) -> Finding:

@@ -67,12 +67,12 @@ _NO_RESULT = """
     no_launch kernel_not_launched kernel_empty not_copied_back copied_the_wrong_way copied_in_part
     input_copied_back"""
 _SLIPS = """
-    copied_before_launch bytes_without_sizeof maximum_starts_high integer_sum narrow_sum integer_division
+    bytes_without_sizeof maximum_starts_high integer_sum narrow_sum integer_division
     guard_makes_zero"""
 _STEPS = """
     step_wrong not_rescaled rescaled_wrongly weight_of_other_maximum terms_missing terms_repeated terms_unseen
     carried_over start_wrong padding_added maximum_wrong operands_wrong other_input other_result
-    stored_elsewhere result_scaled difference_wrong factors_differ old_sum_left_out sums_mixed wrong_value_from"""
+    stored_elsewhere result_scaled difference_wrong old_sum_left_out sums_mixed wrong_value_from"""
 _OUTPUTS = """
     scale_wrong keys_unused rows_not_normalised mask_wrong transposed inputs_exchanged values_of_other_keys
     columns_unused other_unit_read smallest_input row_sum_not_subtracted known_mistake

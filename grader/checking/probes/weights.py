@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from grader.checking.wrong_places import spans
 from grader.findings import Finding
 from grader.operators.probes import F64, Weights
 
@@ -157,18 +158,17 @@ def _centred(values: F64, counted: NDArray[np.bool_]) -> F64:
 
 
 def _scale(probe: Weights, slope: float) -> Finding:
-    ratio, scale = slope / probe.scale, probe.scale
-    meanings = {
-        "no_scale": 1.0,
-        "scale_twice": scale * scale,
-        "inverse": 1 / scale,
-        "base_two": scale * math.log(2),
-        "negative": -scale,
-    }
-    close = [name for name, value in meanings.items() if abs(slope - value) < 0.01 * abs(value)]
-    meaning = "unused" if abs(ratio) < 1e-3 else close[0] if close else None
-    facts = {"of": "Q Kᵀ", "slope": _round(slope), "expected": _round(scale)}
+    facts = {"of": "Q Kᵀ", "slope": _round(slope), "expected": _round(probe.scale)}
+    meaning = scale_meaning(slope / probe.scale, probe.scale)
     return made("scale_wrong", SURE, array=probe.array, meaning=meaning, **facts)
+
+
+def scale_meaning(ratio: float, scale: float) -> str | None:
+    """The catalogue's word for a factor `ratio` of the exponent, which should be 1; None if it is none of these."""
+    meanings = {"no_scale": 1 / scale, "scale_twice": scale, "inverse": scale**-2, "base_two": math.log(2)}
+    meanings |= {"negative": -1.0, "as_integer": float(np.float32(scale).view(np.int32)) / scale}
+    close = (word for word, value in meanings.items() if abs(ratio - value) < 0.01 * abs(value))
+    return next(close, "unused" if abs(ratio) < 1e-3 else None)
 
 
 def _not_a_line(probe: Weights, found: F64, right: F64, flat: float) -> Finding | None:
@@ -245,15 +245,5 @@ def _round(value: float) -> float:
 
 
 def made(kind: str, certainty: float, **facts: object) -> Finding:
-    """A finding without a place, from the facts that are not None."""
-    known = {name: fact for name, fact in facts.items() if fact is not None}
-    return Finding.from_facts(kind, known, certainty=certainty)
-
-
-def spans(numbers: NDArray[np.intp]) -> str:
-    """Numbers in few words: "31, 63, 95 and 127", "32 to 63", "0, 100 …"."""
-    if not len(numbers):
-        return ""
-    groups = np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1)
-    said = [f"{g[0]}–{g[-1]}" if len(g) > 1 else str(g[0]) for g in groups[:6]]
-    return ", ".join(said) + (" …" if len(groups) > 6 else "")
+    """A finding without a place."""
+    return Finding.from_facts(kind, facts, certainty=certainty)

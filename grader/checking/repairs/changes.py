@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from tree_sitter import Node
@@ -95,16 +96,11 @@ class Changes:
         """The changes at a node, each of another text than the node's. Long expressions are left alone."""
         old = one_line(text_of(node))
         seen, likely, block = {old}, dict(PRIOR), node.type == "compound_statement"
-        place: dict[str, Any] = {
-            "file": self.file,
-            "start": node.start_byte,
-            "end": node.end_byte,
-            "line": line_of(node),
-        }
+        change = partial(Change, file=self.file, start=node.start_byte, end=node.end_byte, line=line_of(node))
         for kind, new in self._of(node) if block or len(old) <= MOST_TEXT else ():
             if (new := one_line(new)) not in seen and len(new) <= MOST_TEXT:
                 seen.add(new)
-                yield Change(kind=kind, old="" if block else old, new=new, likely=likely[kind], block=block, **place)
+                yield change(kind=kind, old="" if block else old, new=new, likely=likely[kind], block=block)
                 likely[kind] *= _ANOTHER
 
     def _of(self, node: Node) -> Iterator[tuple[Kind, str]]:

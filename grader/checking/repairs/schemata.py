@@ -67,18 +67,15 @@ def schemata(
         for change in _changes(name, Scopes(root), [line for file, line in suspected if file == name]):
             if (name, change.line) not in without:
                 found.setdefault((name, change.start, change.end, change.new), change)
-    likeliest = sorted(found.values(), key=lambda each: -each.likely)[: min(most, MOST_TRIES)]
-    in_order = sorted(likeliest, key=lambda each: (each.file, each.start, each.end, each.block))
-    numbers = {change: number for number, change in enumerate(in_order, start=1)}
-    written = dict[str, str]()
-    for name in dict.fromkeys(change.file for change in in_order):
-        mine = {change: number for change, number in numbers.items() if change.file == name}
-        written[name] = _PRELUDE + _with_changes(sources[name], roots[name], mine)
-    tries = [
-        each.model_copy(update={"number": numbers[each], "new": each.new.replace(MINUS_INFINITY, "-INFINITY")})
-        for each in likeliest
+    likeliest = set(sorted(found.values(), key=lambda each: -each.likely)[: min(most, MOST_TRIES)])
+    in_order = [each for each in found.values() if each in likeliest]
+    numbered = [each.model_copy(update={"number": number}) for number, each in enumerate(in_order, start=1)]
+    written = [
+        (name, _PRELUDE + _with_changes(sources[name], roots[name], list(mine)))
+        for name, mine in itertools.groupby(numbered, key=lambda each: each.file)
     ]
-    return Schemata(files=tuple(written.items()), tries=tuple(tries))
+    tries = [each.model_copy(update={"new": each.new.replace(MINUS_INFINITY, "-INFINITY")}) for each in numbered]
+    return Schemata(files=tuple(written), tries=tuple(sorted(tries, key=lambda each: -each.likely)))
 
 
 def _changes(file: str, scopes: Scopes, suspected: Sequence[int]) -> Iterator[Change]:
@@ -164,18 +161,18 @@ def _is_written(node: Node, child: Node, written: bool, scopes: Scopes) -> bool:
     return False
 
 
-def _with_changes(source: bytes, root: Node, numbers: dict[Change, int]) -> str:
-    """One source with its changes, each with its number. Without recursion: pieces go out in the order of the source,
+def _with_changes(source: bytes, root: Node, numbered: Sequence[Change]) -> str:
+    """One source with its changes, in their order. Without recursion: pieces go out in the order of the source,
     and around each node what its changes add."""
     at: dict[tuple[int, int, bool], list[Change]] = {}
-    for change in sorted(numbers, key=lambda each: numbers[each]):
+    for change in numbered:
         at.setdefault((change.start, change.end, change.block), []).append(change)
     before, after = dict[int, list[str]](), dict[int, list[str]]()
     for node in walk(root):
         block = node.type == "compound_statement"
-        changes = [(numbers[each], each) for each in at.pop((node.start_byte, node.end_byte, block), [])]
+        changes = at.pop((node.start_byte, node.end_byte, block), [])
         if block:
-            added = [f"if ({SWITCH}() == {number}u) {{ {change.new} }} " for number, change in changes]
+            added = [f"if ({SWITCH}() == {each.number}u) {{ {each.new} }} " for each in changes]
             before.setdefault(node.start_byte + 1, []).extend(added)
         elif changes:
             opening, closing = _around(changes)
@@ -189,10 +186,9 @@ def _with_changes(source: bytes, root: Node, numbers: dict[Change, int]) -> str:
     return "".join(out) + source[last:].decode(errors="replace")
 
 
-def _around(changes: list[tuple[int, Change]]) -> tuple[str, str]:
+def _around(changes: list[Change]) -> tuple[str, str]:
     """What goes before and after an expression that has changes, with consecutive numbers."""
-    first, old = changes[0][0], changes[0][1].old
-    cast = f"(decltype({SWITCH}_value({old})))"
-    chain = "".join(f"{SWITCH}() == {number}u ? {cast}({change.new}) : " for number, change in changes[:-1])
-    chain += f"{cast}({changes[-1][1].new})"
-    return f"({SWITCH}() - {first}u < {len(changes)}u ? ({chain}) : {cast}(", "))"
+    cast = f"(decltype({SWITCH}_value({changes[0].old})))"
+    chain = "".join(f"{SWITCH}() == {each.number}u ? {cast}({each.new}) : " for each in changes[:-1])
+    chain += f"{cast}({changes[-1].new})"
+    return f"({SWITCH}() - {changes[0].number}u < {len(changes)}u ? ({chain}) : {cast}(", "))"

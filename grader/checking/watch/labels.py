@@ -238,12 +238,9 @@ class Reader:
         return Number(value, "inverse", a)
 
     def _value_of(self, label: Label) -> float:
-        """The value of a sum of weights."""
-        unit, row, *rest = label.index
-        log = self.log(unit)
-        if label.step == self.weights.name:
-            return label.factor * math.exp(log[row, rest[0]])
-        return label.factor * float(np.exp(log[row, numbers(label.terms)]).sum())
+        """The value of a weight or of a sum of weights."""
+        log = self.log(label.index[0])[label.index[1]]
+        return label.factor * float(np.exp(log[numbers(self._as_total(label).terms)]).sum())
 
     def _product(self, node: int, a: Plain, b: Plain) -> Meaning:
         if isinstance(a, Number) and isinstance(b, Number):
@@ -343,9 +340,6 @@ class Reader:
             if opposite and not (self.missing(a) or self.missing(b)):
                 return replace(one, shift=one.shift + self._score(most))
         a, b = self._as_total(a), self._as_total(b)
-        for x, y in ((a, b), (b, a)):
-            if (term := self._element_of_one(x, y)) is not None:
-                return self._sum(node, x, term, value)
         if a.step == b.step and a.index != b.index:
             return Odd(node, "unit" if a.index[0] != b.index[0] else "carried", a, b)
         if a.step != b.step or a.terms == -1:
@@ -353,7 +347,7 @@ class Reader:
         if a.terms & b.terms:
             return Odd(node, "twice", a, b)
         if abs(a.factor - b.factor) > SAME * max(abs(a.factor), abs(b.factor)) and not self._negligible(a, b):
-            return Odd(node, "factor", a, b, {"ratio": a.factor / b.factor if b.factor else math.inf})
+            return Odd(node, "factor", a, b)
         factor = a.factor if a.terms.bit_count() >= b.terms.bit_count() else b.factor
         return Label(a.step, a.index, factor, a.shift + b.shift, a.terms | b.terms, node, max(a.source, b.source))
 
@@ -367,24 +361,6 @@ class Reader:
         if shares[key] > SAME or label.terms >> key & 1:
             return None
         return Label(total, label.index, label.factor, 0.0, 1 << key, label.made, label.source)
-
-    def _element_of_one(self, label: Label, element: Label) -> Label | None:
-        """The same for a term of a weighted sum: an element of V that is added without a weight."""
-        of = self.sums.get(label.step)
-        if of is None or label.step not in self.of_rows or len(of.factors) != 2:
-            return None
-        tensor, names = of.factors[1]
-        if element.step != tensor or element.index[0] != label.index[0]:
-            return None
-        letters = dict(zip(of.index, label.index[1:], strict=True))
-        there = dict(zip(names, element.index[1:], strict=True))
-        if any(letters.get(letter, number) != number for letter, number in there.items()):
-            return None
-        key = there[of.over]
-        factor = element.factor / math.exp(float(self.log(label.index[0])[label.index[1], key]))
-        if not label.factor or abs(factor / label.factor - 1) > SAME:
-            return None
-        return Label(of.name, label.index, factor, 0.0, 1 << key, label.made, label.source)
 
     def _as_total(self, label: Label) -> Label:
         if label.step != self.weights.name:

@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
+from grader.checking.probes.weights import scale_meaning
 from grader.checking.watch.labels import SAME, Label, Number, Odd, Reader, numbers
 from grader.checking.watch.recording import Watched
 from grader.checking.watch.written import UNSURE
+from grader.checking.wrong_places import spans
 from grader.findings import Finding
-from grader.findings.finding import MAX_NUMBERS
 
 CERTAIN, SURE, LIKELY = 0.95, 0.9, 0.7
 Facts = dict[str, Any]
@@ -28,12 +27,10 @@ class _Writer:
         self.unit_label = unit_label
 
     def finding(self, kind: str, node: int, certainty: float = SURE, other: int = 0, **facts: Any) -> Finding:
-        """A finding at a node's line, from the facts that are not None or empty; the first numbers of a list."""
+        """A finding at a node's line."""
         at, other_at = self.r.place(node), self.r.place(other)
-        cut = {name: tuple(fact[:MAX_NUMBERS]) if isinstance(fact, list) else fact for name, fact in facts.items()}
-        known = {name: fact for name, fact in cut.items() if fact not in (None, ())}
         fields = {**(at.model_dump() if at else {}), "other": other_at if other_at != at else None}
-        return Finding.from_facts(kind, known, certainty=certainty, **fields)
+        return Finding.from_facts(kind, facts, certainty=certainty, **fields)
 
     # ---- what a node that no step explains says -----------------------------------------------------------------
 
@@ -45,7 +42,7 @@ class _Writer:
             case "factor", Label() as a, Label() as b:
                 return self._factor(odd, a, b)
             case "twice", Label() as a, Label() as b:
-                twice = numbers(a.terms & b.terms)
+                twice = spans(numbers(a.terms & b.terms))
                 return self.finding("terms_repeated", node, array=self.name(a), over=self._over(a), numbers=twice)
             case "carried", Label() as a, Label() as b if a.step in self.reader.sums:
                 kind = "sums_mixed" if self.reader.missing(a) and self.reader.missing(b) else "carried_over"
@@ -72,22 +69,17 @@ class _Writer:
         weights = self.reader.weights
         slope, scale = odd.facts["slope"], weights.scale
         slope = slope if abs(slope + 1) < SAME else abs(slope)
-        known = {"negative": -1.0, "base_two": math.log(2), "no_scale": 1 / scale, "scale_twice": scale}
-        known |= {"inverse": scale**-2, "as_integer": float(np.float32(scale).view(np.int32)) / scale}
-        meaning = next((word for word, value in known.items() if abs(slope - value) < 2 * SAME * abs(value)), "")
-        if not meaning and not 1 / _STEEP < abs(slope) < _STEEP:
+        meaning = scale_meaning(slope, scale)
+        if meaning in (None, "unused") and not 1 / _STEEP < abs(slope) < _STEEP:
             return None
         scaled = meaning not in ("negative", "base_two") and score.made and self.r.place(score.made)
         node = score.made if scaled else odd.node
-        facts: Facts = {"of": "Q Kᵀ" if weights.of in self.reader.sums else weights.of, "meaning": meaning or None}
+        facts: Facts = {"of": "Q Kᵀ" if weights.of in self.reader.sums else weights.of, "meaning": meaning}
         return self.finding("scale_wrong", node, slope=slope * scale, expected=scale, other=odd.node, **facts)
 
     def _factor(self, odd: Odd, left: Label, right: Label) -> Finding | None:
         """Two sums that were weighted relative to different maxima."""
-        if not (left.source or right.source):
-            ratio = float(odd.facts["ratio"])
-            return self.finding("factors_differ", odd.node, UNSURE, array=self.name(left), ratio=ratio)
-        if left.index[:2] != right.index[:2]:
+        if not (left.source or right.source) or left.index[:2] != right.index[:2]:
             return None
         older = left.terms.bit_count() > right.terms.bit_count() or left.source < right.source
         sums, fresh = (left, right) if older else (right, left)
@@ -152,7 +144,8 @@ class _Writer:
         at_end = not label.terms or gone[0] >= label.terms.bit_length() or gone[-1] < numbers(label.terms)[0]
         if at_end and (mask := self._mask(label, node)) is not None:
             return mask
-        facts: Facts = {"count": len(gone), "numbers": gone, "tile": _tile(gone), "lost": "end" if at_end else None}
+        facts: Facts = {"count": len(gone), "numbers": spans(gone), "tile": _tile(gone)}
+        facts["lost"] = "end" if at_end else None
         at = self._where_lost(label, lacks) or node
         return self.finding("terms_missing", at, array=self.name(label), over=self._over(label), other=node, **facts)
 
@@ -165,8 +158,7 @@ class _Writer:
         first, end = weights.seen(row)
         if weights.seen(row + 1) == (first, end) == weights.seen(max(0, row - 1)):
             return None
-        used = numbers(label.terms)
-        facts: Facts = {"found": f"{used[0]}–{used[-1]}" if used else "-", "expected": f"{first}–{end - 1}"}
+        facts: Facts = {"found": spans(numbers(label.terms)) or "-", "expected": f"{first}–{end - 1}"}
         return self.finding("mask_wrong", node, array=self.name(label), query=row, **facts)
 
     def _where_lost(self, label: Label, lacks: int) -> int:
@@ -205,7 +197,7 @@ class _Writer:
         if self.reader.missing(label):
             return self.missing(label, root)
         if extra := self.reader.surplus(label):
-            facts: Facts = {"over": self._over(label), "numbers": numbers(extra)}
+            facts: Facts = {"over": self._over(label), "numbers": spans(numbers(extra))}
             return self.finding("terms_unseen", label.made or root, array=tensor, **facts)
         if abs(label.factor / factor - 1) > SAME:
             if label.step in self.reader.of_rows:
