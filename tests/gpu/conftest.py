@@ -9,6 +9,7 @@ take the lock, and so have the GPU to themselves. Tests with `alone` hold it fro
 import fcntl
 import math
 import os
+import random
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -26,13 +27,16 @@ from grader.programs.engine.cuda import CudaEngine
 from grader.timing import measurement
 
 
+@pytest.hookimpl(trylast=True)  # after -k
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each process begins with its share of the tests that run side by side."""
+    """Each process begins with its share of the tests that run side by side. Neighbours of a file, which need the same
+    builds and testcases, are shuffled, or processes would wait for them together."""
+    random.Random(0).shuffle(items)
     ordered = sorted(items, key=_is_last)
     for item in filter(_is_last, items):
         item.add_marker(pytest.mark.timeout(900))  # they wait for each other
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    items[:] = [item for worker in range(workers) for item in ordered[worker::workers]]
+    items[:] = [item for worker in reversed(range(workers)) for item in ordered[worker::workers]]
 
 
 def _is_last(item: pytest.Item) -> bool:
@@ -81,11 +85,11 @@ def alone(gpu: CudaEngine) -> Iterator[CudaEngine]:
 
 @pytest.fixture
 def hurried(timed: CudaEngine, monkeypatch: pytest.MonkeyPatch) -> CudaEngine:
-    """As `timed`; a test's runs are repeated for a second, where assignments ask for precise times."""
+    """As `timed`; a test's runs are repeated for half a second, where assignments ask for precise times."""
     decide = measurement.decide
 
     def soon(values: Sequence[float], spent_s: float, rule: TimingRules, warm_up: Sequence[float]) -> str:
-        return decide(values, spent_s, rule.model_copy(update={"budget_s": 1.0}), warm_up)
+        return decide(values, spent_s, rule.model_copy(update={"budget_s": 0.5}), warm_up)
 
     monkeypatch.setattr(measurement, "decide", soon)
     return timed
@@ -102,7 +106,7 @@ def compiled(gpu: CudaEngine, tmp_path_factory: pytest.TempPathFactory, worker_i
         program = folder / f"{source.parent.name}-{source.stem}"
         with only_one(program):
             if not program.exists():
-                target = f"-arch=sm_{gpu.gpu.architecture}"
+                target = f"-gencode=arch=compute_{gpu.gpu.architecture},code=sm_{gpu.gpu.architecture}"
                 words = (gpu.toolkit.nvcc, "-O3", "-std=c++17", target, *flags, source, "-o", program)
                 command = [str(word) for word in words]
                 done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
