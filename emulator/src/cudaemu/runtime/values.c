@@ -22,8 +22,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MOST_NODES (20u << 20)
-#define MOST_WRITTEN (4u << 20)
+#define MOST_NODES (32u << 20)
+#define MOST_WRITTEN (10u << 20)
 #define MOST_RESULTS (16u << 20)
 #define MOST_WANTED 64
 #define NO_SLOT 0xffffffffu
