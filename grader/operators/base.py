@@ -76,12 +76,10 @@ class Location:
     unit: int
     row: int
     column: int
-    label: str
-    in_vector: bool = False
+    words: str
 
     def __str__(self) -> str:
-        place = f"element {self.row}" if self.in_vector else f"row {self.row}, column {self.column}"
-        return f"{self.label}, {place}" if self.label else place
+        return self.words
 
 
 @dataclass(frozen=True)
@@ -270,8 +268,8 @@ class Operator(ABC):
         plain: Mapping[str, PlainErrors] | None = None,
     ) -> dict[str, float | Limit]:
         """The largest errors that pass, for each output tensor of this shape. The assignment's `tolerance` is one
-        number or rule, one per tensor by name, or a multiple of the errors `plain`. Raises UsageError if it names an
-        unknown tensor, or if it needs `plain` and there is none."""
+        number or rule, one for each tensor by name (`course.coherence` checks the names), or a multiple of the errors
+        `plain`. Raises UsageError if it needs `plain` and there is none."""
         layouts = {layout.tensor.name: layout for layout in self.output_layouts(shape)}
         if isinstance(tolerance, TimesPlain):
             if not plain:
@@ -281,12 +279,6 @@ class Operator(ABC):
                 for name, layout in layouts.items()
             }
         rules = tolerance if isinstance(tolerance, Mapping) else dict.fromkeys(layouts, tolerance)
-        if unknown := sorted(rules.keys() - layouts):
-            raise UsageError(
-                f"tolerance: {self.name} has no output tensor {unknown[0]!r}; it has {', '.join(layouts)}."
-            )
-        if missing := [name for name in layouts if name not in rules]:
-            raise UsageError(f"No tolerance is given for output tensor {missing[0]}; given: {', '.join(rules)}.")
         limits: dict[str, float | Limit] = {}
         for name, layout in layouts.items():
             rule, magnitude = rules[name], self.magnitude(shape, name)
@@ -384,7 +376,8 @@ class Operator(ABC):
         name = tensor if len(outputs) > 1 else ""
         label = " of ".join(filter(None, (name, self.unit_label(shape, unit))))
         in_vector = any(each.is_vector for each in outputs if each.name == tensor)
-        return Location(name, unit, row, column, label, in_vector)
+        place = f"element {row}" if in_vector else f"row {row}, column {column}"
+        return Location(name, unit, row, column, f"{label}, {place}" if label else place)
 
     # ---- reading and writing --------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from grader.base.errors import UsageError
 from grader.base.yaml_model import StrictModel
 from grader.operators.number_types import NumberType
 
@@ -169,10 +168,5 @@ Tolerance = float | Limit | Mapping[str, float | Limit]
 
 def limit_of(tolerance: Tolerance, tensor: str) -> Limit:
     """The limit of one output tensor."""
-    if isinstance(tolerance, Mapping):
-        if tensor not in tolerance:
-            raise UsageError(
-                f"No tolerance is given for output tensor {tensor}; given: {', '.join(tolerance) or 'none'}."
-            )
-        tolerance = tolerance[tensor]
-    return tolerance if isinstance(tolerance, Limit) else Limit(tolerance)
+    found = tolerance[tensor] if isinstance(tolerance, Mapping) else tolerance
+    return found if isinstance(found, Limit) else Limit(found)

@@ -150,9 +150,10 @@ def _takes(source: Source, look: Place, change: Place) -> bool:
     """Whether a line looks at an element that a line of its `if` changes, as threads do that take what is free. The
     element's place is read from an array, so threads meet there by chance, and no barrier keeps them apart."""
     inside = any(b.line == look.line < change.line <= b.end for b in source.branches if b.file == look.file)
-    read = {v.name for v in source.variables if "[" in v.value} | {a.name for a in source.assignments if "[" in a.value}
+    items: list[Variable | Assigned] = [*source.variables, *source.assignments]
+    read = {each.name for each in items if "[" in each.value and not each.name.isupper()}  # capitals are constants
     looked, changed = ({use.name + use.index for use in _uses(source, place)} for place in (look, change))
-    return inside and any(_variables(use) & read for use in looked & changed)
+    return inside and any(read.intersection(_WORD.findall(use)) for use in looked & changed)
 
 
 def _line_in_the_function_of(source: Source, place: Place, other: Place) -> int:
@@ -172,11 +173,6 @@ def _turned(finding: Finding, here: Place, there: Place) -> Finding:
 
 def _uses(source: Source, place: Place) -> Iterator[Use]:
     return (use for use in source.uses if use.holds(place.file, place.line))
-
-
-def _variables(index: str) -> frozenset[str]:
-    """The names in an index other than constants, which are written in capitals."""
-    return frozenset(name for name in re.findall(r"[A-Za-z_]\w*(?:\.\w)?", index) if not name.isupper())
 
 
 def _unwritten(finding: Finding, source: Source) -> Finding:
