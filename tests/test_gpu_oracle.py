@@ -54,7 +54,7 @@ class Driver:
         return self
 
     def get_function(self, name: str) -> Driver:
-        assert name == "attention_forward"
+        assert name == "attention"
         return self
 
     def set_attribute(self, attribute: int, value: int) -> None:
@@ -64,7 +64,7 @@ class Driver:
         self,
         source: Memory,
         target: Memory,
-        *arguments: np.generic,
+        *arguments: Memory | np.generic,
         block: Sequence[int],
         grid: Sequence[int],
         shared: int,
@@ -74,7 +74,7 @@ class Driver:
         self.launches.append(tuple(grid))
         operator, shape = self.case.operator, self.case.shape
         size_in, size_out = operator.unit_input_bytes(shape), operator.unit_output_bytes(shape)
-        for unit in range(grid[1]):
+        for unit in range(grid[0] // (128 // 32)):
             values = source.content[unit * size_in : (unit + 1) * size_in].view("<f4")
             (result,) = operator.oracle(shape, operator.split_unit(shape, values))
             target.content[unit * size_out : (unit + 1) * size_out] = result.astype("<f4").ravel().view(np.uint8)
@@ -124,7 +124,7 @@ def test_files_are_numpys_whatever_fits_into_one_launch(
     sidecar = catalogue.read_sidecar(case, made["gpu"])
     assert sidecar is not None and sidecar["oracle"] == "CUDA float64 on A GPU"
     assert len(driver.launches) == (1 if group_bytes == 1 << 20 else units)
-    assert driver.freed == 2
+    assert driver.freed == 3
 
 
 def test_the_kernel_is_compiled_for_this_gpu_once(suite: Suite, tmp_path: Path) -> None:
@@ -133,13 +133,13 @@ def test_the_kernel_is_compiled_for_this_gpu_once(suite: Suite, tmp_path: Path) 
         oracle = an_oracle(driver, tmp_path)
         catalogue.generate(driver.case, TestcaseFiles(tmp_path), suite.seed(driver.case), oracle=oracle)
     assert len(list((tmp_path / "cache" / "native").glob("*.cubin"))) == 1
-    for option in ("-cubin", "-O3", "-arch=sm_90a", "-DD=32", "attention_forward.cu"):
+    for option in ("-cubin", "-O3", "-arch=sm_90a", "-DD=32", "gpu_oracle.cu"):
         assert option in driver.loaded[0]
 
 
 def test_an_oracle_that_does_not_compile_is_the_graders_fault(suite: Suite, tmp_path: Path) -> None:
     case = suite.cases["s01"]
-    oracle = an_oracle(Driver(case), tmp_path, 'echo "attention_forward.cu(7): error: expected a ;"; exit 2')
+    oracle = an_oracle(Driver(case), tmp_path, 'echo "gpu_oracle.cu(7): error: expected a ;"; exit 2')
     with pytest.raises(GraderFault, match=r"the oracle does not compile: .*expected a ;"):
         catalogue.generate(case, TestcaseFiles(tmp_path), suite.seed(case), oracle=oracle)
     assert catalogue.state(case, TestcaseFiles(tmp_path)) == "missing"

@@ -35,11 +35,6 @@ class _Distribution(StrictModel):
         keys = self.model_dump(exclude={"kind"}, exclude_defaults=True)
         return f"{self.kind}({', '.join(f'{key} {value}' for key, value in keys.items())})"
 
-    @property
-    def largest(self) -> float:
-        """The largest magnitude of a value."""
-        return math.inf
-
     def of_tensor(self, tensor: Tensor, numbers: Mapping[str, int | float], random: np.random.Generator) -> Array:
         """The values of one tensor; `numbers` are those of the header by name."""
         raise UsageError(f"The distribution {self.kind} makes all tensors at once: it cannot be that of one of them.")
@@ -77,10 +72,6 @@ class Uniform(_Plain):
     def __str__(self) -> str:
         return f"uniform({self.low:g}, {self.high:g})"
 
-    @property
-    def largest(self) -> float:
-        return max(abs(self.low), abs(self.high))
-
     def values(self, u: NDArray[np.float32]) -> NDArray[np.float32]:
         u *= np.float32(self.high - self.low)
         u += np.float32(self.low)
@@ -96,10 +87,6 @@ class Constant(_Plain):
     def __str__(self) -> str:
         return f"constant({self.value:g})"
 
-    @property
-    def largest(self) -> float:
-        return abs(self.value)
-
     def values(self, u: NDArray[np.float32]) -> NDArray[np.float32]:
         u[:] = self.value
         return u
@@ -114,10 +101,6 @@ class Normal(_Plain):
 
     def __str__(self) -> str:
         return f"normal(clip {self.clip:g})"
-
-    @property
-    def largest(self) -> float:
-        return self.clip
 
     def values(self, u: NDArray[np.float32]) -> NDArray[np.float32]:
         quantiles = _normal_quantiles()

@@ -116,11 +116,10 @@ class Alternate:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of a `GpuOracle`, and how it is launched for a number of units."""
+    """A kernel of a `GpuOracle`, which has so many `blocks` for each unit."""
 
     name: str
-    grid: Callable[[int], tuple[int, int, int]]
-    block: tuple[int, int, int]
+    blocks: int
     shared_bytes: int
 
 
@@ -129,19 +128,21 @@ class GpuOracle:
     """An operator's oracle as CUDA kernels, which make expected outputs quickly. `verify` checks their results against
     numpy.
 
-    The `kernels` in the file `source` are compiled with `defines` and run one after the other. Their parameters are the
-    input tensors of some units, space for the output tensors, `scratch_bytes` per unit (unless that is 0) for results
-    that one kernel passes to the next, and then `arguments` (numpy scalars). Here tensors are float32, unit after unit,
-    whatever their types and order in the files. The kernels must compute in float64 and round once, to float32. With
-    `plain`, the results of the plain implementation (`Operator.plain`) for all units follow the right ones.
+    The `kernels` in the file `source` are compiled with `defines` and run one after the other, in blocks of `threads`
+    threads, unit after unit. Their parameters are the input tensors of some units, space for the output tensors,
+    `scratch_bytes` per unit for results that one kernel passes to the next, and then `arguments` (numpy scalars). Here
+    tensors are float32, unit after unit, whatever their types and order in the files. The kernels must compute in
+    float64 and round once, to float32. With `plain`, the results of the plain implementation (`Operator.plain`) for all
+    units follow the right ones.
     """
 
     source: Path
     kernels: tuple[Kernel, ...]
+    threads: int
     defines: Mapping[str, int]
     arguments: tuple[np.generic, ...]
-    scratch_bytes: int = 0
-    plain: bool = False
+    scratch_bytes: int
+    plain: bool
 
 
 class Operator(ABC):
@@ -213,9 +214,8 @@ class Operator(ABC):
         values that some programs keep and others compute again."""
         return self.flops(shape), self.exponentials(shape)
 
-    def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
-        """The oracle as a CUDA kernel, for inputs whose values are at most `largest` in magnitude; None if there is
-        none."""
+    def gpu_oracle(self, shape: Shape) -> GpuOracle | None:
+        """The oracle as CUDA kernels; None if there is none."""
         return None
 
     def shrink(self, shape: Shape, units: int) -> Shape:

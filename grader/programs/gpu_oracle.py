@@ -52,7 +52,7 @@ class CudaOracle:
         return self._kernel(case) is not None
 
     def _kernel(self, case: Case) -> GpuOracle | None:
-        return case.operator.gpu_oracle(case.shape, case.distribution.largest)
+        return case.operator.gpu_oracle(case.shape)
 
     def compute(self, case: Case, source: Path, target: Path, done: Callable[[Made], None]) -> None:
         """See `grader.course.catalogue.QuickOracle`. Raises GraderFault if the kernel does not compile, MachineFault
@@ -74,33 +74,31 @@ class CudaOracle:
         unit_in, unit_out = 4 * operator.unit_input_values(shape), operator.expected_bytes(shape) // units
         answers = 2 if kernel.plain else 1
         group = max(1, min(units, GROUP_BYTES // unit_in))
-        device_in, device_out = driver.mem_alloc(group * unit_in), driver.mem_alloc(group * unit_out * answers)
-        scratch = [driver.mem_alloc(group * kernel.scratch_bytes)] if kernel.scratch_bytes else []
+        sizes = unit_in, unit_out * answers, kernel.scratch_bytes
+        memory = [driver.mem_alloc(group * size) for size in sizes]
         descriptor = os.open(target, os.O_WRONLY)
         try:
             with source.open("rb") as file:
                 for first in range(0, units, group):
                     numbers = range(first, min(first + group, units))
                     tensors = [tensor.ravel() for unit in numbers for tensor in operator.read_unit(file, shape, unit)]
-                    driver.memcpy_htod(device_in, np.concatenate(tensors).view(np.uint8))
+                    driver.memcpy_htod(memory[0], np.concatenate(tensors).view(np.uint8))
                     for launch, function in launches:
                         function(
-                            device_in,
-                            device_out,
-                            *scratch,
+                            *memory,
                             *kernel.arguments,
-                            block=launch.block,
-                            grid=launch.grid(len(numbers)),
+                            block=(kernel.threads, 1, 1),
+                            grid=(launch.blocks * len(numbers), 1, 1),
                             shared=launch.shared_bytes,
                         )
                     result = np.empty(len(numbers) * unit_out * answers, np.uint8)
-                    driver.memcpy_dtoh(result, device_out)
+                    driver.memcpy_dtoh(result, memory[1])
                     answer, *plain = result.view("<f4").reshape(answers, len(numbers), -1)
                     done(_kept(operator, shape, descriptor, numbers, answer, plain[0] if plain else None))
         finally:
             os.close(descriptor)
-            for memory in (device_in, device_out, *scratch):
-                memory.free()
+            for each in memory:
+                each.free()
 
     def _function(self, oracle: GpuOracle, kernel: Kernel) -> Any:
         cubin = self._cubin(oracle)

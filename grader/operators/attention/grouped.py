@@ -11,12 +11,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.operators.attention.grouped_oracle import grouped_oracle
 from grader.operators.attention.operator import Attention
 from grader.operators.attention.passes import plain_way
 from grader.operators.attention.precision_mistakes import precision_mistakes
 from grader.operators.attention.problem import PACKED, PACKED_KV, SEPARATE, Problem
-from grader.operators.base import Alternate, Dimension, GpuOracle, Rows, Shape, Tensors, size_of, sizes
+from grader.operators.base import Alternate, Dimension, Rows, Shape, Tensors, size_of, sizes
 from grader.operators.layout import Dims, Layout, Strides, Tensor
 from grader.operators.number_types import BF16, E4M3, E5M2, F16, NumberType
 from grader.operators.probes import small
@@ -79,9 +78,6 @@ class GroupedAttention(Attention):
 
     def plain(self, shape: Shape, tensors: Tensors, rows: Rows = slice(None)) -> tuple[NDArray[np.float32], ...]:
         return self.computed(shape, tensors, rows, plain_way(self.numbers(shape)))
-
-    def gpu_oracle(self, shape: Shape, largest: float) -> GpuOracle | None:
-        return grouped_oracle(self.numbers(shape), gradient=self.gradient)
 
     def alternates(self) -> tuple[Alternate, ...]:
         return precision_mistakes(self.numbers)

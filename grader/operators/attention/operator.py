@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,15 @@ from grader.operators.attention.passes import F64, RIGHT, Real, Way, forward, gr
 from grader.operators.attention.probes import probe_without_d, weights_probe
 from grader.operators.attention.problem import Problem
 from grader.operators.attention.steps import attention_steps
-from grader.operators.base import Draw, Operator, Rows, Shape, Tensor, Tensors
-from grader.operators.number_types import NumberType
+from grader.operators.base import Draw, GpuOracle, Kernel, Operator, Rows, Shape, Tensor, Tensors
+from grader.operators.number_types import BF16, F32_TYPE, NumberType
 from grader.operators.probes import Probe
 from grader.operators.steps import Steps
+
+GPU_SOURCE = Path(__file__).with_name("gpu_oracle.cu")
+# Its tiles, the threads of its blocks, and the size of its struct Statistics.
+_ROWS, _TILE, _THREADS = 32, 16, 128
+_STATISTICS_BYTES = 40
 
 
 class Attention(Operator):
@@ -96,6 +102,31 @@ class Attention(Operator):
 
     def function(self, shape: Shape, tensors: Sequence[F64]) -> F64:
         return np.asarray(forward(self.numbers(shape), tensors, slice(None)))
+
+    def gpu_oracle(self, shape: Shape) -> GpuOracle:
+        p = self.numbers(shape)
+        plain = p.type is not F32_TYPE
+
+        def kernel(name: str, count: int, per_block: int, tensors: int) -> Kernel:
+            """Each block computes `per_block` of a unit's `count` rows, and has `tensors` rows in shared memory."""
+            return Kernel(name, -(-count // per_block), 4 * tensors * (p.d + 1))
+
+        kernels = [kernel("attention", p.rows, _ROWS, _ROWS + 2 * _TILE)]
+        if self.gradient:
+            kernels += [
+                kernel("attention_queries", p.rows, _ROWS, 2 * _ROWS + 2 * _TILE),
+                kernel("attention_keys", p.keys, _TILE, 4 * _TILE),
+            ]
+        numbers = (p.group, p.queries, p.keys, p.causal, p.window, p.output_type is BF16)
+        return GpuOracle(
+            source=GPU_SOURCE,
+            kernels=tuple(kernels),
+            threads=_THREADS,
+            defines={"D": p.d} | ({"GRADIENT": 1} if self.gradient else {}) | ({"PLAIN": 1} if plain else {}),
+            arguments=(*map(np.int32, numbers), np.float64(p.scale)),
+            scratch_bytes=_STATISTICS_BYTES * p.rows,
+            plain=plain,
+        )
 
     def steps(self, shape: Shape) -> Steps:
         return attention_steps(self.numbers(shape), gradient=self.gradient)

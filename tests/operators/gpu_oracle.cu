@@ -6,10 +6,10 @@
 
 #define KERNEL(name)                                                                                              \
     extern "C" __global__ void name(const float* input, float* output, void* scratch, int group, int queries, int keys, \
-                                    int causal, int window, int bfloat16, float scale);
-KERNEL(half_attention)
-KERNEL(half_attention_queries)
-KERNEL(half_attention_keys)
+                                    int causal, int window, int bfloat16, double scale);
+KERNEL(attention)
+KERNEL(attention_queries)
+KERNEL(attention_keys)
 
 int main(int, char** argv) {
     const auto number = [&](int i) { return std::atoi(argv[i]); };
@@ -22,11 +22,11 @@ int main(int, char** argv) {
     cudaMalloc(&output, number(3));
     cudaMalloc(&scratch, number(4));
     cudaMemcpy(input, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
-    const auto kernels = {half_attention, half_attention_queries, half_attention_keys};
+    const auto kernels = {attention, attention_queries, attention_keys};
     int at = 12;
     for (const auto kernel : kernels) {
         kernel<<<number(at), 128, number(at + 1)>>>(input, output, scratch, number(5), number(6), number(7), number(8),
-                                                    number(9), number(10), float(std::atof(argv[11])));
+                                                    number(9), number(10), std::atof(argv[11]));
         at += 2;
     }
     bytes.resize(number(3));

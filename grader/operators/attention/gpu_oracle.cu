@@ -1,21 +1,22 @@
-// The float64 oracle of attention in half precision and of its gradient, and the plain implementation whose errors set
-// the tolerance.
+// The float64 oracle of attention and of its gradient and, for tensors in half precision, the plain implementation
+// whose errors set the tolerance.
 //
 // Theory of operation
 //
 //   Both results are computed side by side. The exact one uses float64 throughout. The plain one uses float32 sums and
-//   rounds to the tensors' type after every operation, as grader/operators/attention/passes.py does with numpy.
+//   rounds to the tensors' type after every operation, as grader/operators/attention/passes.py does with numpy. Without
+//   -DPLAIN, `rounded` is 0 and `store` does not store it, so the compiler drops its computation.
 //
-//   A unit is a key head with the queries of its group, one query head after the other: group * queries rows. A block of
-//   half_attention has 32 of these rows, each shared by four threads. It goes through the keys twice, in tiles of 16:
+//   A unit is a key head with the queries of its group, one query head after the other: group * queries rows. A block
+//   of `attention` has 32 of these rows, each shared by four threads. It goes through the keys twice, in tiles of 16:
 //   first for the maximum and the sum of every row, then for the weights and O. The maxima and sums stay in
-//   `statistics` for two more kernels, which follow with -DGRADIENT. half_attention_queries has the same blocks and
-//   computes dQ. A block of half_attention_keys has 16 keys, each shared by eight threads, and computes dK and dV from
+//   `statistics` for two more kernels, which follow with -DGRADIENT. attention_queries has the same blocks and
+//   computes dQ. A block of attention_keys has 16 keys, each shared by eight threads, and computes dK and dV from
 //   tiles of 16 queries. Tiles in which no query sees a key are skipped.
 //
 //   Compiled with -DD=d. Input: for each unit Q [rows][D], K [keys][D], V [keys][D], and with -DGRADIENT dO [rows][D].
-//   Output: for each unit O, with -DGRADIENT also dQ, dK, dV; then the same of the plain implementation. Grids of 128
-//   threads: units * ceil(rows / 32) blocks, or units * ceil(keys / 16).
+//   Output: for each unit O, with -DGRADIENT also dQ, dK, dV; with -DPLAIN then the same of the plain implementation.
+//   Grids of 128 threads: units * ceil(rows / 32) blocks, or units * ceil(keys / 16).
 
 #include <cuda_fp16.h>
 
@@ -26,6 +27,12 @@ constexpr int kRowShare = kThreads / kRows, kKeyShare = kThreads / kTile;    // 
 constexpr bool kGradient = true;
 #else
 constexpr bool kGradient = false;
+#endif
+
+#ifdef PLAIN
+constexpr bool kPlain = true;
+#else
+constexpr bool kPlain = false;
 #endif
 
 // The softmax of a row, by its maximum m and its sum l, and d = dO . O.
@@ -41,6 +48,7 @@ struct Pair {
 };
 
 __device__ float rounded(float value, int bfloat16) {
+    if (!kPlain) return 0.0f;
     if (!bfloat16) return __half2float(__float2half_rn(value));
     const unsigned bits = __float_as_uint(value);
     return __uint_as_float((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
@@ -49,14 +57,14 @@ __device__ float rounded(float value, int bfloat16) {
 // The numbers of the file's header, and the addresses of the tensors of unit number `unit` of `units`.
 struct Problem {
     int rows, queries, keys, causal, window, bfloat16;
-    float scale;
+    double scale;
     const float *q, *k, *v, *g;    // g: dO
     float *o, *dq, *dk, *dv;
     size_t plain;    // distance from an exact value to the plain one
     Statistics* statistics;
 
     __device__ Problem(const float* input, float* output, Statistics* all, int group, int queries_, int keys_, int causal_,
-                       int window_, int bfloat16_, float scale_, int units, int unit)
+                       int window_, int bfloat16_, double scale_, int units, int unit)
         : rows(group * queries_), queries(queries_), keys(keys_), causal(causal_), window(window_), bfloat16(bfloat16_),
           scale(scale_), statistics(all + size_t(unit) * rows) {
         const size_t of_rows = size_t(rows) * D, of_keys = size_t(keys) * D;
@@ -82,7 +90,7 @@ struct Problem {
 
     __device__ void store(float* to, double exact, float value) const {
         to[0] = float(exact);
-        to[plain] = rounded(value, bfloat16);
+        if (kPlain) to[plain] = rounded(value, bfloat16);
     }
 };
 
@@ -97,7 +105,7 @@ __device__ Pair dot(const float* a, const float* b) {
 
 __device__ Pair score(const Problem& p, const float* q, const float* k) {
     const Pair product = dot(q, k);
-    return {product.exact * double(p.scale), rounded(rounded(product.plain, p.bfloat16) * p.scale, p.bfloat16)};
+    return {product.exact * p.scale, rounded(rounded(product.plain, p.bfloat16) * float(p.scale), p.bfloat16)};
 }
 
 __device__ Pair weight(const Problem& p, const Statistics& row, const Pair& s) {
@@ -132,8 +140,8 @@ __device__ void block_sees(int low, int high, int& begin, int& end) {
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads)
-half_attention(const float* input, float* output, Statistics* statistics, int group, int queries, int keys, int causal,
-               int window, int bfloat16, float scale) {
+attention(const float* input, float* output, Statistics* statistics, int group, int queries, int keys, int causal,
+          int window, int bfloat16, double scale) {
     extern __shared__ float shared[];
     float *const q = shared, *const k = q + kRows * kPitch, *const v = k + kTile * kPitch;
     __shared__ Pair weights[kRows][kTile + 1];
@@ -213,8 +221,8 @@ half_attention(const float* input, float* output, Statistics* statistics, int gr
 #ifdef GRADIENT
 
 extern "C" __global__ void __launch_bounds__(kThreads)
-half_attention_queries(const float* input, float* output, Statistics* statistics, int group, int queries, int keys,
-                       int causal, int window, int bfloat16, float scale) {
+attention_queries(const float* input, float* output, Statistics* statistics, int group, int queries, int keys,
+                  int causal, int window, int bfloat16, double scale) {
     extern __shared__ float shared[];
     float *const q = shared, *const g = q + kRows * kPitch, *const k = g + kRows * kPitch, *const v = k + kTile * kPitch;
     __shared__ Pair slopes[kRows][kTile + 1];
@@ -254,12 +262,12 @@ half_attention_queries(const float* input, float* output, Statistics* statistics
     }
     if (first + row >= p.rows) return;
     for (int c = 0; c < columns; ++c)
-        p.store(p.dq + size_t(first + row) * D + part * columns + c, dq[c] * double(scale), plain_dq[c] * scale);
+        p.store(p.dq + size_t(first + row) * D + part * columns + c, dq[c] * scale, plain_dq[c] * scale);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads)
-half_attention_keys(const float* input, float* output, Statistics* statistics, int group, int queries, int keys, int causal,
-                    int window, int bfloat16, float scale) {
+attention_keys(const float* input, float* output, Statistics* statistics, int group, int queries, int keys, int causal,
+               int window, int bfloat16, double scale) {
     extern __shared__ float shared[];
     float *const k = shared, *const v = k + kTile * kPitch, *const q = v + kTile * kPitch, *const g = q + kTile * kPitch;
     __shared__ Pair weights[kTile][kTile + 1], slopes[kTile][kTile + 1];
@@ -308,7 +316,7 @@ half_attention_keys(const float* input, float* output, Statistics* statistics, i
     if (first + key >= keys) return;
     for (int c = 0; c < columns; ++c) {
         const size_t at = size_t(first + key) * D + part * columns + c;
-        p.store(p.dk + at, dk[c] * double(scale), plain_dk[c] * scale);
+        p.store(p.dk + at, dk[c] * scale, plain_dk[c] * scale);
         p.store(p.dv + at, dv[c], plain_dv[c]);
     }
 }
