@@ -168,7 +168,7 @@ def _open_brace(source: bytes, before: int | None) -> str:
 
 
 def _kernel_at(kernel: str, compiled: Files) -> str:
-    """ "hw4.cu:12: kernel tile<32>", the line on which it is defined; without it if no file defines it."""
+    """ "kernel.cu:12: kernel tile<32>", the line on which it is defined; without it if no file defines it."""
     for file, text in compiled:
         for node in walk(parsed(text)):
             if node.type == "function_definition" and name_of(node) == kernel.partition("<")[0]:
