@@ -51,7 +51,7 @@ def _too_many(p: Problem) -> bool:
     return p.keys > MAX_KEYS_ONE_BY_ONE
 
 
-_HALF = "in half precision, which has 8 or 11 bits: sum in float32."
+_HALF = " in half precision, which has 8 or 11 bits: sum in float32."
 _SCORES = "scores that are rounded to bfloat16 before the softmax: keep them in float32."
 _WEIGHTS = "probabilities that are rounded to bfloat16, though the tensors are not: use their type."
 _FLOAT8 = "that are rounded to float8, the type of the input: keep them in float16"
@@ -83,9 +83,9 @@ def precision_mistakes(problem_of: Callable[[Shape], Problem]) -> tuple[Alternat
         return mistake(name, said, compute, lambda p: p.type not in (E4M3, E5M2) if float8 else p.type is BF16)
 
     return (
-        mistake("o_summed_in_half", f"O summed up {_HALF}", partial(_online, in_half="o")),
-        mistake("total_in_half", f"ℓ, the sum of the exponentials, kept {_HALF}", partial(_online, in_half="total")),
-        mistake("scores_summed_in_half", f"scores Q·K summed up {_HALF}", _scores_summed_in_half),
+        mistake("o_summed_in_half", f"O summed up{_HALF}", partial(_online, in_half="o")),
+        mistake("total_in_half", f"ℓ, the sum of the exponentials, kept{_HALF}", partial(_online, in_half="total")),
+        mistake("scores_summed_in_half", f"scores Q·K summed up{_HALF}", _scores_summed_in_half),
         rounded("scores", _SCORES),
         rounded("products", _SCORES),
         exponentials_in(BF16),
