@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from grader.base.errors import MachineFault
@@ -11,6 +12,7 @@ from grader.base.progress import Progress
 from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import STUDENT_VERDICTS, Fault, Verdict
 from grader.checking.check import Check
+from grader.checking.scan import TensorErrors
 from grader.course.assignment import Assignment, HiddenInputs, load_assignment
 from grader.course.catalogue import TestcaseFiles, generate, state
 from grader.course.testcase import Case, Suite, load_suite
@@ -20,6 +22,7 @@ from grader.grading.one_test import grade_case
 from grader.grading.pipeline import grade
 from grader.grading.session import Grading
 from grader.grading.tested import GpuTime, NotMeasured, Ran, Refused, Tested, Times, both, record_of
+from grader.operators.tolerance import Limit
 from grader.programs.build import build
 from grader.programs.submission import read_submission
 from grader.records.disclosure import Doubt, disclosed_profile
@@ -220,7 +223,9 @@ def telling(case: Case, verdict: Verdict) -> Tested:
     said = Judgement(verdict, Fault.STUDENT, reason, warnings=("The output is right, but six474() failed with 6474.",))
     ran = Ran(wall_s=1.6474, limit_s=9.0, cpu_s=1.6474, ending="exit code 6474", printed="6474", kernels=6474)
     why = Doubt("Its trace has a kernel that no GPU can run", "6474, 6474x1x1 threads per block")
-    check = Check("values", "6474 differ.", 8, wrong=6474, max_finite_error=6474.0)
+    none = np.zeros(1, np.int64)
+    errors = TensorErrors("O", Limit(1.0), 1, none, none, none, largest=6474.0)
+    check = Check("values", "6474 differ.", 8, wrong=6474, errors=(errors,))
     return Tested(case, said, ran, check, Times(Refused(why), doubts=DOUBTS))
 
 

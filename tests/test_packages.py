@@ -167,7 +167,7 @@ def test_what_reads_an_archive_is_called_by_the_confined_function_only() -> None
 
 READERS = {
     "grader.checking.contradictions": ("_nothing_launched", "_empty_kernel", "_inputs_copied"),
-    "grader.checking.slips": ("_slips",),
+    "grader.checking.slips": ("_narrow_sums", "_sizes_in_values", "_whole_quotients", "_narrow_guards"),
     "grader.checking.watch.recording": ("read_recording",),
     "grader.cpp.calls": ("calls_in", "_tokens"),
     "grader.cpp.reading": ("_read", "read_source"),

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from grader.base.errors import UsageError
-from grader.checking.corners import read_corners, render_corners
+from grader.checking.corners import read_corners
 from grader.course.assignment import Phase, load_assignment_file
 from grader.operators import load_operator
 from grader.programs.trace import Trace
 from grader.programs.trace.events import KernelEvent, MemsetEvent
 from grader.records.record import CornerRecord
+from grader.report.terminal import corner_lines
 from grader.timing.phases import phase_times
 from tests.support.command_line import grader
 from tests.support.course import ROOT
@@ -94,7 +95,7 @@ def test_what_was_not_written_is_said_not_to_be(tmp_path: Path, kind: str) -> No
         got.write_bytes(bytes(4 * 32))
     corners = read_corners(GRADIENT, SHAPE, tmp_path / "expected", got, 2)
     assert [len(corner.got) for corner in corners] == ([1, 0, 0, 0] if kind == "short" else [0, 0, 0, 0])
-    assert "not written" in render_corners("s01", corners)
+    assert "not written" in "".join(corner_lines("s01", corners[1]))
 
 
 def test_a_corner_survives_json_with_nan_and_infinity() -> None:

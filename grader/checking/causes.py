@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from grader.checking.samples import F32, F64, FEWEST_ERRORS, Sample, distance
+from grader.checking.samples import F64, FEWEST_ERRORS, Sample, distance
 from grader.findings import CLAIMED, Finding
 from grader.operators import Alternate, Operator, Shape
 from grader.operators.base import Tensors
@@ -88,7 +88,7 @@ def by_alternates(operator: Operator, shape: Shape, number: int, samples: list[S
     """Find the mistake that gives all wrong values, and not only right ones with rounding errors."""
     best, found = 1.0, ""
     for alternate in _alternates(operator, shape, number, rounding=False):
-        worst = _farthest(samples, partial(_computed, operator, alternate, shape))
+        worst = _farthest(samples, _computing(operator, alternate, shape))
         if worst < best:  # among equals, the first one is the likeliest
             best, found = worst, alternate.sentence
     return _known(found, CLAIMED, operator.outputs(shape)[number].name)
@@ -101,8 +101,9 @@ def by_rounding(operator: Operator, shape: Shape, number: int, samples: list[Sam
     best, found = EXPLAINED, ""
     errors = np.concatenate([(s.got - s.right).astype(np.float64).ravel() for s in samples])
     for alternate in _alternates(operator, shape, number, rounding=True):
-        caused = np.concatenate([(_computed(operator, alternate, shape, s) - s.right).ravel() for s in samples])
+        computed = _computing(operator, alternate, shape)
         with np.errstate(all="ignore"):
+            caused = np.concatenate([(computed(s) - s.right).ravel() for s in samples])
             correlation = float(errors @ caused / np.sqrt((errors @ errors) * (caused @ caused)))
             alike = 1 / MOST_APART <= np.sqrt((errors @ errors) / (caused @ caused)) <= MOST_APART
         if correlation > best and alike:
@@ -115,9 +116,8 @@ def _alternates(operator: Operator, shape: Shape, number: int, *, rounding: bool
     return [each for each in found if not each.unless(shape)]
 
 
-def _computed(operator: Operator, alternate: Alternate, shape: Shape, sample: Sample) -> F64:
-    with np.errstate(all="ignore"):
-        return mistaken_rows(operator, alternate, shape, sample.tensors, sample.rows)
+def _computing(operator: Operator, alternate: Alternate, shape: Shape) -> Callable[[Sample], F64]:
+    return lambda sample: mistaken_rows(operator, alternate, shape, sample.tensors, sample.rows)
 
 
 def _known(said: str, certainty: float, array: str) -> Finding | None:
@@ -144,25 +144,16 @@ def moved(array: str, samples: list[Sample]) -> Finding | None:
     for sample in samples:
         for row, got in zip(sample.rows.tolist(), sample.got, strict=True):
             if np.ptp(got) > 0:
-                place = _where_right(sample, got)
-                if place is None:
+                with np.errstate(invalid="ignore", over="ignore"):
+                    differences = np.abs(sample.others - got).max(axis=2)
+                place, nearest = (int(n) for n in np.unravel_index(differences.argmin(), differences.shape))
+                if distance(got, sample.others[place, nearest], sample.near) > 1:
                     return None
-                found = found or (*place, 0, sample.unit, row, 0)
+                found = found or (sample.numbers[place], nearest, 0, sample.unit, row, 0)
     if found is None:
         return None
     names = [f"{name}_{which}" for which in ("found", "expected") for name in ("unit", "row", "column")]
     return Finding(kind="stored_elsewhere", certainty=PATTERN, array=array, values=dict(zip(names, found, strict=True)))
-
-
-def _where_right(sample: Sample, got: F32) -> tuple[int, int] | None:
-    """The unit and the row whose right values these are, in their own unit first."""
-    for unit in sorted(sample.units, key=lambda each: each != sample.unit):
-        right = sample.units[unit]
-        with np.errstate(invalid="ignore", over="ignore"):
-            nearest = int(np.abs(right - got).max(axis=1).argmin())
-        if distance(got, right[nearest], sample.near) <= 1:
-            return unit, nearest
-    return None
 
 
 def scaled(array: str, samples: list[Sample]) -> Finding | None:
@@ -172,26 +163,22 @@ def scaled(array: str, samples: list[Sample]) -> Finding | None:
     right = np.concatenate([sample.right for sample in samples]).astype(np.float64)
     near = samples[0].near
 
-    def factor_of(got: F64, right: F64) -> float:
-        """The factor; NaN if there is none."""
-        with np.errstate(all="ignore"):
-            factor = float(np.vdot(got, right) / np.vdot(right, right))
-        if not np.isfinite(factor):
-            return np.nan
-        alike = np.allclose(got, factor * right, rtol=near.relative, atol=near.largest * max(1.0, abs(factor)))
-        return factor if alike and abs(factor) > 1e-3 else np.nan
+    def explain(factors: F64) -> bool:
+        allowed = near.largest * np.maximum(1, np.abs(factors))
+        return bool(
+            np.isfinite(factors).all()
+            and (np.abs(factors) > 1e-3).all()
+            and np.isclose(got, factors * right, rtol=near.relative, atol=allowed).all()
+        )
 
-    factor = factor_of(got, right)
-    if (
-        got.size < 2
-        or abs(factor - 1) < 2 * near.relative
-        or np.allclose(got, right, rtol=near.relative, atol=near.largest)
-    ):
-        return None
-    if np.isfinite(factor):
-        return Finding(kind="result_scaled", certainty=PATTERN, array=array, values={"factor": factor})
-    factors = list(map(factor_of, got, right))
-    if got.shape[1] == 1 or not np.isfinite(factors).all():  # one number is always another one times a factor
-        return None
-    values = {"low": min(factors), "high": max(factors)}
+    with np.errstate(all="ignore"):
+        factor = (got * right).sum() / np.square(right).sum()
+        factors = (got * right).sum(axis=1, keepdims=True) / np.square(right).sum(axis=1, keepdims=True)
+        if got.size < 2 or abs(factor - 1) < 2 * near.relative or explain(np.ones(1)):
+            return None
+        if explain(factor):
+            return Finding(kind="result_scaled", certainty=PATTERN, array=array, values={"factor": factor})
+        if got.shape[1] == 1 or not explain(factors):  # one number is always another one times a factor
+            return None
+    values = {"low": factors.min(), "high": factors.max()}
     return Finding(kind="rows_scaled", certainty=PATTERN, array=array, values=values)

@@ -42,8 +42,6 @@ class Check:
     wrong: int = 0
     nan: int = 0
     infinite: int = 0
-    max_finite_error: float | None = None
-    """Largest |got − expected| of the finite values; None if there are none."""
     first: Wrong | None = None
     worst: Wrong | None = None
     """The value with the largest finite error above the tolerance."""
@@ -55,6 +53,11 @@ class Check:
     @property
     def passed(self) -> bool:
         return self.kind == "passed"
+
+    @property
+    def max_finite_error(self) -> float | None:
+        """Largest |got − expected| of the finite values; None if there are none."""
+        return max((each.largest for each in self.errors if each.largest >= 0), default=None)
 
     @property
     def max_error(self) -> float | None:
@@ -116,7 +119,7 @@ def compare_output(
         else:
             scan = Scan(operator, shape, tolerance)
             complete = scan.compare(expected, descriptor)
-            check = _scanned(scan, operator, shape) if complete else None
+            check = _scanned(scan, operator.output_bytes(shape)) if complete else None
         after = os.fstat(descriptor)
         if check is None or _changes(after) != _changes(before):
             reason = "The output file changed while it was being read: a process of the program was still running."
@@ -152,16 +155,12 @@ def _refused(operator: Operator, shape: Shape, got: int) -> Check | None:
 
 
 def _by_property(operator: Operator, shape: Shape, found: Found | None) -> Check:
-    size, values = operator.output_bytes(shape), _values(operator, shape)
+    size, values = operator.output_bytes(shape), sum(layout.values for layout in operator.output_layouts(shape))
     if found is None:
         return Check("passed", "", size, size, values)
     where = operator.location(shape, found.tensor, found.unit, found.row, found.column) if found.tensor else None
     reason = f"{where}: {found.sentence}" if where is not None else found.sentence
     return Check("values", reason, size, size, values, wrong=min(values, found.wrong), violated=where)
-
-
-def _values(operator: Operator, shape: Shape) -> int:
-    return sum(layout.values for layout in operator.output_layouts(shape))
 
 
 def _changes(facts: os.stat_result) -> tuple[int, int, int]:
@@ -186,14 +185,11 @@ def _size_reason(operator: Operator, shape: Shape, found: int) -> str:
         units = found // unit
         what = operator.unit if units == 1 else operator.units_name
         return f"{text}: that is {units:,} whole {what} of {operator.units(shape):,}."
-    if found < size:
-        return f"{text}: {size - found:,} too few."
-    return f"{text}: {found - size:,} too many."
+    return f"{text}: {abs(found - size):,} too {'few' if found < size else 'many'}."
 
 
-def _scanned(scan: Scan, operator: Operator, shape: Shape) -> Check:
-    """The outcome for an output that was scanned completely."""
-    size, values = operator.output_bytes(shape), _values(operator, shape)
+def _scanned(scan: Scan, size: int) -> Check:
+    """The outcome for an output of `size` bytes that was scanned completely."""
     sloppy = any(each.sloppy for each in scan.errors) and not scan.nan + scan.infinite
     kind: Kind = "values" if scan.wrong else "precision" if sloppy else "passed"
     check = Check(
@@ -201,11 +197,10 @@ def _scanned(scan: Scan, operator: Operator, shape: Shape) -> Check:
         reason="",
         expected_bytes=size,
         found_bytes=size,
-        values=values,
+        values=sum(each.values for each in scan.errors),
         wrong=scan.wrong,
         nan=scan.nan,
         infinite=scan.infinite,
-        max_finite_error=scan.max_finite_error,
         first=scan.first,
         worst=scan.worst,
         errors=tuple(scan.errors),
@@ -216,13 +211,8 @@ def _scanned(scan: Scan, operator: Operator, shape: Shape) -> Check:
 def precision_in_words(found: TensorErrors) -> str:
     """A phrase that compares a tensor's errors with those of the plain implementation: by their root mean square if
     that is too large, else by the largest error."""
-    limit, plain = found.limit, found.limit.plain
-    if found.sloppy and found.rms is not None:
-        what, error, allowed = "the root mean square of the errors", found.rms, limit.rms
-        usual = plain.rms if plain is not None else None
-    else:
-        what, error, allowed = "the largest error", found.largest, limit.largest
-        usual = plain.largest if plain is not None else None
+    name, what = ("rms", "the root mean square of the errors") if found.sloppy else ("largest", "the largest error")
+    error, allowed, usual = (getattr(each, name, None) for each in (found, found.limit, found.limit.plain))
     compared = f"that of a plain implementation {usual:.2g}, " if usual is not None else ""
     return f"{what} of {found.tensor} is {error:.2g}, {compared}allowed {allowed:.2g}"
 

@@ -1,9 +1,8 @@
-"""The top-left corner of every output tensor, got and expected side by side, like a first debug print."""
+"""Reads the top-left corner of every output tensor, got and expected."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,6 @@ from grader.operators import Operator, Shape
 from grader.operators.layout import Layout, read_exactly
 from grader.records.record import CornerRecord
 from grader.sandbox.quarantine import open_output
-
-_WIDTH = 11
-"""Characters of a printed number: sign, digit, point, four digits, exponent."""
 
 
 def read_corners(operator: Operator, shape: Shape, expected: Path, got: Path, size: int) -> tuple[CornerRecord, ...]:
@@ -50,23 +46,3 @@ def _corner(descriptor: int, layout: Layout, size: int) -> tuple[tuple[float, ..
             break
         rows.append(tuple(map(float, layout.type.decode(stored))))
     return tuple(rows)
-
-
-def render_corners(test: str, corners: Sequence[CornerRecord]) -> str:
-    """Render the corners of one test as text."""
-    return "\n\n".join("\n".join(_lines(test, corner)) for corner in corners)
-
-
-def _lines(test: str, corner: CornerRecord) -> Iterator[str]:
-    rows, columns = len(corner.expected), len(corner.expected[0])
-    where = f" of {corner.unit}" if corner.unit else ""
-    yield f"{test}: {corner.tensor}{where}, first {rows} rows and {columns} columns: got | expected"
-    for number, expected in enumerate(corner.expected):
-        got = corner.got[number] if number < len(corner.got) else ()
-        left = "".join(map(_word, got)) if got else f"{'not written':>{_WIDTH * columns}}"
-        yield f"{left}  |{''.join(map(_word, expected))}"
-
-
-def _word(value: float) -> str:
-    digits = 10 if value.is_integer() and abs(value) < 1e9 else 4
-    return f"{value:{_WIDTH}.{digits}g}"

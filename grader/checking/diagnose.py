@@ -44,17 +44,14 @@ def diagnose(check: Check, operator: Operator, input: Path, expected: Path, got:
     """Diagnose an output with wrong values; None if there is nothing to say about it."""
     if check.kind not in ("values", "precision") or not check.errors:
         return None
-    try:
-        shape = operator.read_header(input)
-    except UsageError:
-        return None
     sloppy = check.kind == "precision"
     number = next(n for n, errors in enumerate(check.errors) if (errors.sloppy if sloppy else errors.wrong))
     errors = check.errors[number]
-    draw = partial(draw_samples, operator, shape, number, errors, (input, expected, got))
     try:
+        shape = operator.read_header(input)
+        draw = partial(draw_samples, operator, shape, number, errors, (input, expected, got))
         finding = _looks_like(check, operator, shape, number, draw)
-    except OSError:
+    except (OSError, UsageError):
         return None
     few = check.values < FEWEST_VALUES and errors.zeros != errors.wrong
     where = "" if few or sloppy else f"{which_tensors(check.errors)} {where_wrong(operator, errors)}".strip()
@@ -72,9 +69,7 @@ def _looks_like(
         return _pattern("output_zero")
     if not several:
         return None
-    wrong = errors.wrong > 0
-    samples = draw(SAMPLED_ROWS) if wrong else []
-    found = None
+    samples, found = draw(SAMPLED_ROWS), None
     if samples:
         found = exchanged(operator, shape, number, samples) or overflown(samples)
         found = found or by_alternates(operator, shape, number, samples)
@@ -83,7 +78,8 @@ def _looks_like(
         found = by_rounding(operator, shape, number, draw(PRECISION_ROWS, only_wrong=False))
     if found is None and samples:
         found = moved(errors.tensor, samples) or scaled(errors.tensor, samples)
-    if found is None and (not wrong or (samples and finite is not None and finite < CLOSE * errors.limit.largest)):
+    close = samples and finite is not None and finite < CLOSE * errors.limit.largest
+    if found is None and (close or not errors.wrong):
         found = _pattern("precision_lost", **({"error": finite} if finite is not None else {}))
     return found
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.base.errors import UsageError
 from grader.operators import Operator, Shape
 
 STEP = 1e-4
@@ -38,24 +37,19 @@ def differences(operator: Operator, shape: Shape, tensors: tuple[NDArray[np.floa
     found = [operator.function(shape, values)]
     for output in outputs[1:]:
         moved = values[names.index(output.name.removeprefix("d"))]
-        gradient = np.empty_like(moved)
+        gradient = np.zeros_like(moved)
         for place in np.ndindex(moved.shape):
             kept = moved[place]
-            ends = []
             for step in (STEP, -STEP):
                 moved[place] = kept + step
-                ends.append(float((weight * operator.function(shape, values)).sum()))
+                gradient[place] += (weight * operator.function(shape, values)).sum() / (2 * step)
             moved[place] = kept
-            gradient[place] = (ends[0] - ends[1]) / (2 * STEP)
         found.append(gradient)
     return tuple(found)
 
 
 def write_differences(operator: Operator, shape: Shape, input: Path, target: Path) -> None:
-    """Write a file like the expected output of `input`, with gradients by differences. Raises UsageError if the
-    operator has no gradients."""
-    if not operator.differentiable:
-        raise UsageError(f"{operator.name} computes no gradient that could be checked.")
+    """Write a file like the expected output of `input`, with gradients by differences."""
     layouts = operator.expected_layouts(shape)
     with input.open("rb") as source, target.open("wb") as file:
         for unit in range(operator.units(shape)):

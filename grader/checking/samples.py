@@ -15,10 +15,8 @@ from grader.operators import Operator, Shape
 from grader.operators.tolerance import Limit, errors_of
 from grader.sandbox.quarantine import open_output
 
-SAMPLED_UNITS = 3
-COMPARED_UNITS = 16
-"""Up to this many units, a wrong unit is compared with all others; with more, only with its neighbours and both
-ends."""
+SAMPLED_UNITS, NEAR_UNITS = 3, 16
+"""A wrong unit is compared with both ends and with so many units before and after it."""
 FEWEST_ERRORS = 16
 """Fewer errors can correlate, or match a mistake, by chance."""
 RTOL = 1e-3
@@ -46,8 +44,9 @@ class Sample:
     got: F32
     """The rows, as written."""
     right: F32
-    units: dict[int, F32]
-    """The whole expected outputs of this unit and of a few others."""
+    numbers: list[int]
+    others: F32
+    """The whole expected outputs of this unit and of a few others, with their `numbers`."""
 
 
 def draw_samples(
@@ -78,17 +77,18 @@ def draw_samples(
         if not stat.S_ISREG(os.fstat(output.fileno()).st_mode):
             return []
         for unit in spread(wrong_units, SAMPLED_UNITS).tolist():
-            close = range(last + 1) if last < COMPARED_UNITS else {unit, 0, max(unit - 1, 0), unit + 1, last}
-            found = {each: right_layout.read(kept.fileno(), each) for each in close if each <= last}
-            units = {each: values for each, values in found.items() if values is not None}
-            mine, right = layout.read(output.fileno(), unit), units.get(unit)
-            if mine is None or right is None:
+            close = sorted({0, last, *range(max(0, unit - NEAR_UNITS), min(unit + NEAR_UNITS, last) + 1)})
+            found = [right_layout.read(kept.fileno(), each) for each in close]
+            units = [values for values in found if values is not None]
+            mine = layout.read(output.fileno(), unit)
+            if mine is None or len(units) < len(close):
                 return []
+            others, right = np.stack(units), units[close.index(unit)]
             wrong = ~(errors_of(mine, right) <= errors.limit.allowed(right)).all(axis=1)
             rows = spread(np.flatnonzero(wrong) if only_wrong else np.arange(len(mine)), most_rows)
             if len(rows):
                 tensors = operator.read_unit(source, shape, unit)
-                samples.append(Sample(unit, near, rows, columns, tensors, mine[rows], right[rows], units))
+                samples.append(Sample(unit, near, rows, columns, tensors, mine[rows], right[rows], close, others))
     return samples
 
 

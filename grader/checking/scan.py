@@ -42,10 +42,8 @@ def apart(got: Any, expected: Any) -> tuple[str, str]:
     """Two different numbers in words, with enough digits to tell them apart."""
     if not isinstance(got, float | np.floating):
         return str(got), str(expected)
-    for digits in (6, 9):
-        if (words := (f"{got:.{digits}g}", f"{expected:.{digits}g}"))[0] != words[1]:
-            return words
-    return f"{got:.17g}", f"{expected:.17g}"
+    several = ((f"{got:.{digits}g}", f"{expected:.{digits}g}") for digits in (6, 9, 17))
+    return next((words for words in several if words[0] != words[1]), (str(got), str(expected)))
 
 
 @dataclass
@@ -61,7 +59,8 @@ class TensorErrors:
     by_column: NDArray[np.int64]
     zeros: int = 0
     """Number of wrong values that are exactly 0."""
-    largest: float = 0.0
+    largest: float = -1.0
+    """−1 if no value is finite."""
     squares: float = 0.0
 
     @property
@@ -136,16 +135,11 @@ class Scan:
             )
             for each in self._got
         ]
-        self.nan = self.infinite = self.wrong = self.finite = 0
+        self.nan = self.infinite = self.wrong = 0
         self._worst_error = -1.0
         self.first: Wrong | None = None
         self.worst: Wrong | None = None
         """The value with the largest finite error above the tolerance."""
-
-    @property
-    def max_finite_error(self) -> float | None:
-        """The largest |got − expected| of the finite values; None if there are none."""
-        return max(kept.largest for kept in self.errors) if self.finite else None
 
     def compare(self, expected: Expected, got: int) -> bool:
         """Compare all values of an open file; False if `got` ended early.
@@ -161,7 +155,6 @@ class Scan:
                 if clean is None:
                     self._count(chunk, *self._read(chunk, expected, got))
                 else:
-                    self.finite += chunk.got.size
                     kept = self.errors[chunk.number]
                     kept.largest = max(kept.largest, clean[0])
                     kept.squares += clean[1]
@@ -202,7 +195,6 @@ class Scan:
             error = errors_of(got.astype(np.float64) if got.dtype.kind == "f" else got, expected)
         wrong = ~(error <= kept.limit.allowed(expected))
         finite = np.isfinite(got)
-        self.finite += int(finite.sum())
         self.nan += int(np.isnan(got).sum())
         self.infinite += int(np.isinf(got).sum())
         kept.squares += float(error[finite] @ error[finite])

@@ -41,34 +41,24 @@ _GUARD = re.compile(r"\s*(\w+)\s*>=\s*(\w+)\s*")
 def find_slip(files: Files, pattern: Finding | None = None) -> Finding | None:
     """The first slip in a submission's files, whose output looks like `pattern`; None if there is none."""
     bits = pattern.values.get("bits") if pattern is not None else None
-    return next(iter(slips(files, bits if isinstance(bits, int) else 0)), None)
+    return next(iter(slips(tuple(files), bits if isinstance(bits, int) else 0)), None)
 
 
 @lru_cache(maxsize=16)  # every failed test of a submission asks
-def _kept(files: tuple[tuple[str, bytes], ...], bits: int) -> tuple[Finding, ...]:
-    return tuple(asked([], found_in, files, bits))
-
-
 def slips(files: Files, bits: int = 0) -> tuple[Finding, ...]:
     """The slips in a submission's files; none if they cannot be read within the limits. Sums in numbers of so many
     `bits` are a slip where the output is right but for multiples of 2^bits."""
-    return _kept(tuple(files), bits)
+    return tuple(asked([], found_in, files, bits))
 
 
 @confined(cpu_s=8, memory_bytes=2 << 30)
 def found_in(files: Files, bits: int) -> Annotated[list[Finding], Field(max_length=_MOST)]:
     """At most `_MOST` slips. In the room."""
-    return list(itertools.islice(_slips(read_source(files), bits), _MOST))
-
-
-def _slips(source: Source, bits: int) -> Iterator[Finding]:
-    if bits in _NARROW:
-        yield from _narrow_sums(source, _NARROW[bits])
-    yield from _sizes_in_values(source)
-    yield from _high_maxima(source)
-    yield from _whole_sums(source)
-    yield from _whole_quotients(source)
-    yield from _narrow_guards(source)
+    source = read_source(files)
+    narrow = _narrow_sums(source, _NARROW[bits]) if bits in _NARROW else ()
+    rules = (_sizes_in_values, _high_maxima, _whole_sums, _whole_quotients, _narrow_guards)
+    found = itertools.chain(narrow, *(rule(source) for rule in rules))
+    return list(itertools.islice(found, _MOST))
 
 
 def found_at(item: Item | None, kind: str, certainty: float, **facts: object) -> Finding:

@@ -10,19 +10,13 @@ from grader.operators import Operator
 
 TILES = (16, 32, 64, 128, 256)
 
-Bools = NDArray[np.bool_]
-
 
 def which_tensors(errors: tuple[TensorErrors, ...]) -> str:
     wrong = [e.tensor for e in errors if e.wrong]
     right = [e.tensor for e in errors if not e.wrong]
     if not right:
         return ""
-    return f"{listed(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong, {listed(right)} right."
-
-
-def listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"{', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong, {', '.join(right)} right."
 
 
 def where_wrong(operator: Operator, errors: TensorErrors) -> str:
@@ -35,7 +29,7 @@ def where_wrong(operator: Operator, errors: TensorErrors) -> str:
     return f"Where: {'; '.join(said)}." if said else ""
 
 
-def _places(one: str, many: str, wrong: Bools) -> str:
+def _places(one: str, many: str, wrong: NDArray[np.bool_]) -> str:
     """Which of the units, rows or columns are wrong; '' if all are."""
     numbers, count = np.flatnonzero(wrong), len(wrong)
     first, last = int(numbers[0]), int(numbers[-1])
@@ -43,22 +37,23 @@ def _places(one: str, many: str, wrong: Bools) -> str:
         return ""
     if first == last:
         return f"only {one} {first} of {count} is wrong"
-    if _in_one_piece(numbers):
+    if np.ptp(numbers) < len(numbers):  # in one piece
         if (first, last) == (1, count - 1) and one not in ("row", "column"):
             return f"only {one} 0 is right, all {many} after the first are wrong (look at the offset per {one})"
         return f"only {many} {first} to {last} of {count} are wrong"
-    step = int(numbers[1]) - first
-    if len(numbers) > 2 and np.array_equal(numbers, np.arange(first, count, step)):
+    if len(numbers) > 2 and (step := even_step(numbers)) and first < step and last + step >= count:
         return f"one {one} in {step} is wrong, from {one} {first} on"
     for tile in (tile for tile in TILES if count % tile == 0 and count > tile):
         inside = np.flatnonzero(wrong[:tile])
-        if (wrong.reshape(-1, tile) == wrong[:tile]).all() and _in_one_piece(inside):
+        if (wrong.reshape(-1, tile) == wrong[:tile]).all() and np.ptp(inside) < len(inside):
             return f"{many} {inside[0]} to {inside[-1]} of every tile of {tile} are wrong"
     return f"{len(numbers)} of {count} {many} are wrong, the first is {one} {first}"
 
 
-def _in_one_piece(numbers: NDArray[np.intp]) -> bool:
-    return bool(len(numbers) == numbers[-1] - numbers[0] + 1)
+def even_step(numbers: NDArray[np.intp] | list[int]) -> int | None:
+    """The distance between numbers that repeat evenly, such as the last of each tile."""
+    steps = np.unique(np.diff(numbers))
+    return int(steps[0]) if len(steps) == 1 and steps[0] > 1 else None
 
 
 def spans(numbers: NDArray[np.intp] | list[int]) -> str:

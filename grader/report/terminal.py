@@ -15,11 +15,10 @@ from tabulate import tabulate
 
 from grader.base.names import spelled_out
 from grader.base.verdict import Fault, Verdict
-from grader.checking.corners import render_corners
 from grader.findings import phrase
 from grader.grading.judgement import BUT
 from grader.operators import shape_words
-from grader.records.record import CloserLookRecord, Record, TestRecord
+from grader.records.record import CloserLookRecord, CornerRecord, Record, TestRecord
 from grader.report.failures import alike, causes, consequence, split_by_shape
 
 WIDTH = 100
@@ -30,6 +29,8 @@ LONG_CAUSE = 2
 MAX_LAST_WORDS = 12
 MAX_LINE = 200
 """The most characters of a line that are shown from a program that wrote no output file."""
+_WORD = 11
+"""Characters of a printed number: sign, digit, point, four digits, exponent."""
 _LINE = re.compile(r" (?=Look at \S+:\d+: `)")
 """The space before a quoted source line, where the report starts a new line."""
 
@@ -207,7 +208,23 @@ def nearest_to_the_limit(tests: Sequence[TestRecord]) -> str:
 def _corners(tests: Sequence[TestRecord]) -> Iterator[str]:
     for test in tests:
         if test.corners:
-            yield render_corners(test.name, test.corners)
+            yield "\n\n".join("\n".join(corner_lines(test.name, corner)) for corner in test.corners)
+
+
+def corner_lines(test: str, corner: CornerRecord) -> Iterator[str]:
+    """An output tensor's corner, got and expected side by side, like a first debug print."""
+    rows, columns = len(corner.expected), len(corner.expected[0])
+    where = f" of {corner.unit}" if corner.unit else ""
+    yield f"{test}: {corner.tensor}{where}, first {rows} rows and {columns} columns: got | expected"
+    for number, expected in enumerate(corner.expected):
+        got = corner.got[number] if number < len(corner.got) else ()
+        left = "".join(map(_word, got)) if got else f"{'not written':>{_WORD * columns}}"
+        yield f"{left}  |{''.join(map(_word, expected))}"
+
+
+def _word(value: float) -> str:
+    digits = 10 if value.is_integer() and abs(value) < 1e9 else 4
+    return f"{value:{_WORD}.{digits}g}"
 
 
 def _number(value: float | None, form: str) -> str:

@@ -57,8 +57,7 @@ def outputs_of(operator: Operator, probe: Probe, output: Path) -> tuple[Outputs,
         with os.fdopen(open_output(output), "rb", buffering=0) as file:
             found = [[layout.read(file.fileno(), unit) for unit in units] for layout in layouts]
     except OSError:
-        return [], 0.0
-    if any(values is None for tensor in found for values in tensor):
-        return [], 0.0
+        found = [[]]
     outputs = [[values for values in tensor if values is not None] for tensor in found]
-    return outputs, max(layout.type.roundoff for layout in layouts)
+    whole = all(len(tensor) == len(units) for tensor in outputs)
+    return outputs if whole else [], max(layout.type.roundoff for layout in layouts)

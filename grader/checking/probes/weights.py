@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.checking.wrong_places import spans
+from grader.checking.wrong_places import even_step, spans
 from grader.findings import Finding
 from grader.operators.probes import F64, Weights
 
@@ -83,17 +83,8 @@ def _keys_left_out(probe: Weights, found: F64, right: F64) -> Finding | None:
     numbers = np.flatnonzero(unused)
     return made(
         "keys_unused", SURE, array=probe.array, over="keys", keys=spans(numbers), count=len(numbers), of=len(unused),
-        tile=_period(unused),
+        tile=even_step(numbers),
     )  # fmt: skip
-
-
-def _period(unused: NDArray[np.bool_]) -> int | None:
-    """The length after which the pattern repeats, if it does more than twice."""
-    for tile in range(2, len(unused) // 2 + 1):
-        fits = len(unused) % tile == 0 and 0 < unused[:tile].sum() <= tile // 2
-        if fits and (unused.reshape(-1, tile) == unused[:tile]).all():
-            return tile
-    return None
 
 
 def _values_moved(found: F64, right: F64) -> Finding | None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from tree_sitter import Node
 
@@ -124,15 +122,10 @@ class Scopes:
         among = (each for each in self.variables.get(name, ()) if each.start <= at < each.end)
         return max(among, key=lambda each: each.start, default=None)
 
-    @cached_property
-    def _all(self) -> list[Variable]:
-        return sorted((v for each in self.variables.values() for v in each), key=lambda v: -v.start)
-
-    def in_scope(self, type: Type, at: int) -> Iterator[Variable]:
+    def in_scope(self, type: Type, at: int) -> list[Variable]:
         """The variables of a type at byte `at`, the nearest first."""
-        for variable in self._all:
-            if variable.type == type and self.find(variable.name, at) is variable:
-                yield variable
+        visible = (self.find(name, at) for name in self.variables)
+        return sorted((v for v in visible if v is not None and v.type == type), key=lambda v: -v.start)
 
     def type_of(self, node: Node) -> Type:
         match node.type:

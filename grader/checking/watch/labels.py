@@ -156,13 +156,6 @@ class Reader:
         known[loads[matches & (hits[sites] >= 0.98 * count[sites]) & (count[sites] >= 8)]] = True
         return known
 
-    def log(self, unit: int) -> NDArray[np.float64]:
-        """The logarithms of a unit's weights."""
-        return self.values[unit].log
-
-    def _less(self, unit: int) -> NDArray[np.float64]:
-        return self.values[unit].of(self.difference.less)
-
     # ---- leaves ----------------------------------------------------------------------
 
     def _places(self, node: int) -> Sequence[tuple[str, int, int, int]]:
@@ -220,26 +213,24 @@ class Reader:
         if operation == "ex2":
             return self._exponential(node, a, value)
         if operation == "div":
-            inverse = self._inverse(node, of[1], None)
+            inverse = self._inverse(node, of[1])
             return inverse if isinstance(inverse, Odd) else self._product(node, a, inverse)
         if operation == "rcp":
-            return self._inverse(node, a, value)
+            return self._inverse(node, a)
         if operation in ("lg2", "sqrt", "rsqrt", "abs") and isinstance(a, Label):
             return Number(value, operation, a)
         return Odd(node, "unknown")
 
-    def _inverse(self, node: int, a: Plain, value: float | None) -> Meaning:
-        if isinstance(a, Number):
-            return Number(value if value is not None else (1 / a.value if a.value else math.inf), a.how, a.of)
-        if a.step not in (self.weights.total, self.weights.name):
+    def _inverse(self, node: int, a: Plain) -> Meaning:
+        if isinstance(a, Label) and a.step not in (self.weights.total, self.weights.name):
             return Odd(node, "unknown", a)
-        if value is None:
-            value = 1 / denominator if (denominator := self._value_of(a)) else math.inf
-        return Number(value, "inverse", a)
+        value = a.value if isinstance(a, Number) else self._value_of(a)
+        inverse = 1 / value if value else math.inf
+        return Number(inverse, a.how, a.of) if isinstance(a, Number) else Number(inverse, "inverse", a)
 
     def _value_of(self, label: Label) -> float:
         """The value of a weight or of a sum of weights."""
-        log = self.log(label.index[0])[label.index[1]]
+        log = self.values[label.index[0]].log[label.index[1]]
         return label.factor * float(np.exp(log[numbers(self._as_total(label).terms)]).sum())
 
     def _product(self, node: int, a: Plain, b: Plain) -> Meaning:
@@ -306,7 +297,7 @@ class Reader:
             return Odd(node, "index", weights, of)
         if self.missing(of):
             return Odd(node, "incomplete", of, weights)
-        less = float(self._less(of.index[0])[of.index[1]]) * of.factor
+        less = float(self.values[of.index[0]].of(self.difference.less)[of.index[1]]) * of.factor
         if abs(of.shift + less) > SAME * max(1.0, abs(less)):
             return Odd(node, "difference", weights, of, {"found": -of.shift, "expected": less})
         return Label(self.difference.name, weights.index, weights.factor * of.factor, made=node)
@@ -332,7 +323,7 @@ class Reader:
                     return Odd(node, "rows", x, y)
                 if self.missing(y):
                     return Odd(node, "incomplete", y, x)
-                shift = y.factor * float(self._less(y.index[0])[y.index[1]])
+                shift = y.factor * float(self.values[y.index[0]].of(self.difference.less)[y.index[1]])
                 return replace(x, shift=x.shift + shift)
         if a.step == b.step == self.weights.of and a.index[:2] == b.index[:2] and a.factor * b.factor < 0:
             opposite = abs(a.factor + b.factor) < SAME * abs(a.factor)
@@ -356,7 +347,7 @@ class Reader:
         label, total = self._as_total(label), self.weights.total
         if label.step != total or label.factor <= 0 or number.how or number.value != 1.0:
             return None
-        shares = np.abs(self.log(label.index[0])[label.index[1]] + math.log(label.factor))
+        shares = np.abs(self.values[label.index[0]].log[label.index[1]] + math.log(label.factor))
         key = int(shares.argmin())
         if shares[key] > SAME or label.terms >> key & 1:
             return None
@@ -365,9 +356,7 @@ class Reader:
     def _as_total(self, label: Label) -> Label:
         if label.step != self.weights.name:
             return label
-        return Label(
-            self.weights.total, label.index[:2], label.factor, 0.0, 1 << label.index[2], label.made, label.source
-        )
+        return replace(label, step=self.weights.total, index=label.index[:2], terms=1 << label.index[2], by=0)
 
     def _negligible(self, a: Label, b: Label) -> bool:
         """Whether one side's terms hardly matter in the program, such as weights that are 0 in float."""
@@ -375,7 +364,7 @@ class Reader:
             (name, letters), *_ = self.sums[a.step].factors
             if name != self.weights.name or self.sums[a.step].index[:1] != letters[:1] or len(a.index) < 2:
                 return False
-        log = self.log(a.index[0])[a.index[1]]
+        log = self.values[a.index[0]].log[a.index[1]]
         shares = [float(np.exp(log[numbers(each.terms)]).sum()) for each in (a, b)]
         parts = [abs(each.factor) * share for each, share in zip((a, b), shares, strict=True)]
         return min(parts) < 1e-5 * max(parts) or max(shares) < 1e-12
@@ -396,7 +385,7 @@ class Reader:
             return Odd(node, "slope", a, None, {"slope": slope})
         unit, row, column = a.index
         argument = self._score(a) * _LOG2
-        log = argument - float(self.log(unit)[row, column])
+        log = argument - float(self.values[unit].log[row, column])
         if abs(log) > _FAR:
             return Odd(node, "range", a, None, {"shift": a.shift * _LOG2})
         return Label(weights.name, a.index, math.exp(log), made=node, source=node)
@@ -413,19 +402,18 @@ class Reader:
         """The bits of all terms of a step."""
         if label.terms == -1:
             return -1
-        seen = self.weights.seen
-        if label.step == self.weights.total:
-            first, end = seen(label.index[1])
-            return (1 << end) - (1 << first)
-        of = self.sums[label.step]
-        letters = next((x for name, x in of.factors if name in (self.weights.name, self.difference.name)), "")
-        at = dict(zip(of.index, label.index[1:], strict=True))
-        if letters and letters[0] in at:
-            first, end = seen(at[letters[0]])
-            return (1 << end) - (1 << first)
-        if letters:
-            return sum(1 << i for i in range(of.count) if seen(i)[0] <= at.get(letters[1], 0) < seen(i)[1])
-        return (1 << of.count) - 1
+        seen, row = self.weights.seen, label.index[1]
+        if label.step != self.weights.total:
+            of = self.sums[label.step]
+            letters = next((x for name, x in of.factors if name in (self.weights.name, self.difference.name)), "")
+            at = dict(zip(of.index, label.index[1:], strict=True))
+            if not letters:
+                return (1 << of.count) - 1
+            if letters[0] not in at:
+                return sum(1 << i for i in range(of.count) if seen(i)[0] <= at.get(letters[1], 0) < seen(i)[1])
+            row = at[letters[0]]
+        first, end = seen(row)
+        return (1 << end) - (1 << first)
 
     def missing(self, label: Label) -> int:
         """The bits of the terms that a sum lacks."""

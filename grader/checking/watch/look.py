@@ -43,8 +43,8 @@ _NOT_FOLLOWED = "its values were not followed"
 class Explained:
     """`findings`: what is wrong, the likeliest first. `unread`: why the recording says nothing; '' if it was read."""
 
-    findings: tuple[Finding, ...] = ()
-    unread: str = ""
+    findings: Annotated[tuple[Finding, ...], Field(max_length=_MOST_FINDINGS)] = ()
+    unread: Annotated[str, AtMost(200)] = ""
 
 
 def wrong_values(
@@ -94,7 +94,7 @@ def explain(
     have written it."""
     with input.open("rb", buffering=0) as file:
         try:
-            return Explained(*_explained(operator, shape, file, recording, tuple(watched)))
+            return _explained(operator, shape, file, recording, tuple(watched))
         except Unreadable as unreadable:
             if unreadable.detail:
                 report(unreadable)
@@ -104,7 +104,7 @@ def explain(
 @confined(cpu_s=60, memory_bytes=4 << 30)
 def _explained(
     operator: Operator, shape: Shape, input: IO[bytes], recording: IO[bytes], watched: Sequence[Watched]
-) -> tuple[Annotated[tuple[Finding, ...], Field(max_length=_MOST_FINDINGS)], Annotated[str, AtMost(200)]]:
+) -> Explained:
     names = [tensor.name for tensor in operator.inputs(shape)]
     tensors = (operator.read_unit(input, shape, unit) for unit in range(operator.units(shape)))
     units = [dict(zip(names, each, strict=True)) for each in tensors]
@@ -113,14 +113,14 @@ def _explained(
     try:
         found = read_recording(recording)
     except Malformed as malformed:
-        return (), f"{_NOT_FOLLOWED}: the recording is unreadable, {malformed}"
+        return Explained(unread=f"{_NOT_FOLLOWED}: the recording is unreadable, {malformed}")
     if found.cut_off:
-        return (), f"{_NOT_FOLLOWED}: it computes more of them than a recording holds"
+        return Explained(unread=f"{_NOT_FOLLOWED}: it computes more of them than a recording holds")
     if not any(each.type.is_integer for each in operator.outputs(shape)) and (arising := not_finite(found, watched)):
-        return arising, ""
+        return Explained(arising)
     if steps is None:
-        return written_at(found, watched, stored=operator.has_check), ""
+        return Explained(written_at(found, watched, stored=operator.has_check))
     reader = Reader(found, steps, units)
     if not reader.run():
-        return (), f"{_NOT_FOLLOWED}: they come from more than {MOST_NODES:,} others"
-    return tuple(read(reader, watched, lambda unit: operator.unit_label(shape, unit))), ""
+        return Explained(unread=f"{_NOT_FOLLOWED}: they come from more than {MOST_NODES:,} others")
+    return Explained(tuple(read(reader, watched, lambda unit: operator.unit_label(shape, unit))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from grader.checking.probes.weights import scale_meaning
 from grader.checking.watch.labels import SAME, Label, Number, Odd, Reader, numbers
 from grader.checking.watch.recording import Watched
 from grader.checking.watch.written import UNSURE
-from grader.checking.wrong_places import spans
+from grader.checking.wrong_places import even_step, spans
 from grader.findings import Finding
 
 CERTAIN, SURE, LIKELY = 0.95, 0.9, 0.7
@@ -83,7 +82,7 @@ class _Writer:
             return None
         older = left.terms.bit_count() > right.terms.bit_count() or left.source < right.source
         sums, fresh = (left, right) if older else (right, left)
-        log = self.reader.log(left.index[0])[left.index[1]]
+        log = self.reader.values[left.index[0]].log[left.index[1]]
         most = max(log[n] for n in numbers(left.terms | right.terms))
         apart = [abs(math.log(abs(each.factor)) + most) if each.factor else math.inf for each in (sums, fresh)]
         name = self.name(sums)
@@ -110,25 +109,19 @@ class _Writer:
         facts: Facts = {"left": self.called(left), "right": self.called(right)}
         if odd.why == "product":
             wrong = next((each.step for each in (right, left) if each.step in inputs), "")
-            expected = self._expected_partner(left if right.step == wrong else right, wrong)
+            known = (left if right.step == wrong else right).step
+            pairs = ([name for name, _ in each.factors] for each in self.steps.sums if len(each.factors) == 2)
+            fit = (pair for pair in pairs if known in pair and wrong not in pair)
+            expected = next((b if a == known else a for a, b in fit), "")
             if wrong and expected:
                 sure = CERTAIN if expected in inputs else SURE  # else the other operand may be the wrong one
                 return self.finding("other_input", odd.node, sure, other, **facts, found=wrong, wanted=expected)
-            if {left.step, right.step} <= inputs:
-                return self.finding("operands_wrong", odd.node, LIKELY, other=other, **facts)
         if odd.why in ("product", "sum"):
             return None
         if left.step == right.step:
             return self.finding("sums_mixed", odd.node, LIKELY, array=self.name(left), **facts)
         certainty = SURE if odd.why != "rows" else LIKELY
         return self.finding("operands_wrong", odd.node, certainty, other=other, **facts)
-
-    def _expected_partner(self, label: Label, found: str) -> str:
-        for each in self.steps.sums:
-            names = [name for name, _ in each.factors]
-            if label.step in names and found not in names and len(names) == 2:
-                return names[1 - names.index(label.step)]
-        return ""
 
     def _store_below(self, node: int) -> int:
         """The store through which a loaded value came; 0 if there is none."""
@@ -144,7 +137,7 @@ class _Writer:
         at_end = not label.terms or gone[0] >= label.terms.bit_length() or gone[-1] < numbers(label.terms)[0]
         if at_end and (mask := self._mask(label, node)) is not None:
             return mask
-        facts: Facts = {"count": len(gone), "numbers": spans(gone), "tile": _tile(gone)}
+        facts: Facts = {"count": len(gone), "numbers": spans(gone), "tile": even_step(gone)}
         facts["lost"] = "end" if at_end else None
         at = self._where_lost(label, lacks) or node
         return self.finding("terms_missing", at, array=self.name(label), over=self._over(label), other=node, **facts)
@@ -178,9 +171,8 @@ class _Writer:
 
     def called(self, label: Label) -> str:
         """ "K[7, 6]" or "score[3, 7]", with the unit if there are several."""
-        unit, *rest = label.index
-        inside = ", ".join(map(str, rest))
-        return f"{self.name(label)}{unit}[{inside}]" if len(self.reader.values) > 1 else f"{self.name(label)}[{inside}]"
+        unit, *inside = label.index
+        return f"{self.name(label)}{unit if len(self.reader.values) > 1 else ''}[{', '.join(map(str, inside))}]"
 
     # ---- what a recognised value in a wrong place says ------------------------------------------------------------
 
@@ -201,7 +193,7 @@ class _Writer:
             return self.finding("terms_unseen", label.made or root, array=tensor, **facts)
         if abs(label.factor / factor - 1) > SAME:
             if label.step in self.reader.of_rows:
-                total = math.exp(-float(self.reader.log(label.index[0])[label.index[1]].max()))
+                total = math.exp(-float(self.reader.values[label.index[0]].log[label.index[1]].max()))
                 if abs(label.factor / factor / total - 1) < SAME:
                     facts = {"how": "undivided", "row": label.index[1], "sum": float(f"{total:.4g}")}
                     return self.finding("rows_not_normalised", root, array=tensor, **facts)
@@ -230,9 +222,3 @@ def read(reader: Reader, watched: Sequence[Watched], unit_label: Callable[[int],
                 kept.setdefault(key, one)
                 counts[key] += 1
     return [kept[key] for key, _ in counts.most_common() if key not in harmless][:3]
-
-
-def _tile(gone: Sequence[int]) -> int | None:
-    """The distance between missing numbers that repeat evenly, such as the last of each tile."""
-    steps = {b - a for a, b in itertools.pairwise(gone)}
-    return steps.pop() if len(steps) == 1 and min(steps) > 1 else None
