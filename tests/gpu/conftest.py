@@ -24,7 +24,7 @@ from grader.grading.bench import Bench
 from grader.programs import oracle
 from grader.programs.engine import select_engine
 from grader.programs.engine.cuda import CudaEngine
-from grader.timing import measurement
+from grader.timing import evidence, measurement
 
 
 @pytest.hookimpl(trylast=True)  # after -k
@@ -63,7 +63,9 @@ def _beside_others(
         monkeypatch.setenv("GRADER_LOCKS", str(tmp_path))
         monkeypatch.setattr(idle, "PATIENCE_S", 0.0)
         monkeypatch.setattr(one_test, "time_limits", lambda *given: (8 * (found := limits(*given))[0], *found[1:]))
-        monkeypatch.setattr(probing, "EXPERIMENTS_ON_A_GPU_S", 60.0)
+        for limit in ("PROBE_LIMIT_S", "EXPERIMENTS_ON_A_GPU_S"):
+            monkeypatch.setattr(probing, limit, 60.0)
+        monkeypatch.setattr(evidence, "STARTUP_CPU_S", 15.0)  # processes that start CUDA together wait for each other
         monkeypatch.setattr(Bench, "is_timed", lambda bench, case: False)
         monkeypatch.setattr(Bench, "reference", lambda bench, case, wall_s: None)
         yield
@@ -108,9 +110,8 @@ def compiled(gpu: CudaEngine, tmp_path_factory: pytest.TempPathFactory, worker_i
             if not program.exists():
                 target = f"-gencode=arch=compute_{gpu.gpu.architecture},code=sm_{gpu.gpu.architecture}"
                 words = (gpu.toolkit.nvcc, "-O3", "-std=c++17", target, *flags, source, "-o", program)
-                command = [str(word) for word in words]
-                done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-                assert done.returncode == 0, f"{source.name} does not compile: {done.stdout[-2000:]}"
+                done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False)
+                assert done.returncode == 0, f"{source.name} does not compile: {done.stderr[-2000:]}"
         return program
 
     return executable

@@ -26,7 +26,7 @@ def test_attacks_on_the_gpu_and_on_its_trace_are_stopped(part: int, place_for_at
 
 
 @pytest.mark.parametrize("variant", variants(), ids=lambda path: path.stem)
-def test_an_honest_variant_passes_and_is_timed(variant: Path, tmp_path: Path) -> None:
+def test_an_honest_variant_passes_and_is_timed(variant: Path, tmp_path: Path, timed: CudaEngine) -> None:
     folder = hand_in(variant, tmp_path)
     [record] = submissions.grade_paths([folder], Choice("hw4", "s01,s02,t01", "cuda"))
     assert complaints(record) == []
