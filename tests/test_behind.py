@@ -43,6 +43,11 @@ def test_without_such_a_loop_in_the_kernel_it_is_the_one_around_the_launch() -> 
     assert told("terms_missing", 10, lost="end").line == 15
 
 
+def test_a_sum_that_keeps_old_terms_is_declared_before_a_loop() -> None:
+    said = sentence(told("carried_over", 9, left="l0[0]", right="l0[1]"))
+    assert "line 5 sets `acc` once, before the loop of line 6" in said
+
+
 def test_the_lines_that_call_a_helper_function_are_named() -> None:
     text = "__device__ float f(float x) { return x / 0; }\n__global__ void k(float* y) {\n    y[0] = f(y[0]);\n}\n"
     finding = Finding(kind="wrong_value_from", file="k.cu", line=1, array="Y")

@@ -130,6 +130,13 @@ def test_a_correction_that_is_the_weight_of_the_old_maximum_is_no_mistake(tmp_pa
     assert [each.kind for each in found] == ["stored_elsewhere"]
 
 
+def test_a_wrong_scale_of_the_query_has_the_line_that_scales_it(tmp_path: Path) -> None:
+    sum = "for (int c = 0; c < d; c++)\n            s += q[row * d + c] * k["
+    scaled = "for (int c = 0; c < d; c++) {\n            float x = q[row * d + c] * 0.1f;\n            s += x * k["
+    found = _changed(tmp_path, (sum, scaled), ("s *= scale;", "}"))
+    assert (found[0].kind, found[0].line) == ("scale_wrong", 24)
+
+
 def test_elements_of_another_batch_are_named(tmp_path: Path) -> None:
     found = _changed(
         tmp_path,

@@ -35,11 +35,11 @@ def _places(one: str, many: str, wrong: NDArray[np.bool_]) -> str:
     first, last = int(numbers[0]), int(numbers[-1])
     if len(numbers) == count:
         return ""
+    if len(numbers) == count - 1 and first == 1 and one not in ("row", "column"):
+        return f"only {one} 0 is right, all {many} after the first are wrong (look at the offset per {one})"
     if first == last:
         return f"only {one} {first} of {count} is wrong"
     if np.ptp(numbers) < len(numbers):  # in one piece
-        if (first, last) == (1, count - 1) and one not in ("row", "column"):
-            return f"only {one} 0 is right, all {many} after the first are wrong (look at the offset per {one})"
         return f"only {many} {first} to {last} of {count} are wrong"
     if len(numbers) > 2 and (step := even_step(numbers)) and first < step and last + step >= count:
         return f"one {one} in {step} is wrong, from {one} {first} on"

@@ -94,7 +94,10 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "terms_repeated": ("{array} 重複計算了 {over} {numbers}", ""),
     "terms_unseen": ("{array} 計入了被遮罩隱藏的 {over} {numbers}", ""),
-    "carried_over": ("{right} 仍含有 {left} 的值：請在加總前重設 {array}", ""),
+    "carried_over": (
+        "{right} 仍含有 {left} 的值：請在加總前重設 {array}[；第 {set_line} 行只在第 {loop_line} 行的迴圈之前設定 `{set_name}` 一次]",
+        "",
+    ),
     "sums_mixed": ("{left} 與 {right} 的項加在一起，但它們是不同的總和", ""),
     "start_wrong": ("{array} 從 {value} 開始，應從 0 開始", ""),
     "padding_added": ("{array} 計入了 exp(0 − m) = {value}：屬於不存在或未載入的 key", ""),

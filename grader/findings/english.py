@@ -117,7 +117,11 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     ),
     "terms_repeated": ("{array} counts {over} twice: {numbers}", ""),
     "terms_unseen": ("{array} counts {over} that the mask hides: {numbers}", ""),
-    "carried_over": ("{right} still contains {left}: reset {array} before it is summed", ""),
+    "carried_over": (
+        "{right} still contains {left}: reset {array} before it is summed[; line {set_line} sets `{set_name}` once, "
+        "before the loop of line {loop_line}]",
+        "",
+    ),
     "sums_mixed": ("Terms of {left} and of {right} are added up, which are different sums", ""),
     "start_wrong": ("{array} starts at {value} and should start at 0", ""),
     "padding_added": (

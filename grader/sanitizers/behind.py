@@ -35,6 +35,17 @@ def _loop_of_sum(finding: Finding, source: Source) -> Finding:
     return finding.model_copy(update={"file": loop.file, "line": loop.line}).with_facts(**_end_of(source, loop))
 
 
+def _start_of_sum(finding: Finding, source: Source) -> Finding:
+    """The declaration of the sum, and the outermost loop after it around the line that adds to it."""
+    file, line = finding.file or "", finding.line or 0
+    names = " ".join(each.name for each in source.assignments if each.holds(file, line))
+    for made in declared(source, names, file, line):
+        for loop in source.loops_around(file, line):
+            if not loop.holds(file, made.line):
+                return finding.with_facts(set_line=made.line, set_name=made.name, loop_line=loop.line)
+    return finding
+
+
 def _variable(loop: Loop) -> str:
     names = _WORD.findall(loop.steps[0].partition("=")[0]) if loop.steps else []
     return names[-1] if names else ""
@@ -137,6 +148,7 @@ OF_WRONG_VALUES: dict[str, tuple[Callable[[Finding, Source], Finding], ...]] = {
     "terms_missing": (_loop_of_sum,),
     "other_input": (_pointers,),
     "other_unit_read": (_pointers,),
+    "carried_over": (_start_of_sum,),
     "never_written": (_grid,),
     "launch_not_reached": (_loop_of_launch,),
 }

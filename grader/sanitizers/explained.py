@@ -246,13 +246,9 @@ def _loose(source: Source, before: Callable[[str, int], bool]) -> Iterator[dict[
     guards = [(b, _TOO_FAR.search(b.condition), ">=") for b in reversed(source.branches) if b.leaves]
     loops = [(loop, _ONE_MORE.search(loop.condition), "<") for loop in reversed(source.loops)]
     for item, found, sign in (*guards, *loops):
-        if (
-            found
-            and before(item.file, item.line)
-            and (found[1] in of_threads if sign == ">=" else not found[2].isdigit())
-        ):
-            facts = {"loose_line": item.line, "loose_name": found[1], "loose_end": found[2], "loose_sign": sign}
-            yield facts
+        fits = found and (found[1] in of_threads if sign == ">=" else not found[2].isdigit())
+        if found and fits and before(item.file, item.line):
+            yield {"loose_line": item.line, "loose_name": found[1], "loose_end": found[2], "loose_sign": sign}
 
 
 _OF_KIND = OF_WRONG_VALUES | {

@@ -43,11 +43,8 @@ def _last_end(source: Source, file: str, first: int, last: int) -> int:
     block around the first line is assumed to contain such a store."""
     later = {use.name for use in source.uses if use.file == file and last <= use.line < last + _READ_LINES}
     blocks = [block for block in (*source.loops, *source.branches) if block.file == file]
-    stores = [a.line for a in source.assignments if a.file == file and "[" in a.target and a.name in later]
-    end = _closed(blocks, first, last)
-    for line in sorted(line for line in stores if first < line < last):
-        end = max(end, _closed(blocks, line, last))
-    return end
+    stored = [a for a in source.assignments if a.file == file and "[" in a.target and a.name in later]
+    return max(_closed(blocks, line, last) for line in (first, *(a.line for a in stored if first < a.line < last)))
 
 
 def _closed(blocks: Iterable[Item], line: int, last: int) -> int:

@@ -26,7 +26,7 @@ SAME = 1e-3
 _LOG2 = math.log(2)
 MANY_NODES = 120_000
 """Only in a larger recording the numbers that are kept for each row are not followed."""
-MOST_NODES = 400_000
+MOST_NODES = 1_000_000
 """More nodes are not labelled: it would take more than some seconds."""
 _PLAIN = frozenset({0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5})
 _FAR = 80.0

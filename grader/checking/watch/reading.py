@@ -71,10 +71,17 @@ class _Writer:
         meaning = scale_meaning(slope, scale)
         if meaning in (None, "unused") and not 1 / _STEEP < abs(slope) < _STEEP:
             return None
-        scaled = meaning not in ("negative", "base_two") and score.made and self.r.place(score.made)
-        node = score.made if scaled else odd.node
+        made = 0 if meaning in ("negative", "base_two") else self._scaling(score.made)
+        node = made if self.r.place(made) else odd.node
         facts: Facts = {"of": "Q Kᵀ" if weights.of in self.reader.sums else weights.of, "meaning": meaning}
         return self.finding("scale_wrong", node, slope=slope * scale, expected=scale, other=odd.node, **facts)
+
+    def _scaling(self, node: int) -> int:
+        """What scales the terms of a sum before they are added up, or elements of an input before that; else `node`."""
+        for label in (self.reader.meanings[operand] for operand in self.r.operands(node)):
+            if isinstance(label, Label) and label.terms.bit_count() == 1 and abs(label.factor) != 1 and label.made:
+                return self._scaling(label.made)  # −1, of an element, has one bit, too
+        return node
 
     def _factor(self, odd: Odd, left: Label, right: Label) -> Finding | None:
         """Two sums that were weighted relative to different maxima."""
