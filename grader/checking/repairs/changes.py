@@ -24,7 +24,7 @@ PRIOR = {
     "axis": 0.8, "number": 0.8, "index": 0.8, "factor": 0.6, "reset": 0.6, "name": 0.6,
 }  # fmt: skip
 """Ten more kinds, such as another operator, a term more or a statement less, found nothing in 46 blind programs."""
-Kind = Annotated[str, Field(pattern=f"^({'|'.join(PRIOR)})$")]
+Kind = Annotated[str, Field(pattern=f"^({'|'.join(PRIOR)})$", max_length=40)]
 
 MINUS_INFINITY = "(-(float)(1e300*1e300))"
 _COMPARED = {
