@@ -128,15 +128,15 @@ def _called(finding: Finding, source: Source) -> Finding:
 
 def _barrier(finding: Finding, source: Source) -> Finding:
     """Where the barrier of a race between threads of a block belongs, or why the one that is there does not help."""
-    here, there = finding.place, finding.other
-    if finding.words.get("between") == "blocks" and finding.words.get("how") == "blocks":
-        return _origin_of_index(finding, source)
-    if finding.words.get("how") not in ("barrier", "after_copy") or here is None or there is None:
+    here, there, how = finding.place, finding.other, finding.words.get("how")
+    if how not in ("barrier", "after_copy", "blocks") or here is None:
         return finding
-    if here.file != there.file:
-        return finding
-    if _takes(source, here, there) or _takes(source, there, here):
+    if there is not None and here.file == there.file and (_takes(source, here, there) or _takes(source, there, here)):
         return finding.with_facts(how="check")
+    if how == "blocks":
+        return _origin_of_index(finding, source)
+    if there is None or here.file != there.file:
+        return finding
     one, other = _line_in_the_function_of(source, here, there), _line_in_the_function_of(source, there, here)
     facts = missing_barrier(source, here.file, one, other)
     looped = any(loop.holds(here.file, other) for loop in source.loops_around(here.file, one))
