@@ -91,9 +91,9 @@ class _Writer:
         sums, fresh = (left, right) if older else (right, left)
         log = self.reader.values[left.index[0]].log[left.index[1]]
         most = max(log[n] for n in numbers(left.terms | right.terms))
-        apart = [abs(math.log(abs(each.factor)) + most) if each.factor else math.inf for each in (sums, fresh)]
+        apart = [math.log(abs(each.factor)) + most if each.factor else math.inf for each in (sums, fresh)]
         name = self.name(sums)
-        if apart[1] > SAME < apart[1] - apart[0] and fresh.source:
+        if apart[1] > SAME < apart[1] - abs(apart[0]) and fresh.source:  # below 0: a maximum with terms still to come
             return self.finding("weight_of_other_maximum", fresh.source, array=name, other=odd.node)
         top = max(log[n] for n in numbers(sums.terms))
         divided = sum(math.exp(log[n] - top) for n in numbers(sums.terms))
