@@ -49,9 +49,9 @@ The second applies if the test hit its time limit, since this run will too. Find
 _WALL_PER_CPU_S = 8
 """The wall limit is a net for programs that sleep."""
 
-SMALLEST_SHARE, RIGHT_SHARE, SMALLEST_FLOPS = 1 / 200, 1 / 10, 1e6
+SMALLEST, SMALLEST_OF_A_RIGHT = (1 / 200, 8e5), (1 / 10, 1e6)
 """A sample is worth a closer look if it has at least this share of the largest sample's operations, or at least this
-many operations. The second share is that of a program that passed: loops over tiles must make several passes."""
+many operations. The second pair is for a program that passed: loops over tiles must make several passes."""
 _NO_KERNEL = "cudaErrorInvalidDeviceFunction"
 _CRASHED = (Verdict.RUNTIME_ERROR, Verdict.MEMORY_LIMIT)
 
@@ -62,7 +62,8 @@ def case_to_look_at(verdicts: Mapping[Case, Verdict]) -> Case:
     ran = sorted(verdicts, key=lambda case: case.flops)
     crashed = [case for case in ran if verdicts[case] in _CRASHED]
     failed = [case for case in ran if verdicts[case] not in (Verdict.PASSED, *BEFORE_ITS_RUN)]
-    worth = min(ran[-1].flops * (SMALLEST_SHARE if failed else RIGHT_SHARE), SMALLEST_FLOPS)
+    share, enough = SMALLEST if failed else SMALLEST_OF_A_RIGHT
+    worth = min(ran[-1].flops * share, enough)
     among = crashed or failed or ran
     return next((case for case in among if case.flops >= worth), among[0])
 

@@ -92,7 +92,6 @@ class Reader:
         factors = [(each, *factor) for each in steps.sums for factor in each.factors]
         self.of_rows = {own} | {of.name for of, name, at in factors if name == own and at[0] == of.index[:1]}
         """The steps whose first index is the row of the weights, and which weights are summed up in."""
-        self._offsets = self._common_offsets()
 
     def run(self) -> bool:
         """Label all nodes that the roots come from. False if they are too many."""
@@ -101,6 +100,7 @@ class Reader:
         needed = self._reached(known)
         if len(needed) > MOST_NODES:
             return False
+        self._offsets = self._common_offsets(needed[r.site[needed] == LEAF].tolist())
         for node in needed.tolist():
             value = float(r.value[node])
             if known[node] or r.site[node] == CONSTANT:
@@ -161,10 +161,9 @@ class Reader:
     def _places(self, node: int) -> Sequence[tuple[str, int, int, int]]:
         return self.elements.get(int(self.recording.value[node : node + 1].view(np.uint32)[0]), ())
 
-    def _common_offsets(self) -> Counter[tuple[str, int, int]]:
+    def _common_offsets(self, leaves: Sequence[int]) -> Counter[tuple[str, int, int]]:
         """How often an element's address has this distance from its place in the tensor: two equal values are told
         apart by their addresses."""
-        leaves = np.flatnonzero(self.recording.site == LEAF).tolist()
         clear = ((node, places[0]) for node in leaves if len(places := self._places(node)) == 1)
         return Counter(self._offset(node, place) for node, place in clear)
 
