@@ -35,7 +35,7 @@ def in_a_shell(words: str, folder: Path) -> Said:
 
 @pytest.mark.parametrize("place", ["/dev/full", "/proc/nothing"])
 def test_a_cache_that_cannot_be_written_is_the_machines_matter(place: str, hello: Path) -> None:
-    said = grader("run", "hello.cu", "--engine", "emulator", cwd=hello, GRADER_CACHE=place)
+    said = grader_process("run", "hello.cu", "--engine", "emulator", cwd=hello, GRADER_CACHE=place)
     assert said.code == 1
     assert "set GRADER_CACHE to another folder" in said.err
     assert "bug" not in said.err
