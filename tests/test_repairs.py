@@ -20,9 +20,9 @@ from tests.support.command_line import grader
 
 KERNELS = """\
 struct Shape { int rows, columns; float scale; };
-constexpr int kTile = 32;
-__global__ void attention(const float* in, float* out, Shape shape, int n, int d) {
-    __shared__ float tile[kTile][kTile + 1];
+constexpr int kTile = 32; static int of_the_host;
+template <int W> __global__ void attention(const float* in, float* out, Shape shape, int n, int d) {
+    const int w = W + 1; __shared__ float tile[kTile][w]; switch (W) { case 8 * 4: break; }
     const int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row >= n && d > 0) return;
     const float* key = in + row * d;
@@ -33,15 +33,15 @@ __global__ void attention(const float* in, float* out, Shape shape, int n, int d
         const float fix = expf(top - s);
         sum = sum * fix + expf(s);
         acc += tile[threadIdx.x][j] * value[row + j * d];
-        atomicAdd(&out[0], s);
+        atomicAdd(&out[threadIdx.x / 2], s);
     }
     out[row * n + d] = acc / sum;
     out[0] = top + sum;
 }
 void run(const float* in, float* out, Shape shape, int n, int d) {
-    const int groups = n / kTile;
+    const int groups = n / kTile; out[n] = 0.0f;
     cudaMemcpy(out, in, n * d, cudaMemcpyHostToDevice);
-    attention<<<groups, kTile>>>(in, out, shape, n, d);
+    attention<8><<<groups, kTile>>>(in, out, shape, n, d);
 }
 """
 FILES = (("hw4.cu", KERNELS.encode()),)
@@ -84,8 +84,9 @@ def test_nothing_is_tried_where_the_compiler_needs_the_value(line: int) -> None:
     assert not tried(line)
 
 
-def test_what_is_written_to_is_left_alone(made: Schemata) -> None:
-    assert not {each.old for each in made.tries if each.line in (15, 17)} & {"out[0]", "out[row * n + d]"}
+def test_places_are_left_alone_and_neither_host_nor_device_gets_names_of_the_other(made: Schemata) -> None:
+    assert not [each for each in made.tries if ("Idx" if each.line > 18 else "of_the_host") in each.new]
+    assert not {each.old for each in made.tries if each.line in (15, 17)} & {"out[threadIdx.x / 2]", "out[row * n + d]"}
 
 
 def test_each_change_has_a_number_and_the_likeliest_comes_first(made: Schemata) -> None:
@@ -104,7 +105,7 @@ def test_the_lines_of_the_source_keep_their_numbers(made: Schemata) -> None:
     (_, text), *_ = made.files
     body = text.partition("#line 1\n")[2]
     assert len(body.split("\n")) == len(KERNELS.split("\n"))
-    assert "attention<<<" in body.split("\n")[22]
+    assert "attention<8><<<" in body.split("\n")[22]
 
 
 def test_every_kind_of_change_has_words() -> None:
@@ -152,7 +153,7 @@ def test_a_changed_program_is_never_taken_from_the_cache_of_another(tmp_path: Pa
 
 
 def test_a_grid_is_not_made_larger_since_other_mistakes_then_do_no_harm() -> None:
-    text = KERNELS.replace("attention<<<groups,", "attention<<<min(groups, 9),")
+    text = KERNELS.replace("<<<groups,", "<<<min(groups, 9),")
     tries = schemata((("hw4.cu", text.encode()),), [("hw4.cu", 23)], (), MOST_TRIES).tries
     assert not [each.new for each in tries if each.new.startswith("max(groups")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tree_sitter import Node
 
 from grader.checking.repairs.changes import MINUS_INFINITY, Change, Changes
-from grader.checking.repairs.scopes import Scopes, arguments_of
+from grader.checking.repairs.scopes import BUILT_IN, Scopes, arguments_of
 from grader.cpp.reading import Files, cpp_files
 from grader.cpp.tree import end_of, line_of, name_of, parsed, text_of, walk
 from grader.sandbox.room import confined
@@ -36,7 +37,7 @@ return {SWITCH}_of_host();
 """
 # Where the compiler needs a value, or where there is none.
 _FIXED = frozenset({
-    "template_argument_list", "template_parameter_list", "array_declarator", "new_declarator", "type_descriptor",
+    "template_argument_list", "template_parameter_list", "array_declarator", "type_descriptor",
     "preproc_def", "preproc_function_def", "preproc_call", "preproc_include", "enumerator", "parameter_list",
     "static_assert_declaration", "attribute_specifier", "launch_bounds", "gnu_asm_expression", "bitfield_clause",
     "field_initializer_list", "subscript_designator",
@@ -85,8 +86,8 @@ def _changes(file: str, scopes: Scopes, suspected: Sequence[int]) -> Iterator[Ch
         likely = 1.0 if on_device else _ON_THE_HOST
         likely *= _SAME_FUNCTION if any(line_of(function) <= line <= end_of(function) for line in suspected) else 1.0
         for change in (change for _, node in sites for change in changes.of(node)):
-            if change.kind in ("name", "called") and not on_device:
-                continue  # with a grid or a copy of another size, other mistakes do no harm
+            if not on_device and (change.kind in ("name", "called") or any(each in change.new for each in BUILT_IN)):
+                continue  # with a grid or a copy of another size, other mistakes do no harm; no thread runs here
             factor = likely * (_SAME_LINE if change.line in suspected else 1.0)
             yield change.model_copy(update={"likely": change.likely * factor})
 
@@ -94,10 +95,11 @@ def _changes(file: str, scopes: Scopes, suspected: Sequence[int]) -> Iterator[Ch
 def _sites(scopes: Scopes) -> Iterator[tuple[Node, Node]]:
     """The nodes at which changes may be, each after its function: values, statements, blocks; no place that is written
     to, and no value that the compiler needs. In the order of the source."""
+    fixed = _fixed(scopes)
     stack: list[tuple[Node, Node | None, bool]] = [(scopes.root, None, False)]
     while stack:
         node, function, written = stack.pop()
-        if node.type in _FIXED or _is_fixed(node, scopes):
+        if node.id in fixed:
             continue
         function = node if node.type == "function_definition" else function
         if function is not None and not written:
@@ -123,31 +125,37 @@ def _words(node: Node, end: str) -> list[str]:
     return text_of(node).partition(end)[0].split()
 
 
-def _is_fixed(node: Node, scopes: Scopes) -> bool:
+def _is_fixed(node: Node) -> bool:
     """Whether the compiler needs the values in a node."""
+    parent = node.parent
     if node.type == "function_definition":
         return "constexpr" in _words(node, "{")
     if node.type == "declaration":
-        names = [name_of(each) for each in node.children_by_field_name("declarator")]
-        found = [scopes.find(name, node.end_byte - 1) for name in names]
-        constant = bool(found) and all(each is not None and each.constant for each in found)
-        return constant or not {"constexpr", "__shared__", "static", "__constant__"}.isdisjoint(_words(node, "="))
-    return node.type == "condition_clause" and node.parent is not None and "constexpr" in text_of(node.parent)[:14]
+        return not {"constexpr", "__shared__", "static", "__constant__"}.isdisjoint(_words(node, "="))
+    if parent is not None and parent.type == "case_statement":
+        return node == parent.child_by_field_name("value")
+    of_types = node.type == "condition_clause" and parent is not None and "constexpr" in text_of(parent)[:14]
+    return of_types or node.type in _FIXED
+
+
+def _fixed(scopes: Scopes) -> set[int]:
+    """The nodes in which the compiler needs the values, and the initialisers of the constants that are used in them."""
+    nodes = [node for node in walk(scopes.root) if _is_fixed(node)]
+    for node in nodes:
+        used = {scopes.find(name, node.start_byte) for name in re.findall(r"\w+", text_of(node))}
+        nodes += [v.value for v in used if v is not None and v.value is not None and v.value not in nodes]
+    return {node.id for node in nodes}
 
 
 def _is_written(node: Node, child: Node, written: bool, scopes: Scopes) -> bool:
     """Whether `child` of `node` is a place, which is written to or whose address is taken, and no value."""
     match node.type:
-        case "assignment_expression":
-            return child == node.child_by_field_name("left")
+        case "assignment_expression" | "subscript_expression":
+            return child == node.named_child(0)
         case "update_expression" | "field_expression":
             return True
-        case "subscript_expression":
-            return child == node.child_by_field_name("argument")
-        case "pointer_expression":
+        case "pointer_expression" | "parenthesized_expression":
             return written or text_of(node).startswith("&")
-        case "parenthesized_expression":
-            return written
         case "argument_list":
             call = node.parent
             if call is None or call.type != "call_expression":

@@ -25,7 +25,6 @@ _SCOPES = frozenset({
     "compound_statement", "for_statement", "translation_unit", "namespace_definition", "declaration_list",
     "if_statement", "while_statement", "case_statement", "field_declaration_list",
 })  # fmt: skip
-_FUNCTIONS = frozenset({"function_definition", "lambda_expression"})
 _DECLARES = frozenset({"declaration", "field_declaration", "parameter_declaration", "optional_parameter_declaration"})
 
 Type = tuple[str, int]
@@ -38,14 +37,14 @@ REAL: Type = ("real", 0)
 @dataclass(frozen=True)
 class Variable:
     """A variable in scope from byte `start` to byte `end`. `owner` is the node that declares it and its siblings: a
-    list of parameters, a block. `constant`: the compiler may need its value."""
+    list of parameters, a block. `value` is what a constant is initialised with, or its name."""
 
     name: str
     type: Type
     start: int
     end: int
     owner: int
-    constant: bool = False
+    value: Node | None = None
 
 
 def plain_type(text: str) -> Type:
@@ -89,14 +88,14 @@ class Scopes:
 
     def _declare(self, node: Node) -> None:
         is_parameter = "parameter" in node.type
-        scope = node.parent
-        while scope is not None and scope.type not in (_FUNCTIONS if is_parameter else _SCOPES):
+        scope, scopes = node.parent, {"function_definition", "lambda_expression"} if is_parameter else _SCOPES
+        while scope is not None and scope.type not in scopes:
             scope = scope.parent
         if scope is None:
             return
         owner = node.parent if is_parameter and node.parent is not None else scope
         kind, _ = plain_type(text_of(node.child_by_field_name("type")))
-        words = set(text_of(node).partition("=")[0].partition("(")[0].split())
+        constant = re.search("const|__device__", text_of(node).partition("=")[0].partition("(")[0])
         for declarator in node.children_by_field_name("declarator"):
             name = name_of(declarator)
             if not name or "function_declarator" in (declarator.type, *(c.type for c in declarator.children)):
@@ -106,16 +105,9 @@ class Scopes:
                 type = self.type_of(value)
             if node.type == "field_declaration":
                 self.fields[name] = type, owner.id
-            outside = scope.type in ("translation_unit", "namespace_definition", "declaration_list")
-            fixed = "const" in words and (outside or (value is not None and self._is_constant(value)))
-            made = Variable(name, type, declarator.end_byte, scope.end_byte, owner.id, "constexpr" in words or fixed)
+            fixed = (value or declarator) if constant else None
+            made = Variable(name, type, declarator.end_byte, scope.end_byte, owner.id, fixed)
             self.variables.setdefault(name, []).append(made)
-
-    def _is_constant(self, value: Node) -> bool:
-        nodes = list(walk(value))
-        names = [self.find(text_of(node), node.start_byte) for node in nodes if node.type == "identifier"]
-        plain = {"call_expression", "field_expression", "subscript_expression"}.isdisjoint(node.type for node in nodes)
-        return plain and all(found is not None and found.constant for found in names)
 
     def find(self, name: str, at: int) -> Variable | None:
         """The variable that `name` means at byte `at`."""
@@ -123,9 +115,9 @@ class Scopes:
         return max(among, key=lambda each: each.start, default=None)
 
     def in_scope(self, type: Type, at: int) -> list[Variable]:
-        """The variables of a type at byte `at`, the nearest first."""
-        visible = (self.find(name, at) for name in self.variables)
-        return sorted((v for v in visible if v is not None and v.type == type), key=lambda v: -v.start)
+        """The variables of a type at byte `at`, the nearest first, without those that only the host knows."""
+        visible = (v for name in self.variables if (v := self.find(name, at)) is not None and v.type == type)
+        return sorted((v for v in visible if v.value or v.end < self.root.end_byte), key=lambda v: -v.start)
 
     def type_of(self, node: Node) -> Type:
         match node.type:
