@@ -44,7 +44,7 @@ class Number:
     node: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which takes four times as long to make
 class Label:
     """`terms`: a bit for each term, −1 for a step that is no sum, or an input tensor's element."""
 
@@ -87,6 +87,7 @@ class Reader:
         self.sums = {each.name: each for each in steps.sums}
         self.by_factors = {tuple(sorted(name for name, _ in each.factors)): each for each in reversed(steps.sums)}
         self.meanings: list[Meaning | None] = [None] * len(recording.value)
+        self._bits: list[int] = recording.value.view(np.uint32).tolist()
         self.weights, self.difference = steps.weights or _NO_WEIGHTS, steps.difference or _NO_DIFFERENCE
         own = self.weights.name
         factors = [(each, *factor) for each in steps.sums for factor in each.factors]
@@ -96,22 +97,23 @@ class Reader:
     def run(self) -> bool:
         """Label all nodes that the roots come from. False if they are too many."""
         r, meanings = self.recording, self.meanings
+        names = [OPERATIONS[operation] for operation in r.sites[:, 0].tolist()]
         known = self._row_numbers() if len(r.value) > MANY_NODES else np.zeros(len(r.value), bool)
         needed = self._reached(known)
         if len(needed) > MOST_NODES:
             return False
         self._offsets = self._common_offsets(needed[r.site[needed] == LEAF].tolist())
-        for node in needed.tolist():
-            value = float(r.value[node])
-            if known[node] or r.site[node] == CONSTANT:
+        columns = (each[needed].tolist() for each in (known, r.site, r.value, r.a, r.b, r.c))
+        for node, is_known, site, value, *below in zip(needed.tolist(), *columns, strict=True):
+            if is_known or site == CONSTANT:
                 meanings[node] = Number(value)
-            elif r.site[node] == LEAF:
+            elif site == LEAF:
                 meanings[node] = (self._element(node) if value else None) or Number(value)
             else:
-                operands = [meanings[each] or Number(0.0) for each in r.operands(node)]
-                odd = min((each for each in operands if isinstance(each, Odd)), key=lambda o: o.node, default=None)
-                plain = [each for each in operands if not isinstance(each, Odd)]
-                meanings[node] = odd or self._computed(node, r.operation(node), plain, value)
+                of = [meanings[each] or Number(0.0) for each in below if each]
+                plain = [each for each in of if not isinstance(each, Odd)]
+                odd = min((o for o in of if isinstance(o, Odd)), key=lambda o: o.node) if len(plain) < len(of) else None
+                meanings[node] = odd or self._computed(node, names[site], plain, value)
         return True
 
     def _reached(self, known: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -158,13 +160,10 @@ class Reader:
 
     # ---- leaves ----------------------------------------------------------------------
 
-    def _places(self, node: int) -> Sequence[tuple[str, int, int, int]]:
-        return self.elements.get(int(self.recording.value[node : node + 1].view(np.uint32)[0]), ())
-
     def _common_offsets(self, leaves: Sequence[int]) -> Counter[tuple[str, int, int]]:
         """How often an element's address has this distance from its place in the tensor: two equal values are told
         apart by their addresses."""
-        clear = ((node, places[0]) for node in leaves if len(places := self._places(node)) == 1)
+        clear = ((node, places[0]) for node in leaves if len(places := self.elements.get(self._bits[node], [])) == 1)
         return Counter(self._offset(node, place) for node, place in clear)
 
     def _offset(self, node: int, place: tuple[str, int, int, int]) -> tuple[str, int, int]:
@@ -174,8 +173,7 @@ class Reader:
 
     def _element(self, node: int) -> Label | None:
         """The element of the input that has a node's value."""
-        places = self._places(node)
-        if not places:
+        if not (places := self.elements.get(self._bits[node])):
             return None
         tensor, *index = max(places, key=lambda place: self._offsets[self._offset(node, place)])
         return Label(tensor, tuple(index), made=node if self.recording.operation(node) else 0)
@@ -184,15 +182,15 @@ class Reader:
 
     def _computed(self, node: int, operation: str, of: list[Plain], value: float) -> Meaning:
         a = of[0] if of else Number(0.0)
-        if operation == "other":
-            return Odd(node, "unknown")
         if operation == "load":
             return a
+        if operation == "other":
+            return Odd(node, "unknown")
         if operation == "store":  # an element of the input that was moved as an integer is recognised here
             plain = isinstance(a, Number) and not a.how and a.value not in _PLAIN
             return (self._element(node) if plain else None) or a
-        known = [each for each in of if isinstance(each, Number)]
-        if len(known) == len(of):
+        if Label not in map(type, of):
+            known = [each for each in of if isinstance(each, Number)]
             inherited = next((each.how for each in known if each.how), "")
             how = operation if operation in ("max", "min", "ex2", "lg2") else inherited
             return Number(value, how, next((each.of for each in known if each.of), None), node)
@@ -207,7 +205,7 @@ class Reader:
             return self._sum(node, a, _scaled(of[1], -1.0), value)
         if operation == "neg":
             return _scaled(a, -1.0)
-        if operation in ("max", "min"):
+        if operation in ("max", "min", "lg2", "sqrt", "rsqrt", "abs"):
             return Number(value, operation, next((each for each in of if isinstance(each, Label)), None))
         if operation == "ex2":
             return self._exponential(node, a, value)
@@ -216,8 +214,6 @@ class Reader:
             return inverse if isinstance(inverse, Odd) else self._product(node, a, inverse)
         if operation == "rcp":
             return self._inverse(node, a)
-        if operation in ("lg2", "sqrt", "rsqrt", "abs") and isinstance(a, Label):
-            return Number(value, operation, a)
         return Odd(node, "unknown")
 
     def _inverse(self, node: int, a: Plain) -> Meaning:
@@ -279,16 +275,16 @@ class Reader:
         """The product of two factors of a sum."""
         if a.index[0] != b.index[0]:
             return Odd(node, "unit", a, b)
-        letters: dict[str, int] = {}
-        for label, (_, names) in zip((a, b), of.factors, strict=True):
-            if self.missing(label):
+        for label in (a, b):
+            if label.terms != -1 and self.missing(label):
                 return Odd(node, "incomplete", label, b if label is a else a)
             if abs(label.shift) > 1e-6:
                 return Odd(node, "unknown", a, b)
-            for letter, number in zip(names, label.index[1:], strict=True):
-                if letters.setdefault(letter, number) != number:
-                    return Odd(node, "index", a, b)
-        index = (a.index[0], *(letters[letter] for letter in of.index))
+        (_, mine), (_, others) = of.factors
+        letters = dict(zip(mine + others, a.index[1:] + b.index[1:], strict=True))
+        if tuple(map(letters.get, mine)) != a.index[1:]:
+            return Odd(node, "index", a, b)
+        index = (a.index[0], *[letters[letter] for letter in of.index])
         return Label(of.name, index, a.factor * b.factor, 0.0, 1 << letters[of.over], node, a.source or b.source)
 
     def _difference(self, node: int, weights: Label, of: Label) -> Meaning:
@@ -316,6 +312,8 @@ class Reader:
             if self._may_shift(label):
                 return replace(label, shift=label.shift + number.value)
             return Odd(node, "start", label, number)
+        if a.step == b.step in self.sums and a.index == b.index and a.factor == b.factor and not a.terms & b.terms:
+            return Label(a.step, a.index, a.factor, a.shift + b.shift, a.terms | b.terms, node, max(a.source, b.source))
         for x, y in ((a, b), (b, a)):
             if (x.step, y.step) == (self.difference.of, self.difference.less):
                 if x.index[:2] != y.index[:2]:
