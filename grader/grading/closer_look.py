@@ -5,16 +5,16 @@ The warps of a GPU run nearly in step, so a program without a needed barrier may
 fails, but the wrong values alone do not show which line is wrong. A closer look finds that line. Its finding is a hint:
 the checker still decides the verdict, and a look that fails changes nothing.
 
-The program is built for the look in the background, while the tests run. That build starts at the first failure; if the
-grader looks for races in any case (`grader check`), after the first test. A right program's build records no values, so
-it needs no PTX of its own.
+The program is built for the look in the background, while the tests run. That build starts at the first failure, with
+only the kernels that the failed test launched; if the grader looks for races in any case (`grader check`), it starts
+after the first test, and nvcc's part earlier. A right program's build records no values, so it needs no PTX of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles, limits
 from grader.course.testcase import Case
 from grader.findings import Finding, kind_of, rank, sentence
-from grader.grading.tested import BEFORE_ITS_RUN
+from grader.grading.tested import BEFORE_ITS_RUN, Tested
 from grader.programs.build import Build, build
 from grader.programs.engine import Engine
 from grader.programs.engine.emulator import EmulatorEngine
@@ -52,6 +52,8 @@ _WALL_PER_CPU_S = 8
 SMALLEST, SMALLEST_OF_A_RIGHT = (1 / 200, 8e5), (1 / 10, 1e6)
 """A sample is worth a closer look if it has at least this share of the largest sample's operations, or at least this
 many operations. The second pair is for a program that passed: loops over tiles must make several passes."""
+MANY = 16
+"""A sample of so many times the work of one that passed is run with checks only if that one shows no race."""
 _NO_KERNEL = "cudaErrorInvalidDeviceFunction"
 _CRASHED = (Verdict.RUNTIME_ERROR, Verdict.MEMORY_LIMIT)
 
@@ -62,10 +64,14 @@ def case_to_look_at(verdicts: Mapping[Case, Verdict]) -> Case:
     ran = sorted(verdicts, key=lambda case: case.flops)
     crashed = [case for case in ran if verdicts[case] in _CRASHED]
     failed = [case for case in ran if verdicts[case] not in (Verdict.PASSED, *BEFORE_ITS_RUN)]
-    share, enough = SMALLEST if failed else SMALLEST_OF_A_RIGHT
-    worth = min(ran[-1].flops * share, enough)
     among = crashed or failed or ran
-    return next((case for case in among if case.flops >= worth), among[0])
+    return next((case for case in among if is_worth_it(case, ran, right=not failed)), among[0])
+
+
+def is_worth_it(case: Case, ran: Iterable[Case], *, right: bool = False) -> bool:
+    """Whether a case is not trivially small among others."""
+    share, enough = SMALLEST_OF_A_RIGHT if right else SMALLEST
+    return case.flops >= min(max(each.flops for each in ran) * share, enough)
 
 
 def is_explained(seen: Sequence[Finding], verdict: Verdict) -> bool:
@@ -99,8 +105,9 @@ class CloserLook:
     files: TestcaseFiles
 
     def __enter__(self) -> CloserLook:
-        self._background = ThreadPoolExecutor(1)
+        self._background = ThreadPoolExecutor(2)
         self._building: dict[bool, Future[Build]] = {}
+        self._launched: tuple[str, ...] = ()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -111,16 +118,36 @@ class CloserLook:
         """Whether the engine can look for races while a program runs."""
         return isinstance(self.engine, EmulatorEngine)
 
-    def _checking(self, *, record: bool) -> Engine:
+    def _checking(self, *, record: bool) -> EmulatorEngine:
         assert isinstance(self.engine, EmulatorEngine)
         return replace(self.engine, sanitize=frozenset(CHECKS), record=record, few_runs=True)
 
-    def prepare(self, *, record: bool) -> None:
+    def cases(self, case: Case, tests: Mapping[Case, Tested]) -> Iterator[Case]:
+        """`case`, and before it the smallest that passed, if `case` failed and is MANY times its work: it may show a
+        race sooner."""
+        able = [other for other, test in tests.items() if test.passed and is_worth_it(other, tests)]
+        small = min(able, key=lambda case: case.flops, default=case)
+        if MANY * small.flops < case.flops and not tests[case].passed and not self.submission.is_python:
+            self.prepare(record=True)
+            yield small
+        yield case
+
+    def prepare_ptx(self) -> None:
+        """Let nvcc make what a look at a failed test needs while the plain program compiles."""
+        if self.possible and not self.submission.is_python:
+            engine = replace(self._checking(record=True), ahead=True)
+            self._background.submit(build, self.submission, self.assignment, engine)
+
+    def prepare(self, test: Tested | None = None, *, record: bool) -> None:
         """Start compiling the program with checks, unless that has already started. With `record` it can record where
-        its values come from, as the look at a failed test wants. A Python submission's build is for one test, which is
-        not known yet."""
+        its values come from, as the look at a failed test wants, and has the kernels that this `test` launched. A
+        Python submission's build is for one test, which is not known yet."""
         if record not in self._building and not self.submission.is_python:
             engine = self._checking(record=record)
+            if record:
+                wrong = test is not None and test.verdict is Verdict.WRONG_ANSWER  # others may end before a launch does
+                self._launched = test.ran.launched if test and test.ran and wrong else ()
+                engine = replace(engine, launched=self._launched)
             self._building[record] = self._background.submit(build, self.submission, self.assignment, engine)
 
     def _built(self, case: Case, engine: Engine, *, record: bool) -> Build:
@@ -150,7 +177,7 @@ class CloserLook:
     def _run(self, case: Case, verdict: Verdict) -> tuple[tuple[Finding, ...], str]:
         """Return (the findings, what was not looked at and why); either may be empty."""
         limit_s = ENDLESS_LOOK_LIMIT_S if verdict is Verdict.TIME_LIMIT else LOOK_LIMIT_S
-        record = verdict is not Verdict.PASSED
+        record = verdict is not Verdict.PASSED or True in self._building
         engine = self._checking(record=record)
         built = self._built(case, engine, record=record)
         if built.program is None:
@@ -165,6 +192,11 @@ class CloserLook:
             limits=self.assignment.limits,
         ) as run:
             seen = run.trace.findings if run.trace is not None else ()
+            launched = {kernel.name for kernel in run.trace.kernels} if run.trace is not None else set[str]()
+            if record and self._launched and not launched.issubset(self._launched):  # the build has too few kernels
+                del self._building[True]
+                self.prepare(record=True)
+                return self._run(case, verdict)
             if run.trace is not None and any(error.name == _NO_KERNEL for error in run.trace.api_errors):
                 return (), "the build with checks lacks a kernel that the program launches"
             found = list(explained(_relevant(seen, verdict), self.submission.files))

@@ -241,6 +241,7 @@ def _ran(trial: Trial, run: Run, *, believed: bool) -> Ran:
         ending=outcome.ending,
         printed=spelled_out(outcome.stdout + outcome.stderr)[-_PRINTED:],
         kernels=trace.launch_count if trace is not None else None,
+        launched=tuple(sorted({kernel.name for kernel in trace.kernels})) if trace is not None else (),
         copy_ms=read.copy_ns / 1e6 if read is not None else None,
         phases_ms=phase_times(read, trial.grading.assignment.phases) if read is not None else {},
     )

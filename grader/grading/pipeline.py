@@ -20,8 +20,9 @@ from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import Fault, Verdict
 from grader.course.catalogue import TestcaseFiles
 from grader.course.testcase import Case
+from grader.findings import kind_of
 from grader.gpu.idle import Waited
-from grader.grading.closer_look import CloserLook, case_to_look_at
+from grader.grading.closer_look import CloserLook, case_to_look_at, is_worth_it
 from grader.grading.experiments import with_experiments
 from grader.grading.hidden_testcases import drawn_sentence, fresh_files, shows_diagnosis, shuffled, to_draw_again
 from grader.grading.judgement import Judgement
@@ -73,6 +74,8 @@ def _grade(grading: Grading, submission: Submission, progress: Progress, built: 
             looked.set_result(())
         if built is None:
             progress.stage(f"{submission.id}: compiling")
+            if grading.quick:
+                closer.prepare_ptx()
             with watch.stage("compile"):
                 built = build(submission, grading.assignment, grading.engine, grading.cases)
         with watch.stage("source rules"):  # their check can outlast a build from the cache
@@ -130,8 +133,8 @@ def _grade_built(
                 if grading.keep is not None and _final(grading, test):
                     grading.keep(record_of(test, grading.assignment.hidden_inputs))
                 needed = _needs_a_look(grading, test)
-                if looks and (needed or (grading.quick and test.passed)):
-                    closer.prepare(record=needed)
+                if looks and (is_worth_it(case, grading.cases) if needed else grading.quick and test.passed):
+                    closer.prepare(test, record=needed)
                 return _ended(test)
 
             smallest = min(grading.cases, key=lambda case: case.flops)
@@ -253,9 +256,12 @@ def _looked_at(
     if not failed and not (grading.quick and all(test.passed for test in tested)):
         return None, tested
     case = case_to_look_at({test.case: test.verdict for test in failed or tested})
-    progress.stage(f"{case.name} again, with checks for races and other faults")
     with watch.stage("closer look"):
-        look = closer.at(case, by_case[case].verdict)
+        for each in closer.cases(case, by_case):
+            progress.stage(f"{each.name} again, with checks for races and other faults")
+            look = closer.at(each, by_case[each].verdict)
+            if any(kind_of(found).severity == "error" for found in look.findings):
+                break
     by_case[case] = by_case[case].with_cause(look.cause, look.findings)
     return look, list(by_case.values())
 

@@ -85,6 +85,7 @@ class Ran:
     ending: str
     printed: str
     kernels: int | None
+    launched: tuple[str, ...] = ()
     copy_ms: float | None = None
     phases_ms: Mapping[str, float | None] = field(default_factory=dict)
 

@@ -36,6 +36,7 @@ from cudaemu.nvcc import (
     Unit,
     checked,
     compile_host,
+    compile_simple,
     compile_unit,
     registers_of,
     toolkit_of,
@@ -109,6 +110,9 @@ def compile_program(
     with _tool_threads() as pool:
         runtime = pool.submit(_runtime, nvcc, host, work, written)
         cuda = [name for name in names if parsed.is_cuda(name)]
+        if extras.ahead:
+            list(pool.map(lambda s: compile_simple(project, s[1], f"unit{s[0]}"), enumerate(cuda)))
+            return EmulatedProgram(output, "")
         plain = [
             pool.submit(compile_host, project, name, f"host{i}")
             for i, name in enumerate(name for name in names if not parsed.is_cuda(name))

@@ -15,6 +15,10 @@ class Extras:
     count: bool = False
     few_runs: bool = False
     """The program is built in a third of the time, runs several times as long, and any kernel fits."""
+    launched: tuple[str, ...] = ()
+    """The kernels that count, by their names in a trace: others do nothing. If one is unknown, or for (), all count."""
+    ahead: bool = False
+    """No program is built: nvcc makes the PTX of a later build with `record`."""
 
 
 NONE = Extras()

@@ -116,26 +116,32 @@ def compile_unit(project: Project, source: str, name: str) -> Unit:
         command[1:1] = ["-Xcicc", "-O1"]
     made = _make(project, command, source, name, f"{stem}.o", f"{stem}.ptx")
     unit = Unit(source, made.folder / f"{stem}.o", made.folder / f"{stem}.ptx", made.log, made.compiled_in)
-    return _simple(project, unit, number) if project.simple else unit
+    return _simple(project, unit, name) if project.simple else unit
 
 
-def _simple(project: Project, unit: Unit, number: str) -> Unit:
-    """The unit with PTX in which exp, log and division are one instruction each, for translate/watching.py."""
-    out, name = f"{Path(unit.source).stem}.ptx", f"{unit.object.parent.name}simple"
-    command = [
-        str(project.nvcc), *project.flags.compile, "-lineinfo", "-use_fast_math", f"-arch=compute_{number}", "--ptx",
-        "-x", "cu", unit.source, "-o", str(project.work / name / out),
-    ]  # fmt: skip
-    if project.flags.relocatable:
-        command.insert(1, "-rdc=true")
-    made = _make(project, command, unit.source, name, out)
-    ptx = made.folder / out
+def _simple(project: Project, unit: Unit, name: str) -> Unit:
+    """The unit with the PTX of `compile_simple`."""
+    made = compile_simple(project, unit.source, name)
+    ptx = made.folder / f"{Path(unit.source).stem}.ptx"
     if made.compiled_in != unit.compiled_in and ptx.stat().st_size <= MAX_PTX_BYTES:
         with ptx.open("rb") as own, unit.ptx.open("rb") as objects:
             before, after = (project.host.read(module_id, file) for file in (own, objects))
         if before and after:  # a file in the cache; this is its copy
             ptx.write_bytes(ptx.read_bytes().replace(before.encode(), after.encode()))
     return replace(unit, ptx=ptx, compiled_in=made.compiled_in)
+
+
+def compile_simple(project: Project, source: str, name: str) -> _Made:
+    """PTX in which exp, log and division are one instruction each, for translate/watching.py."""
+    out, name = f"{Path(source).stem}.ptx", f"{name}simple"
+    command = [
+        str(project.nvcc), *project.flags.compile, "-lineinfo", "-use_fast_math",
+        f"-arch=compute_{project.target.removeprefix('sm_')}", "--ptx", "-x", "cu", source,
+        "-o", str(project.work / name / out),
+    ]  # fmt: skip
+    if project.flags.relocatable:
+        command.insert(1, "-rdc=true")
+    return _make(project, command, source, name, out)
 
 
 @confined(cpu_s=10)

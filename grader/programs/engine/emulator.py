@@ -89,6 +89,12 @@ class EmulatorEngine:
     record: bool = False
     """Whether programs can record where values come from (`ValueRecording` in programs/run.py)."""
 
+    launched: tuple[str, ...] = ()
+    """Kernels, by their names in a trace: if not empty, programs run no others."""
+
+    ahead: bool = False
+    """Whether a build with `record` ends when nvcc has run, whose output the next one finds in the cache."""
+
     @property
     def device(self) -> str:
         return f"emulated {self.target}"
@@ -145,7 +151,7 @@ class EmulatorEngine:
     @property
     def _extras(self) -> cudaemu.Extras:
         """The same for race and init, so that each finds alone what `all` finds."""
-        return cudaemu.Extras(bool(self._watches), self.record, self.count, self.few_runs)
+        return cudaemu.Extras(bool(self._watches), self.record, self.count, self.few_runs, self.launched, self.ahead)
 
     @property
     def _watches(self) -> frozenset[str]:
