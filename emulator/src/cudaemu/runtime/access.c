@@ -91,6 +91,7 @@ static void *resolve(struct warp *w, u32 site, int space, u64 *address, u32 lane
 
 /* Records `bytes` of an access, which has elements of `element` bytes. */
 static void watch(struct warp *w, u32 site, struct watched what, u64 addr, u32 lane, u32 bytes, u32 element, const u8 *host, const u8 *value) {
+    if (values_on) return; /* a run before this one has looked for races */
     if (what.space == SPACE_SHARED || what.space == SPACE_GLOBAL) shadow_access(w, site, what.space == SPACE_SHARED ? what.whose : NULL, addr, lane, bytes, host, value);
     else if (what.space == SPACE_LOCAL) shadow_local_access(w, site, addr, lane, bytes, element);
     else if (what.space == SPACE_PARAM) shadow_order(w, site);
