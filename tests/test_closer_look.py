@@ -16,6 +16,8 @@ from grader.course.coherence import suite_of
 from grader.findings import Finding, Place, without_echoes
 from grader.grading import closer_look
 from grader.grading.closer_look import CloserLook, case_to_look_at
+from grader.grading.judgement import Judgement
+from grader.grading.tested import Ran, Tested
 from grader.programs.build import Build, build
 from grader.programs.engine.emulator import EmulatorEngine
 from grader.programs.submission import read_submission
@@ -180,6 +182,45 @@ def test_a_look_at_a_program_whose_kernels_it_lacks_claims_nothing(
         assert found.cause.startswith("hw4.cu:1: kernel fault, thread (0,0,0)") and not found.problem
     else:
         assert not found.findings and found.problem.startswith("the build with checks lacks a kernel")
+
+
+TWO_KERNELS = """__global__ void first(float* out) { out[threadIdx.x] = 1; }
+__global__ void second(float* out) { __shared__ float all[64]; all[threadIdx.x] = 1;
+    out[threadIdx.x] = all[63 - threadIdx.x]; }
+int main() {
+    float* out;
+    cudaMalloc(&out, 256);
+    first<<<1, 64>>>(out);
+    second<<<1, 64>>>(out);
+    cudaDeviceSynchronize();
+}
+"""
+
+
+@pytest.mark.parametrize("launched", [("first(float*)", "second(float*)"), ("first(float*)",), ("third()",)])
+def test_a_kernel_that_the_first_failed_test_did_not_launch_is_looked_at_all_the_same(
+    launched: tuple[str, ...], hw4: Assignment, tmp_path: Path
+) -> None:
+    (tmp_path / "hw4.cu").write_text(TWO_KERNELS)
+    submission, suite = read_submission(tmp_path / "hw4.cu", hw4), suite_of(hw4)
+    case, judgement = suite.cases["s01"], Judgement(Verdict.WRONG_ANSWER, Fault.STUDENT)
+    with CloserLook(EmulatorEngine(find_toolkit(), "sm_80"), hw4, submission, TestcaseFiles.beside(suite)) as look:
+        look.prepare(Tested(case, judgement, Ran(0, 1, 0, "", "", len(launched), launched)), record=True)
+        found = look.at(case, Verdict.WRONG_ANSWER)
+    assert [(each.line, each.array) for each in found.findings if each.kind == "race"] == [(3, "all")]
+
+
+def test_a_race_is_first_looked_for_in_a_small_sample_that_passed(hw4: Assignment) -> None:
+    cases = suite_of(hw4).cases
+    small, large = (each(cases.values(), key=lambda case: case.flops) for each in (min, max))
+    right, wrong = (Judgement(verdict, None) for verdict in (Verdict.PASSED, Verdict.WRONG_ANSWER))
+    submission = read_submission(PROGRAMS / "race.cu", hw4)
+    files = TestcaseFiles.beside(suite_of(hw4))
+    with CloserLook(EmulatorEngine(find_toolkit(), "sm_80"), hw4, submission, files) as look:
+        look.prepare_ptx()
+        assert list(look.cases(large, {small: Tested(small, right), large: Tested(large, wrong)})) == [small, large]
+        assert list(look.cases(large, {small: Tested(small, wrong), large: Tested(large, wrong)})) == [large]
+        assert list(look.cases(small, {small: Tested(small, wrong), large: Tested(large, right)})) == [small]
 
 
 def a_race(between: str, line: int, other: int, **changes: Any) -> Finding:

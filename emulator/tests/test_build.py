@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cudaemu import CompileFailed, EmulatedProgram, Unsupported, Workplace, compile_program
+from cudaemu import CompileFailed, EmulatedProgram, Extras, Unsupported, Workplace, compile_program
 from cudaemu.native import compile_c, compiled_runtime
 from cudaemu.nvcc import read_registers
 from cudaemu.nvcc_flags import NvccFlags
@@ -32,6 +32,31 @@ def test_a_call_into_a_library_fails_to_link_and_names_the_function(tmp_path: Pa
     with pytest.raises(CompileFailed) as caught:
         make(tmp_path, 'extern "C" int cublasSgemm_v2(int);\nint main() { return cublasSgemm_v2(1); }\n')
     assert "cublasSgemm_v2" in caught.value.log
+
+
+TWO_KERNELS = """#include <cstdio>
+__global__ void first(int *p) { p[0] = 1; }
+__global__ void second(int *p) { p[1] = 2; }
+int main() {
+    int *p;
+    cudaMallocManaged(&p, 8);
+    first<<<1, 1>>>(p), second<<<1, 1>>>(p);
+    cudaDeviceSynchronize();
+    printf("%d %d %d", p[0], p[1], (int)cudaGetLastError());
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("launched", "printed"), [((), "1 2 0"), (("second(int*)",), "0 2 0"), (("third()",), "1 2 0")]
+)
+def test_kernels_that_are_not_launched_do_nothing(launched: tuple[str, ...], printed: str, tmp_path: Path) -> None:
+    (tmp_path / "two.cu").write_text(TWO_KERNELS)
+    place, extras = Workplace(tmp_path / "work"), Extras(launched=launched)
+    made = compile_program(
+        [tmp_path / "two.cu"], tmp_path / "out", place, nvcc=nvcc(), host=host(), target="sm_80", extras=extras
+    )
+    assert execute(made.path, folder=tmp_path).output == printed
 
 
 def test_each_unsupported_instruction_is_refused_with_its_line(tmp_path: Path) -> None:
