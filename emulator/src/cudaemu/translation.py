@@ -6,11 +6,9 @@ MAX_PTX_BYTES bounds the memory: to parse a byte of PTX takes about 20, to trans
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import re
 from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, Annotated
 
 from pydantic import Field
 
@@ -28,13 +26,6 @@ from cudaemu.translated import (
     Translated,
 )
 
-if TYPE_CHECKING:
-    from cudaemu.ptx import Module
-
-_demangle: Any = None
-with contextlib.suppress(OSError, AttributeError):
-    _demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle  # before the room closes
-    _demangle.restype = ctypes.c_char_p
 MAX_PTX_BYTES = 32 << 20
 """Five lines of source can become gigabytes of PTX, because PTX lists an array's initial values one by one."""
 FILES_PER_UNIT = 10_000  # PTX file numbers reserved for each unit, so that the numbers of linked units do not clash
@@ -56,7 +47,7 @@ def translate(
     import gc
 
     from cudaemu.ptx import PtxSyntaxError, link_modules, parse
-    from cudaemu.translate import translate_module
+    from cudaemu.translate import leave_out, translate_module
 
     gc.disable()  # translation makes millions of objects that live to the end; the collector takes a fifth of the time
     modules = []
@@ -70,7 +61,7 @@ def translate(
             module.files[file] = name.rpartition(f"{below}/")[2]
         modules.append(module)
     module = modules[0] if len(modules) == 1 else link_modules(modules)
-    _leave_out(module, extras.launched)
+    leave_out(module, extras.launched)
     made, findings = translate_module(module, prefix=prefix, lanes=lanes, extras=extras)
     found = [
         MissingFeature(shortened(each.what), each.file and shortened(each.file), each.line, each.advice)
@@ -78,20 +69,6 @@ def translate(
     ]
     files = () if findings else tuple(_files(made.header + made.common, made.parts, prefix))
     return Translated(made.header, files, made.tables, made.kernels, made.templates, tuple(found))
-
-
-def _leave_out(module: Module, launched: Sequence[str]) -> None:
-    """Let all kernels but those `launched` return at once. Does nothing if one of these is not of this module."""
-    from cudaemu.ptx.model import Instr
-    from cudaemu.ptx.modifiers import Modifiers
-
-    kernels = {}
-    for each in module.functions.values():
-        said = _demangle(each.name.encode(), None, None, None) if _demangle and each.name.startswith("_Z") else None
-        kernels[said.decode(errors="replace") if said else each.name] = each
-    for name, kernel in kernels.items() if launched and kernels.keys() >= set(launched) else ():
-        if kernel.entry and name not in launched:
-            kernel.body = [Instr("ret", Modifiers.of(()), (), None, kernel.loc, 0)]
 
 
 def _files(before: str, parts: Sequence[str], prefix: str) -> Iterator[CFile]:
