@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from grader.checking.repairs.schemata import MOST_TRIES, Schemata, schemata
+from grader.checking.repairs.schemata import Change, Schemata, schemata
 from grader.course.assignment import load_assignment
 from grader.course.catalogue import TestcaseFiles, ensure
 from grader.course.testcase import load_suite
@@ -50,11 +50,11 @@ FILES = (("hw4.cu", KERNELS.encode()),)
 @pytest.fixture(scope="module")
 def made() -> Schemata:
     """All changes that can be tried at once, with every line suspected in turn."""
-    return schemata(FILES, [], (), MOST_TRIES)
+    return schemata(FILES, ())
 
 
 def tried(line: int) -> set[str]:
-    return {each.new for each in schemata(FILES, [("hw4.cu", line)], (), MOST_TRIES).tries if each.line == line}
+    return {each.new for each in schemata(FILES, ()).tries if each.line == line}
 
 
 @pytest.mark.parametrize(
@@ -89,16 +89,13 @@ def test_places_are_left_alone_and_neither_host_nor_device_gets_names_of_the_oth
     assert not {each.old for each in made.tries if each.line in (15, 17)} & {"out[threadIdx.x / 2]", "out[row * n + d]"}
 
 
-def test_each_change_has_a_number_and_the_likeliest_comes_first(made: Schemata) -> None:
-    numbers = [each.number for each in made.tries]
-    assert sorted(numbers) == list(range(1, len(numbers) + 1))
-    assert [each.likely for each in made.tries] == sorted((each.likely for each in made.tries), reverse=True)
-
-
-def test_suspected_lines_come_first_and_lines_that_do_not_compile_are_left_out() -> None:
-    first = schemata(FILES, [("hw4.cu", 18)], (), 5).tries
-    assert {each.line for each in first} == {18}
-    assert 18 not in {each.line for each in schemata(FILES, [], {("hw4.cu", 18)}, MOST_TRIES).tries}
+def test_suspected_lines_come_first_and_lines_that_do_not_compile_are_left_out(made: Schemata) -> None:
+    assert [each.number for each in made.tries] == list(range(1, len(made.tries) + 1))
+    seen = Finding(kind="repaired", file="hw4.cu", line=18)
+    assert [each.line for each in repairing.likeliest_first(made.tries, [seen])][:2] == [18, 18]
+    assert 18 in {each.line for each in made.tries}.difference(
+        each.line for each in schemata(FILES, {("hw4.cu", 18)}).tries
+    )
 
 
 def test_the_lines_of_the_source_keep_their_numbers(made: Schemata) -> None:
@@ -154,7 +151,7 @@ def test_a_changed_program_is_never_taken_from_the_cache_of_another(tmp_path: Pa
 
 def test_a_grid_is_not_made_larger_since_other_mistakes_then_do_no_harm() -> None:
     text = KERNELS.replace("<<<groups,", "<<<min(groups, 9),")
-    tries = schemata((("hw4.cu", text.encode()),), [("hw4.cu", 23)], (), MOST_TRIES).tries
+    tries = schemata((("hw4.cu", text.encode()),), ()).tries
     assert not [each.new for each in tries if each.new.startswith("max(groups")]
 
 
@@ -173,6 +170,21 @@ def test_a_program_that_sleeps_does_not_stretch_the_tries(
 
     monkeypatch.setattr(repairing.sandbox, "run", sleeps)
     grading: Any = SimpleNamespace(files=files, assignment=rules)
-    assert repairing._Search(grading, tmp_path).repairing(made, case) == []
+    assert repairing._Search(grading, tmp_path).repairing(made.tries, case) == []
     assert len(slept) <= 1 + (os.cpu_count() or 1)
     assert max(slept) <= 8 * repairing.SEARCH_CPU_S
+
+
+def test_samples_are_tried_while_there_is_time_and_each_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases: Any = [SimpleNamespace(flops=flops) for flops in (3, 20, 10, 40, 30, 1000, 2000)]
+    search = repairing._Search(SimpleNamespace(), Path(), control_s=0.01)  # type: ignore[arg-type]
+
+    def run(numbers: list[int], case: Any, cpu_s: float) -> set[int]:
+        search.spent_s += case.flops / 100
+        return set(numbers) - {2} if case.flops == 30 else set(numbers)
+
+    monkeypatch.setattr(search, "run", run)
+    change = Change(file="a.cu", start=0, end=1, line=1, kind="name", old="a", new="b", likely=1.0, number=1)
+    both = [change, change.model_copy(update={"number": 2})]
+    assert search.right_on(both, cases[0], cases[1:]) == ([change], 5)
+    assert search.right_on([], cases[0], cases[1:]) == ([], 1)

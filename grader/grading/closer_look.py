@@ -33,6 +33,7 @@ from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles, limits
 from grader.course.testcase import Case
 from grader.findings import Finding, kind_of, rank, sentence
+from grader.grading.repairing import Changed, with_changes
 from grader.grading.tested import BEFORE_ITS_RUN, Tested
 from grader.programs.build import Build, build
 from grader.programs.engine import Engine
@@ -103,11 +104,13 @@ class CloserLook:
     assignment: Assignment
     submission: Submission
     files: TestcaseFiles
+    quick: bool = False
 
     def __enter__(self) -> CloserLook:
         self._background = ThreadPoolExecutor(2)
         self._building: dict[bool, Future[Build]] = {}
         self._launched: tuple[str, ...] = ()
+        self._changing: Future[Changed] | None = None
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -149,6 +152,12 @@ class CloserLook:
                 self._launched = test.ran.launched if test and test.ran and wrong else ()
                 engine = replace(engine, launched=self._launched)
             self._building[record] = self._background.submit(build, self.submission, self.assignment, engine)
+
+    def changing(self) -> Future[Changed]:
+        """The program with the changes that may repair it, which is built in the background."""
+        if self._changing is None:
+            self._changing = self._background.submit(with_changes, self.engine, self.assignment, self.submission)
+        return self._changing
 
     def _built(self, case: Case, engine: Engine, *, record: bool) -> Build:
         self.prepare(record=record)
@@ -214,6 +223,8 @@ class CloserLook:
                 return tuple(found), f"with checks it was stopped for its {run.outcome.broke}"
             if check is None or likeliest(found):
                 return tuple(found), ""
+            if self.quick:
+                self.changing()  # what is known so far does not explain it
             watched = self._wrong_values(case, run, check)
             seen_values = self._watched(built.program, case, watched) if watched else Explained()
             return (*found, *explained(seen_values.findings, self.submission.files)), seen_values.unread

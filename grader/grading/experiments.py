@@ -11,7 +11,7 @@ from grader.base.progress import Progress
 from grader.base.stopwatch import Stopwatch
 from grader.base.verdict import Verdict
 from grader.findings import Finding, claimed, fact, kind_of, rank, sentence, surer
-from grader.grading.closer_look import case_to_look_at
+from grader.grading.closer_look import CloserLook, case_to_look_at
 from grader.grading.hidden_testcases import shows_diagnosis
 from grader.grading.probing import by_probes
 from grader.grading.repairing import by_repairs
@@ -25,7 +25,7 @@ SURE = 0.9
 
 
 def with_experiments(
-    grading: Grading, submission: Submission, built: Build, tested: list[Tested], watch: Stopwatch, progress: Progress
+    grading: Grading, closer: CloserLook, built: Build, tested: list[Tested], watch: Stopwatch, progress: Progress
 ) -> list[Tested]:
     """The tests; all with wrong values get what experiments show, since one mistake is likely to be behind them all."""
     by_case = dict(zip(grading.cases, tested, strict=True))
@@ -38,14 +38,14 @@ def with_experiments(
     launching = [c for c in wrong if all(f.kind != "launch_not_reached" for f in shown[c].judgement.findings)] or wrong
     if not surer(known, than="scale_wrong"):
         with watch.stage("probes"):
-            found = hint((), by_probes, grading, submission, built, launching, known, progress)
+            found = hint((), by_probes, grading, closer.submission, built, launching, known, progress)
     seen = rank([(*known, *found)])
     if grading.quick and not surer(seen, than="repaired"):
         case = case_to_look_at(dict.fromkeys(wrong, Verdict.WRONG_ANSWER))
         others = [other for other, test in shown.items() if other != case and (test.passed or other in wrong)]
         with watch.stage("repairs"):
-            found += hint((), by_repairs, grading, submission, case, others, seen)
-    cause = _said(claimed([(*seen, *found)]), claimed([seen]), submission)
+            found += hint((), by_repairs, grading, closer.changing(), case, others, seen)
+    cause = _said(claimed([(*seen, *found)]), claimed([seen]), closer.submission)
     for case in wrong:
         by_case[case] = by_case[case].with_cause(cause, found)
     return [by_case[case] for case in grading.cases]

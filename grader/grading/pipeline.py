@@ -84,7 +84,7 @@ def _grade(grading: Grading, submission: Submission, progress: Progress, built: 
 
 
 def _closer_look(grading: Grading, submission: Submission) -> CloserLook:
-    return CloserLook(grading.engine, grading.assignment, submission, grading.files)
+    return CloserLook(grading.engine, grading.assignment, submission, grading.files, grading.quick)
 
 
 def _within_rules(submission: Submission, built: Build, broken: tuple[Violation, ...]) -> tuple[Submission, Build]:
@@ -156,7 +156,7 @@ def _grade_built(
         profiles = tuple(profile for profile in profiled if profile.test in names)
     tested = [by_case[case].settled() for case in grading.cases]
     look, tested = (None, tested) if not looks else _looked_at(grading, closer, tested, watch, progress)
-    tested = hint(tested, with_experiments, grading, submission, built, tested, watch, progress)
+    tested = hint(tested, with_experiments, grading, closer, built, tested, watch, progress)
     tested = hint(tested, _for_one_shape, grading, submission, tested)
     timings = {"testcases": round(grading.prepared_s, 4)} | watch.timings()
     if waited.warning:

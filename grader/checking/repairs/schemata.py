@@ -13,12 +13,12 @@ from tree_sitter import Node
 from grader.checking.repairs.changes import MINUS_INFINITY, Change, Changes
 from grader.checking.repairs.scopes import BUILT_IN, Scopes, arguments_of
 from grader.cpp.reading import Files, cpp_files
-from grader.cpp.tree import end_of, line_of, name_of, parsed, text_of, walk
+from grader.cpp.tree import name_of, parsed, text_of, walk
 from grader.sandbox.room import confined
 
-MOST_TRIES = 500
+MOST_TRIES = 400
 """nvcc and the emulator take about 3 ms for each."""
-_SAME_LINE, _SAME_FUNCTION, _ON_THE_HOST = 3.0, 1.2, 0.9
+_ON_THE_HOST = 0.9
 SWITCH = "grader_change"
 # In front of each file, on one line of its own that does not count.
 _PRELUDE = f"""#ifndef GRADER_CHANGE
@@ -45,7 +45,7 @@ _FIXED = frozenset({
 
 
 class Schemata(BaseModel):
-    """The files of the program with all changes, and these, the likeliest first."""
+    """The files of the program with all changes, and these."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     files: Annotated[
@@ -56,19 +56,16 @@ class Schemata(BaseModel):
 
 
 @confined(cpu_s=8, memory_bytes=2 << 30, answer_bytes=16 << 20)
-def schemata(
-    files: Files, suspected: Sequence[tuple[str, int]], without: Collection[tuple[str, int]], most: int
-) -> Schemata:
-    """The program with the `most` likeliest changes. `suspected` lines, and the functions around them, count more;
-    those in `without` are left as they are."""
+def schemata(files: Files, without: Collection[tuple[str, int]]) -> Schemata:
+    """The program with the likeliest changes. The lines in `without` are left as they are."""
     sources = {name: content for name, content in cpp_files(files) if not name.endswith(".c")}
     roots = {name: parsed(content) for name, content in sources.items()}
     found: dict[tuple[str, int, int, str], Change] = {}
     for name, root in roots.items():
-        for change in _changes(name, Scopes(root), [line for file, line in suspected if file == name]):
+        for change in _changes(name, Scopes(root)):
             if (name, change.line) not in without:
                 found.setdefault((name, change.start, change.end, change.new), change)
-    likeliest = set(sorted(found.values(), key=lambda each: -each.likely)[: min(most, MOST_TRIES)])
+    likeliest = set(sorted(found.values(), key=lambda each: -each.likely)[:MOST_TRIES])
     in_order = [each for each in found.values() if each in likeliest]
     numbered = [each.model_copy(update={"number": number}) for number, each in enumerate(in_order, start=1)]
     written = [
@@ -76,20 +73,19 @@ def schemata(
         for name, mine in itertools.groupby(numbered, key=lambda each: each.file)
     ]
     tries = [each.model_copy(update={"new": each.new.replace(MINUS_INFINITY, "-INFINITY")}) for each in numbered]
-    return Schemata(files=tuple(written), tries=tuple(sorted(tries, key=lambda each: -each.likely)))
+    return Schemata(files=tuple(written), tries=tuple(tries))
 
 
-def _changes(file: str, scopes: Scopes, suspected: Sequence[int]) -> Iterator[Change]:
+def _changes(file: str, scopes: Scopes) -> Iterator[Change]:
     changes = Changes(file, scopes)
     for function, sites in itertools.groupby(_sites(scopes), key=lambda site: site[0]):
         on_device = not {"__global__", "__device__"}.isdisjoint(_words(function, "{"))
-        likely = 1.0 if on_device else _ON_THE_HOST
-        likely *= _SAME_FUNCTION if any(line_of(function) <= line <= end_of(function) for line in suspected) else 1.0
         for change in (change for _, node in sites for change in changes.of(node)):
-            if not on_device and (change.kind in ("name", "called") or any(each in change.new for each in BUILT_IN)):
-                continue  # with a grid or a copy of another size, other mistakes do no harm; no thread runs here
-            factor = likely * (_SAME_LINE if change.line in suspected else 1.0)
-            yield change.model_copy(update={"likely": change.likely * factor})
+            if on_device:
+                yield change
+            # With a grid or a copy of another size, other mistakes do no harm; no thread runs here.
+            elif change.kind not in ("name", "called") and not any(each in change.new for each in BUILT_IN):
+                yield change.model_copy(update={"likely": change.likely * _ON_THE_HOST})
 
 
 def _sites(scopes: Scopes) -> Iterator[tuple[Node, Node]]:

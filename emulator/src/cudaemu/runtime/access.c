@@ -241,20 +241,39 @@ void rt_load_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m,
 void rt_store_a(struct warp *w, u32 site, int space, u64 base, i64 stride, u32 m, u32 bytes, u32 count, const void *in) { BY_SIZE(STORE_LANES) }
 #undef ADDRESS
 #define ADDRESS ((u64)addr[l])
+/* Words of which all lanes `m` have the same address: their place is found once. Local memory has a row of lanes for each. */
+#define ONE_PLACE(anywhere, MOVE)                                                                                      \
+    if (m && bytes == 4 && !is_watched(w->block)) {                                                                    \
+        u32 l = lowest_lane(m), first = l, others = 0;                                                                 \
+        const u64 same = ADDRESS;                                                                                      \
+        const int local = in_local(space, same);                                                                       \
+        for (l = 0; l < 32; l++) others |= (u32)(ADDRESS != same) << l;                                                \
+        if (!(others & m) && (local || anywhere)) {                                                                    \
+            u32a *p = (u32a *)lane_host(w, site, space, same, first, 4 * count, 4, 0, NULL) - (local ? first : 0);     \
+            for (u32 c = 0; c < count; c++)                                                                            \
+                for (l = 0; l < 32; l++)                                                                               \
+                    if (m >> l & 1) MOVE;                                                                              \
+            return;                                                                                                    \
+        }                                                                                                              \
+    }
 void rt_load_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, void *out) {
     if (space == SPACE_SHARED && bytes == 4 && quick_load_w(w, addr, m, count, out)) return;
+    ONE_PLACE(1, ((u32 *)out)[32 * c + l] = p[local ? 32 * c + l : c])
     BY_SIZE(LOAD_LANES)
 }
 void rt_store_w(struct warp *w, u32 site, int space, const u32 *addr, u32 m, u32 bytes, u32 count, const void *in) {
     if (space == SPACE_SHARED && bytes == 4 && quick_store_w(w, addr, m, count, in)) return;
+    ONE_PLACE(0, p[32 * c + l] = ((const u32 *)in)[32 * c + l])
     BY_SIZE(STORE_LANES)
 }
 void rt_load_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, void *out) {
     if (space == SPACE_GLOBAL && bytes == 4 && quick_load_q(w, site, addr, m, count, out)) return;
+    ONE_PLACE(1, ((u32 *)out)[32 * c + l] = p[local ? 32 * c + l : c])
     BY_SIZE(LOAD_LANES)
 }
 void rt_store_q(struct warp *w, u32 site, int space, const u64 *addr, u32 m, u32 bytes, u32 count, const void *in) {
     if (space == SPACE_GLOBAL && bytes == 4 && quick_store_q(w, site, addr, m, count, in)) return;
+    ONE_PLACE(0, p[32 * c + l] = ((const u32 *)in)[32 * c + l])
     BY_SIZE(STORE_LANES)
 }
 #undef ADDRESS
