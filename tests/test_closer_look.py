@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from grader.base.errors import MachineFault
 from grader.base.paths import cache_folder
 from grader.base.verdict import Fault, Verdict
-from grader.course.assignment import Assignment
+from grader.course.assignment import Assignment, HiddenInputs
 from grader.course.catalogue import TestcaseFiles
 from grader.course.coherence import suite_of
 from grader.findings import Finding, Place, without_echoes
@@ -213,14 +214,14 @@ def test_a_kernel_that_the_first_failed_test_did_not_launch_is_looked_at_all_the
 def test_a_race_is_first_looked_for_in_a_small_sample_that_passed(hw4: Assignment) -> None:
     cases = suite_of(hw4).cases
     small, large = (each(cases.values(), key=lambda case: case.flops) for each in (min, max))
-    right, wrong = (Judgement(verdict, None) for verdict in (Verdict.PASSED, Verdict.WRONG_ANSWER))
     submission = read_submission(PROGRAMS / "race.cu", hw4)
-    files = TestcaseFiles.beside(suite_of(hw4))
-    with CloserLook(EmulatorEngine(find_toolkit(), "sm_80"), hw4, submission, files) as look:
-        look.prepare_ptx()
-        assert list(look.cases(large, {small: Tested(small, right), large: Tested(large, wrong)})) == [small, large]
-        assert list(look.cases(large, {small: Tested(small, wrong), large: Tested(large, wrong)})) == [large]
-        assert list(look.cases(small, {small: Tested(small, wrong), large: Tested(large, right)})) == [small]
+    engine, rules = EmulatorEngine(find_toolkit(), "sm_80"), {"hidden_inputs": HiddenInputs(show="values")}
+    with CloserLook(engine, hw4.model_copy(update=rules), submission, TestcaseFiles.beside(suite_of(hw4))) as look:
+        assert list(look.cases(large, [small])) == [small, large]
+        assert list(look.cases(large, [replace(small, hidden=True)])) == [large]
+        assert list(look.cases(large, [])) == [large]
+        assert list(look.cases(small, [large])) == [small]
+        assert list(look.cases(large, [small, large])) == [large]
 
 
 def a_race(between: str, line: int, other: int, **changes: Any) -> Finding:

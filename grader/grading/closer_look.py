@@ -33,6 +33,7 @@ from grader.course.assignment import Assignment
 from grader.course.catalogue import TestcaseFiles, limits
 from grader.course.testcase import Case
 from grader.findings import Finding, kind_of, rank, sentence
+from grader.grading.hidden_testcases import shows_diagnosis
 from grader.grading.repairing import Changed, with_changes
 from grader.grading.tested import BEFORE_ITS_RUN, Tested
 from grader.programs.build import Build, build
@@ -125,12 +126,13 @@ class CloserLook:
         assert isinstance(self.engine, EmulatorEngine)
         return replace(self.engine, sanitize=frozenset(CHECKS), record=record, few_runs=True)
 
-    def cases(self, case: Case, tests: Mapping[Case, Tested]) -> Iterator[Case]:
-        """`case`, and before it the smallest that passed, if `case` failed and is MANY times its work: it may show a
-        race sooner."""
-        able = [other for other, test in tests.items() if test.passed and is_worth_it(other, tests)]
+    def cases(self, case: Case, passed: Sequence[Case]) -> Iterator[Case]:
+        """`case`, and before it the smallest that `passed`, if `case` failed and is MANY times its work: it may show a
+        race sooner. Nothing is said of a hidden one without diagnosis."""
+        shown = [other for other in passed if shows_diagnosis(self.assignment.hidden_inputs, other)]
+        able = (other for other in shown if is_worth_it(other, (*passed, case)))
         small = min(able, key=lambda case: case.flops, default=case)
-        if MANY * small.flops < case.flops and not tests[case].passed and not self.submission.is_python:
+        if MANY * small.flops < case.flops and case not in passed and not self.submission.is_python:
             self.prepare(record=True)
             yield small
         yield case

@@ -257,7 +257,7 @@ def _looked_at(
         return None, tested
     case = case_to_look_at({test.case: test.verdict for test in failed or tested})
     with watch.stage("closer look"):
-        for each in closer.cases(case, by_case):
+        for each in closer.cases(case, [test.case for test in tested if test.passed]):
             progress.stage(f"{each.name} again, with checks for races and other faults")
             look = closer.at(each, by_case[each].verdict)
             if any(kind_of(found).severity == "error" for found in look.findings):
