@@ -1,9 +1,9 @@
 """Builds an executable from .cu files: nvcc, translation, the host's C compiler, link.
 
-x.cu ── nvcc -c ──► x.o (host code)  ──objcopy──────────┐
-            └─────► x.ptx ── translate ─┬─ gcc ─────────┼── g++ ──► program
-                      │     templates ──┴─ gcc, cached ─┤
-                      └── ptxas: registers              │
+x.cu ─┬─ nvcc -c ──► x.o (host code)  ──objcopy─────────┐
+      └─ nvcc -ptx ─► x.ptx ── translate ─┬─ gcc ───────┼── g++ ──► program
+                        │   templates ──┴─ gcc, cached ─┤
+                        └── ptxas: registers            │
 y.cpp, y.c ── nvcc -c ──► y.o ──────────────────────────┤
 runtime/*.c ── gcc, cached ─────────────────────────────┘
 
@@ -32,12 +32,13 @@ from cudaemu.native import compile_c, runtime_object, template_objects
 from cudaemu.nvcc import (
     MAX_OBJECT_BYTES,
     CompileFailed,
+    Made,
     Project,
-    Unit,
     checked,
     compile_host,
-    compile_simple,
-    compile_unit,
+    compile_object,
+    compile_ptx,
+    name_as_in,
     registers_of,
     toolkit_of,
 )
@@ -110,29 +111,28 @@ def compile_program(
     with _tool_threads() as pool:
         runtime = pool.submit(_runtime, nvcc, host, work, written)
         cuda = [name for name in names if parsed.is_cuda(name)]
+        kernels = [pool.submit(compile_ptx, project, name, f"ptx{i}") for i, name in enumerate(cuda)]
         if extras.ahead:
-            list(pool.map(lambda s: compile_simple(project, s[1], f"unit{s[0]}"), enumerate(cuda)))
-            return EmulatedProgram(output, "")
+            return EmulatedProgram(output, "".join(each.result().log for each in kernels))
         plain = [
             pool.submit(compile_host, project, name, f"host{i}")
             for i, name in enumerate(name for name in names if not parsed.is_cuda(name))
         ]
-        units = list(pool.map(lambda s: compile_unit(project, s[1], f"unit{s[0]}"), enumerate(cuda)))
+        hosts = [pool.submit(compile_object, project, name, f"unit{i}") for i, name in enumerate(cuda)]
+        ptx = [_named(project, *both) for both in zip(kernels, hosts, strict=True)]
+        modules = [ptx] if parsed.relocatable and ptx else [[each] for each in ptx]  # linked to one with -rdc=true
+        translating = [pool.submit(_translated, module, i, extras, host) for i, module in enumerate(modules)]
+        sized = ptx if not extras.few_runs else []
+        infos = [pool.submit(registers_of, project, each, toolkit_of(nvcc, host, work).ptxas) for each in sized]
+        try:
+            translations = [each.result() for each in translating]
+        except Unsupported:
+            better: tuple[Future[Made] | Future[tuple[dict[str, int], str]], ...] = (*hosts, *infos)
+            for each in better:
+                each.result()  # a CompileFailed of another compiler is the better report
+            raise
         objects: list[Future[Path]] = []
         lent: list[Path] = []
-        logs = [unit.log for unit in units] + [done.result()[1] for done in plain]
-        sized = units if not extras.few_runs else []
-        infos = [pool.submit(registers_of, project, unit, toolkit_of(nvcc, host, work).ptxas) for unit in sized]
-        names_in = list(pool.map(lambda unit: _object_names(unit, host), units))
-        modules = (
-            [units] if parsed.relocatable and units else [[unit] for unit in units]
-        )  # linked to one with -rdc=true
-        try:
-            translations = list(pool.map(lambda i: _translated(modules[i], i, extras, host), range(len(modules))))
-        except Unsupported:
-            for info in infos:
-                info.result()  # if ptxas refuses the PTX too, its CompileFailed is the better report
-            raise
         findings = [found for translation in translations for found in translation.findings]
         for translation in translations if not findings else ():
             for file in translation.files:
@@ -140,20 +140,36 @@ def compile_program(
             cached, compilations = template_objects(translation.templates, translation.header, host, written)
             lent += cached
             objects += map(pool.submit, compilations)
+        units = [each.result() for each in hosts]
+        names_in = [_object_names(unit, host) for unit in units]
+        logs = [each.log for each in (*units, *(done.result() for done in plain))]
         registers = {name: count for info in infos for name, count in info.result()[0].items()}
         for i, translation in enumerate(translations if not findings else ()):
             glue = linked_registration(names_in) if parsed.relocatable else ""
             tables = tables_text(translation, f"m{i}", registers, per_thread=bool(names_in[i].per_thread)) + glue
-            tables += carried_ptx(unit.ptx for unit in modules[i]) if extras.count else ""
+            tables += carried_ptx(each.file for each in modules[i]) if extras.count else ""
             objects.append(pool.submit(compile_c, tables, written / f"m{i}_tables.c", "-O0", host, work))
         logs += [info.result()[1] for info in infos]
         for i, unit in enumerate(units):
             objects.append(pool.submit(_rename_registration, unit, names_in[i], f"m{i}", host, work, written))
         if findings:
             raise Unsupported(findings)
-        finished = [o.result() for o in objects] + [done.result()[0] for done in plain]
+        finished = [o.result() for o in objects] + [done.result().file for done in plain]
         logs.append(_link([*dict.fromkeys((*finished, *lent)), runtime.result()], output, host, work, parsed))
     return EmulatedProgram(output, "".join(logs))
+
+
+def _named(project: Project, ptx: Future[Made], unit: Future[Made]) -> Made:
+    """The PTX of a unit, with the names that its object has. Raises CompileFailed, with the object's messages if it does
+    not compile either."""
+    try:
+        made = ptx.result()
+    except CompileFailed:
+        unit.result()
+        raise
+    if made.compiled_in != project.folder:
+        name_as_in(unit.result(), made, project.host)
+    return made
 
 
 def _runtime(nvcc: Path, host: Host, work: Path, written: Path) -> Path:
@@ -199,14 +215,14 @@ def runtime_identity() -> str:
     return digest.hexdigest()
 
 
-def _translated(units: Sequence[Unit], number: int, extras: Extras, host: Host) -> Translated:
+def _translated(units: Sequence[Made], number: int, extras: Extras, host: Host) -> Translated:
     """Translate a module. nvcc makes the file names in PTX absolute; they become relative to the project's folder."""
     names = ", ".join(unit.source for unit in units)
     with ExitStack() as files:
         opened = []
         for unit in units:
             try:
-                opened.append(files.enter_context(host.open(unit.ptx, MAX_PTX_BYTES)))
+                opened.append(files.enter_context(host.open(unit.file, MAX_PTX_BYTES)))
             except Unreadable as refused:
                 advice = "make the initial values of its __device__ variables, or its templates, smaller"
                 what = f"the PTX of {unit.source}, which {refused}"
@@ -242,22 +258,22 @@ def tables_text(translation: Translated, prefix: str, registers: Mapping[str, in
     )
 
 
-def _object_names(unit: Unit, host: Host) -> ObjectNames:
+def _object_names(unit: Made, host: Host) -> ObjectNames:
     try:
-        with host.open(unit.object, MAX_OBJECT_BYTES) as file:
+        with host.open(unit.file, MAX_OBJECT_BYTES) as file:
             return host.read(read_object, file)
     except Unreadable as refused:
         raise CompileFailed(f"{unit.source}: its object file {refused}.") from refused
 
 
-def _rename_registration(unit: Unit, names: ObjectNames, prefix: str, host: Host, work: Path, written: Path) -> Path:
+def _rename_registration(unit: Made, names: ObjectNames, prefix: str, host: Host, work: Path, written: Path) -> Path:
     """Copy the unit's object to `work`, and give the copy its own function that registers its kernels."""
     renamed = [f"__cudaRegisterFatBinary __cudaRegisterFatBinary_{prefix}"]
     renamed += [f"{name} {name[:-5]}" for name in names.per_thread]
     pairs = written / f"{prefix}.names"  # a file, because a command line could become too long
     pairs.write_text("\n".join(renamed) + "\n")
-    out = work / unit.object.parent.name / unit.object.name  # the linker's messages contain this name
-    checked(host.run([binutil("objcopy"), f"--redefine-syms={pairs}", str(unit.object), str(out)], work))
+    out = work / unit.file.parent.name / unit.file.name  # the linker's messages contain this name
+    checked(host.run([binutil("objcopy"), f"--redefine-syms={pairs}", str(unit.file), str(out)], work))
     return out
 
 

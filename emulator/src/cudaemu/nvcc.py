@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -58,13 +58,12 @@ class Project:
 
 
 @dataclass(frozen=True)
-class Unit:
-    """One CUDA source compiled by nvcc; `source` is relative to the project's folder. The paths of sources in `ptx`
-    begin with `compiled_in`."""
+class Made:
+    """What a compiler made of one source, whose name is relative to the project's folder: `file`, and messages. The
+    names of sources in PTX begin with `compiled_in`, which is another folder if `file` comes from the cache."""
 
     source: str
-    object: Path
-    ptx: Path
+    file: Path
     log: str
     compiled_in: Path
 
@@ -100,73 +99,58 @@ def toolkit_of(nvcc: Path, host: Host, work: Path) -> NvccToolkit:
 # ---- calls --------------------------------------------------------------------------------------------------------
 
 
-def compile_unit(project: Project, source: str, name: str) -> Unit:
-    """Compile a CUDA source with nvcc, in the folder `name` below `work`."""
-    stem = Path(source).stem
+def compile_object(project: Project, source: str, name: str) -> Made:
+    """Compile a CUDA source's host code, in the folder `name` below `work`. Its kernels, which nobody runs from there,
+    are compiled in the shortest time."""
     number = project.target.removeprefix("sm_")
-    work, lines = project.work / name, ",".join(_host_lines(project.folder))
-    command = [
-        str(project.nvcc), *project.flags.compile, "-c", "-lineinfo", "-Xcompiler", lines,
-        "--keep", "--keep-dir", str(work), "-gencode", f"arch=compute_{number},code=compute_{number}",
-        "-x", "cu", source, "-o", str(work / f"{stem}.o"),
-    ]  # fmt: skip
-    if project.flags.relocatable:
-        command.insert(1, "-rdc=true")
-    if project.few_runs:
-        command[1:1] = ["-Xcicc", "-O1"]
-    made = _make(project, command, source, name, f"{stem}.o", f"{stem}.ptx")
-    unit = Unit(source, made.folder / f"{stem}.o", made.folder / f"{stem}.ptx", made.log, made.compiled_in)
-    return _simple(project, unit, name) if project.simple else unit
+    kernels = ("-Xcicc", "-O0", "-gencode", f"arch=compute_{number},code=compute_{number}")
+    options = ("-c", "-lineinfo", "-Xcompiler", ",".join(_host_lines(project.folder)), *kernels, "-x", "cu", source)
+    return _make(project, _nvcc(project, *options), source, name, f"{Path(source).stem}.o")
 
 
-def _simple(project: Project, unit: Unit, name: str) -> Unit:
-    """The unit with the PTX of `compile_simple`."""
-    made = compile_simple(project, unit.source, name)
-    ptx = made.folder / f"{Path(unit.source).stem}.ptx"
-    if made.compiled_in != unit.compiled_in and ptx.stat().st_size <= MAX_PTX_BYTES:
-        with ptx.open("rb") as own, unit.ptx.open("rb") as objects:
-            before, after = (project.host.read(module_id, file) for file in (own, objects))
+def compile_ptx(project: Project, source: str, name: str) -> Made:
+    """Compile a CUDA source's kernels to PTX, in the folder `name` below `work`: what nvcc makes for the object, but
+    without waiting for host code. PTX of a `simple` project has one instruction each for exp, log and division, for
+    translate/watching.py."""
+    how = ["-use_fast_math"] if project.simple else ["-Xcicc", "-O1"] if project.few_runs else []
+    options = (*how, "-lineinfo", f"-arch=compute_{project.target.removeprefix('sm_')}", "--ptx", "-x", "cu", source)
+    return _make(project, _nvcc(project, *options), source, name, f"{Path(source).stem}.ptx")
+
+
+def _nvcc(project: Project, *options: str) -> list[str]:
+    relocatable = ["-rdc=true"] if project.flags.relocatable else []
+    return [str(project.nvcc), *relocatable, *project.flags.compile, *options]
+
+
+def name_as_in(unit: Made, ptx: Made, host: Host) -> None:
+    """Give `ptx` the names that the object `unit` has, unless both were compiled in the same folder."""
+    if ptx.compiled_in != unit.compiled_in and ptx.file.stat().st_size <= MAX_PTX_BYTES:
+        with ptx.file.open("rb") as own, unit.file.open("rb") as objects:
+            before, after = (host.read(module_id, file) for file in (own, objects))
         if before and after:  # a file in the cache; this is its copy
-            ptx.write_bytes(ptx.read_bytes().replace(before.encode(), after.encode()))
-    return replace(unit, ptx=ptx, compiled_in=made.compiled_in)
+            ptx.file.write_bytes(ptx.file.read_bytes().replace(before.encode(), after.encode()))
 
 
-def compile_simple(project: Project, source: str, name: str) -> _Made:
-    """PTX in which exp, log and division are one instruction each, for translate/watching.py."""
-    out, name = f"{Path(source).stem}.ptx", f"{name}simple"
-    command = [
-        str(project.nvcc), *project.flags.compile, "-lineinfo", "-use_fast_math",
-        f"-arch=compute_{project.target.removeprefix('sm_')}", "--ptx", "-x", "cu", source,
-        "-o", str(project.work / name / out),
-    ]  # fmt: skip
-    if project.flags.relocatable:
-        command.insert(1, "-rdc=true")
-    return _make(project, command, source, name, out)
-
-
-@confined(cpu_s=10)
-def module_id(ptx: IO[bytes]) -> Annotated[str, Field(max_length=10)]:
-    """The part of names without external linkage that differs between units, '' if there are none. nvcc makes it from
-    the folder in which it runs, so the same source compiled elsewhere has another."""
-    found = re.search(rb"(?:_GLOBAL__N_|__nv_static_\d{1,9}_)(_[0-9a-f]{8}_)", ptx.read(MAX_PTX_BYTES))
+@confined(cpu_s=10, memory_bytes=2 << 30)
+def module_id(file: IO[bytes]) -> Annotated[str, Field(max_length=10)]:
+    """The part of names without external linkage that differs between units, in PTX or an object; '' if it has none.
+    nvcc makes it from the folder in which it runs, so the same source compiled elsewhere has another."""
+    found = re.search(rb"(?:_GLOBAL__N_|__nv_static_\d{1,9}_)(_[0-9a-f]{8}_)", file.read(MAX_OBJECT_BYTES))
     return found[1].decode() if found else ""
 
 
-def compile_host(project: Project, source: str, name: str) -> tuple[Path, str]:
-    """Compile a source without device code, which nvcc passes to gcc or g++, and return (object, log)."""
-    out = f"{Path(source).stem}.o"
+def compile_host(project: Project, source: str, name: str) -> Made:
+    """Compile a source without device code to an object; nvcc passes it to gcc or g++."""
     flags = project.flags.of_c if source.endswith(".c") else project.flags.compile
-    lines = ",".join(_host_lines(project.folder))
-    command = [str(project.nvcc), *flags, "-c", "-Xcompiler", lines, source, "-o", str(project.work / name / out)]
-    made = _make(project, command, source, name, out)
-    return made.folder / out, made.log
+    command = [str(project.nvcc), *flags, "-c", "-Xcompiler", ",".join(_host_lines(project.folder)), source]
+    return _make(project, command, source, name, f"{Path(source).stem}.o")
 
 
-def registers_of(project: Project, unit: Unit, ptxas: Path) -> tuple[dict[str, int], str]:
+def registers_of(project: Project, ptx: Made, ptxas: Path) -> tuple[dict[str, int], str]:
     """Compile a unit's PTX with ptxas, only for its messages, and return (registers per thread by kernel, log)."""
     options = ("-c", *project.flags.ptxas) if project.flags.relocatable else project.flags.ptxas
-    command = [str(ptxas), *options, "-v", f"-arch={project.target}", str(unit.ptx), "-o", os.devnull]
-    log = _make(project, command, unit.source, unit.ptx.parent.name).log
+    command = [str(ptxas), *options, "-v", f"-arch={project.target}", str(ptx.file), "-o", os.devnull]
+    log = _make(project, command, ptx.source, ptx.file.parent.name).log
     return project.host.read(read_registers, log), log if project.flags.verbose_ptxas else ""
 
 
@@ -196,43 +180,35 @@ def _host_lines(folder: Path) -> Iterator[str]:
         yield f"-fdebug-prefix-map={folder}=."
 
 
-@dataclass(frozen=True)
-class _Made:
-    folder: Path
-    log: str
-    compiled_in: Path
-
-
-def _make(project: Project, command: Sequence[str], source: str, name: str, *files: str) -> _Made:
-    """Run `command`, which compiles `source` and writes `files` into the folder `name` below `work`, or take the files
-    from the cache. Raises CompileFailed."""
+def _make(project: Project, command: Sequence[str], source: str, name: str, file: str = "") -> Made:
+    """Run `command`, which compiles `source` and writes `file`, if given, into the folder `name` below `work`, or take
+    the file from the cache. Raises CompileFailed."""
     work, lent = project.work / name, project.written / name
     work.mkdir(exist_ok=True)
+    command = [*command, "-o", str(work / file)] if file else command
     if not project.content:
-        return _Made(work, checked(project.host.run(command, project.folder)), project.folder)
+        return Made(source, work / file, checked(project.host.run(command, project.folder)), project.folder)
     own = (f"{project.folder}/", f"{work}/", f"{lent}/")
 
     def make(scratch: Path) -> Path:
-        log = _without(own, checked(project.host.run(command, project.folder)))
-        (scratch / "made").mkdir()
-        for file in files:
-            made = scratch / "made" / file
-            if not project.host.claim(work / file, made):
-                raise CompileFailed(f"{log}\n{Path(command[0]).name} ended without an error but wrote no {file}.")
-            if made.stat().st_size > MAX_OBJECT_BYTES:
-                raise CompileFailed(f"{source}: {file} is larger than {MAX_OBJECT_BYTES >> 20} MB.")
-        (scratch / "made/facts.json").write_text(json.dumps({"log": log, "folder": str(project.folder)}))
-        return scratch / "made"
+        log, kept = _without(own, checked(project.host.run(command, project.folder))), scratch / "made"
+        kept.mkdir()
+        if file and not project.host.claim(work / file, kept / file):
+            raise CompileFailed(f"{log}\n{Path(command[0]).name} ended without an error but wrote no {file}.")
+        if file and (kept / file).stat().st_size > MAX_OBJECT_BYTES:
+            raise CompileFailed(f"{source}: {file} is larger than {MAX_OBJECT_BYTES >> 20} MB.")
+        (kept / "facts.json").write_text(json.dumps({"log": log, "folder": str(project.folder)}))
+        return kept
 
     places = (str(project.folder), str(project.work), str(project.written))
     words = (project.content, repr(project.flags), source, *(_without(places, word) for word in command))
     digest = hashlib.sha256("\0".join((*words, os.environ.get("NVCC_CCBIN", ""))).encode()).hexdigest()
     entry = project.host.kept("nvcc", digest[:32], make)
     lent.mkdir(exist_ok=True)
-    for file in files:
+    if file:
         shutil.copyfile(entry / file, lent / file)
     facts = json.loads((entry / "facts.json").read_text())
-    return _Made(lent, facts["log"], Path(facts["folder"]))
+    return Made(source, lent / file, facts["log"], Path(facts["folder"]))
 
 
 def _without(folders: Sequence[str], text: str) -> str:
