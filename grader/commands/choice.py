@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
@@ -13,6 +13,7 @@ from grader.course.coherence import suite_of
 from grader.course.testcase import Case, Suite
 from grader.grading.setup import Setup
 from grader.programs.engine import Engine, select_engines
+from grader.programs.engine.emulator import EmulatorEngine
 
 
 @dataclass(frozen=True)
@@ -54,4 +55,7 @@ class Choice:
         """The setup that grades the files at `path` on one engine."""
         rules = self.rules(path)
         suite, engine = suite_of(rules), self.engines(rules)[0]
-        return Setup(rules, suite, TestcaseFiles.beside(suite), self.cases(suite, engine), engine, show, quick)
+        cases = self.cases(suite, engine)
+        if quick and isinstance(engine, EmulatorEngine) and not any(case.graded for case in cases):
+            engine = replace(engine, short_runs=True)
+        return Setup(rules, suite, TestcaseFiles.beside(suite), cases, engine, show, quick)

@@ -19,6 +19,8 @@ class Extras:
     """The kernels that count, by their names in a trace: others do nothing. If one is unknown, or for (), all count."""
     ahead: bool = False
     """No program is built: nvcc makes the PTX of a later build with `record`."""
+    short_runs: bool = False
+    """The program runs on samples, which takes less time than gcc: it compiles an eighth of the usual instructions."""
 
 
 NONE = Extras()

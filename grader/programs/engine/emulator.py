@@ -86,6 +86,9 @@ class EmulatorEngine:
     few_runs: bool = False
     """Whether programs are built as fast as possible, since they run a few times on small inputs."""
 
+    short_runs: bool = False
+    """Whether programs run on samples, which take less time than compiling."""
+
     record: bool = False
     """Whether programs can record where values come from (`ValueRecording` in programs/run.py)."""
 
@@ -151,7 +154,8 @@ class EmulatorEngine:
     @property
     def _extras(self) -> cudaemu.Extras:
         """The same for race and init, so that each finds alone what `all` finds."""
-        return cudaemu.Extras(bool(self._watches), self.record, self.count, self.few_runs, self.launched, self.ahead)
+        own = (self.record, self.count, self.few_runs, self.launched, self.ahead, self.short_runs)
+        return cudaemu.Extras(bool(self._watches), *own)
 
     @property
     def _watches(self) -> frozenset[str]:

@@ -90,7 +90,7 @@ class _ModuleWriter:
     def run(self) -> tuple[Translation, list[MissingFeature]]:
         parts: list[str] = []
         defined = sorted((f for f in self.module.functions.values() if f.defined), key=lambda f: len(f.body))
-        budget = COMPILED_INSTRUCTIONS
+        budget = COMPILED_INSTRUCTIONS // (8 if self.extras.short_runs else 1)
         for i, function in enumerate(defined):
             try:
                 share = budget // (len(defined) - i)  # the larger functions share what this function does not use
