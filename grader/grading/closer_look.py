@@ -6,8 +6,8 @@ fails, but the wrong values alone do not show which line is wrong. A closer look
 the checker still decides the verdict, and a look that fails changes nothing.
 
 The program is built for the look in the background, while the tests run. That build starts at the first failure, with
-only the kernels that the failed test launched; if the grader looks for races in any case (`grader check`), it starts
-after the first test, and nvcc's part earlier. A right program's build records no values, so it needs no PTX of its own.
+only the kernels that the failed test launched; if the grader looks for races in any case (`grader check`), after the
+first test. A right program's build records no values, so it needs no PTX of its own.
 """
 
 from __future__ import annotations
@@ -136,12 +136,6 @@ class CloserLook:
             self.prepare(record=True)
             yield small
         yield case
-
-    def prepare_ptx(self) -> None:
-        """Let nvcc make what a look at a failed test needs while the plain program compiles."""
-        if self.possible and not self.submission.is_python:
-            engine = replace(self._checking(record=True), ahead=True)
-            self._background.submit(build, self.submission, self.assignment, engine)
 
     def prepare(self, test: Tested | None = None, *, record: bool) -> None:
         """Start compiling the program with checks, unless that has already started. With `record` it can record where

@@ -74,8 +74,6 @@ def _grade(grading: Grading, submission: Submission, progress: Progress, built: 
             looked.set_result(())
         if built is None:
             progress.stage(f"{submission.id}: compiling")
-            if grading.quick:
-                closer.prepare_ptx()
             with watch.stage("compile"):
                 built = build(submission, grading.assignment, grading.engine, grading.cases)
         with watch.stage("source rules"):  # their check can outlast a build from the cache

@@ -112,8 +112,6 @@ def compile_program(
         runtime = pool.submit(_runtime, nvcc, host, work, written)
         cuda = [name for name in names if parsed.is_cuda(name)]
         kernels = [pool.submit(compile_ptx, project, name, f"ptx{i}") for i, name in enumerate(cuda)]
-        if extras.ahead:
-            return EmulatedProgram(output, "".join(each.result().log for each in kernels))
         plain = [
             pool.submit(compile_host, project, name, f"host{i}")
             for i, name in enumerate(name for name in names if not parsed.is_cuda(name))

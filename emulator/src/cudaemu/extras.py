@@ -17,8 +17,6 @@ class Extras:
     """The program is built in a third of the time, runs several times as long, and any kernel fits."""
     launched: tuple[str, ...] = ()
     """The kernels that count, by their names in a trace: others do nothing. If one is unknown, or for (), all count."""
-    ahead: bool = False
-    """No program is built: nvcc makes the PTX of a later build with `record`."""
     short_runs: bool = False
     """The program runs on samples, which takes less time than gcc: it compiles an eighth of the usual instructions."""
 

@@ -95,9 +95,6 @@ class EmulatorEngine:
     launched: tuple[str, ...] = ()
     """Kernels, by their names in a trace: if not empty, programs run no others."""
 
-    ahead: bool = False
-    """Whether a build with `record` ends when nvcc has run, whose output the next one finds in the cache."""
-
     @property
     def device(self) -> str:
         return f"emulated {self.target}"
@@ -154,7 +151,7 @@ class EmulatorEngine:
     @property
     def _extras(self) -> cudaemu.Extras:
         """The same for race and init, so that each finds alone what `all` finds."""
-        own = (self.record, self.count, self.few_runs, self.launched, self.ahead, self.short_runs)
+        own = (self.record, self.count, self.few_runs, self.launched, self.short_runs)
         return cudaemu.Extras(bool(self._watches), *own)
 
     @property
