@@ -18,7 +18,7 @@ class Extras:
     launched: tuple[str, ...] = ()
     """The kernels that count, by their names in a trace: others do nothing. If one is unknown, or for (), all count."""
     short_runs: bool = False
-    """The program runs on samples, which takes less time than gcc: it compiles an eighth of the usual instructions."""
+    """The program runs on samples, in less time than gcc would take: its kernels are threaded code alone."""
 
 
 NONE = Extras()

@@ -87,7 +87,7 @@ class EmulatorEngine:
     """Whether programs are built as fast as possible, since they run a few times on small inputs."""
 
     short_runs: bool = False
-    """Whether programs run on samples, which take less time than compiling."""
+    """Whether programs are built in less time, since they run on samples."""
 
     record: bool = False
     """Whether programs can record where values come from (`ValueRecording` in programs/run.py)."""

@@ -59,7 +59,8 @@ class _FunctionText:
             self.layout.waits.gathers = _gathers([graph.blocks[n] for n in divided], meet)
         meet = (meet if waiting_loops(graph, callees) else frozenset()) | self.layout.waits.gathers
         few = self.layout.few_runs
-        values = analyse(ssa, linear_rules) if not few else None
+        with_linear = not (few or self.layout.short_runs)
+        values = analyse(ssa, linear_rules) if with_linear else None
         wrap_checks = {
             i.index
             for b in graph.blocks
@@ -69,7 +70,7 @@ class _FunctionText:
         if wrap_checks or meet:
             graph = build(function, frozenset(wrap_checks) | meet)
             ssa = Ssa(graph)
-            values = analyse(ssa, linear_rules) if not few else None
+            values = analyse(ssa, linear_rules) if with_linear else None
         self.layout.wrap_checks = wrap_checks
         self.layout.waits.meetings = meet
         self.layout.waits.loops = waiting_loops(graph, callees)
@@ -82,13 +83,14 @@ class _FunctionText:
         arguments = [v for v in function.variables if v.space == "param"]
         self.frame = Frame(ssa, slow, self._stored_type, arguments)
         everything = {b.number for b in graph.blocks}
-        needed = everything if values is None else self._slow_blocks(graph, general, values, bool(wrap_checks))
+        needed = everything if few else self._slow_blocks(graph, general, values or general, bool(wrap_checks))
         texts = {}
         if needed:
             texts["slow"] = self._form(graph, slow, "slow", needed, set())
-        if graph.reducible and values is not None:
-            compiled = self._inner_blocks(graph)
-            texts["linear"] = self._form(graph, values, "linear", everything, compiled)
+        if graph.reducible and not few:
+            compiled = self._inner_blocks(graph) if values is not None else set[int]()
+            if values is not None:
+                texts["linear"] = self._form(graph, values, "linear", everything, compiled)
             twice = self._often_needs_general() or (self.spent <= COMPILED_TWICE and not self._is_of_whole_warps())
             texts["general"] = self._form(graph, general, "general", everything, compiled if twice else set())
         return [*texts.values(), self._entry(graph, needed, list(texts))]
@@ -147,7 +149,8 @@ class _FunctionText:
     def _entry(self, graph: Graph, needed: Collection[int], forms: Collection[str]) -> str:
         symbol, layout = self.layout.symbol, self.layout
         barriers = any(is_barrier(i) for n in needed for i in graph.blocks[n].instrs)
-        places = ", ".join(f"&{symbol}_{form}" if form in forms else "0" for form in ("linear", "general", "slow"))
+        linear = "linear" if "linear" in forms else "general"
+        places = ", ".join(f"&{symbol}_{form}" if form in forms else "0" for form in (linear, "general", "slow"))
         gathers = bool(layout.waits.gathers)
         facts = (len(graph.blocks), self.frame.size, layout.local_bytes, self.function.entry, barriers, gathers)
         numbers = ", ".join(str(int(fact)) for fact in facts)

@@ -90,7 +90,7 @@ class _ModuleWriter:
     def run(self) -> tuple[Translation, list[MissingFeature]]:
         parts: list[str] = []
         defined = sorted((f for f in self.module.functions.values() if f.defined), key=lambda f: len(f.body))
-        budget = COMPILED_INSTRUCTIONS // (8 if self.extras.short_runs else 1)
+        budget = COMPILED_INSTRUCTIONS
         for i, function in enumerate(defined):
             try:
                 share = budget // (len(defined) - i)  # the larger functions share what this function does not use
@@ -139,7 +139,7 @@ class _ModuleWriter:
             self.module.architecture, {n: facts.prototype(n) for n in defined}, sums=products,
         )  # fmt: skip
         layout.watched = self.extras.watch
-        layout.few_runs = self.extras.few_runs
+        layout.few_runs, layout.short_runs = self.extras.few_runs, self.extras.short_runs
         layout.callee_facts = self._callee_facts
         layout.counting = FunctionCounting(self.counting, function, shared) if self.counting else None
         return write_forms(layout, self.templates, f"{self.prefix}_templates", budget=budget)
