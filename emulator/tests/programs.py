@@ -63,10 +63,11 @@ def build(
     watch: bool = False,
     count: bool = False,
     record: bool = False,
+    short_runs: bool = False,
     target: str = "sm_80",
 ) -> Path:
     """The executable of some .cu files."""
-    settings = repr((tuple(flags), watch, count, record, target))
+    settings = repr((tuple(flags), watch, count, record, short_runs, target))
     content = _content(sources)
     digest = hashlib.sha256((runtime_identity() + settings + content).encode())
     output = kept_programs() / f"{sources[0].stem}-{digest.hexdigest()[:20]}"
@@ -78,7 +79,7 @@ def build(
                 recalling = host(_keeping_what_nvcc_makes(content))
                 made = compile_program(
                     sources, work / "program", Workplace(work), nvcc=nvcc(), host=recalling, flags=flags,
-                    target=target, extras=Extras(watch=watch, count=count, record=record),
+                    target=target, extras=Extras(watch=watch, count=count, record=record, short_runs=short_runs),
                 ).path  # fmt: skip
             made.replace(output)
             shutil.rmtree(work)
@@ -118,23 +119,19 @@ def _keeping_what_nvcc_makes(content: str) -> Runner:
     processor's vectors it is translated, changes neither, and nvcc takes most of a build's time."""
 
     def run_or_recall(command: Sequence[str], folder: Path) -> Completed:
-        if "--keep-dir" not in command:
+        made = Path(command[command.index("-o") + 1]) if "-o" in command else Path()
+        if Path(command[0]).name != "nvcc" or made.suffix not in (".o", ".ptx"):
             return run_plainly(command, folder)
-        made = Path(command[command.index("--keep-dir") + 1])
-        words = repr([word.replace(str(made), "") for word in command]) + os.environ.get("NVCC_CCBIN", "")
-        kept = kept_programs() / f"nvcc-{hashlib.sha256((content + words).encode()).hexdigest()[:20]}"
+        words = repr([word.replace(str(made.parent), "") for word in command]) + os.environ.get("NVCC_CCBIN", "")
+        kept = kept_programs() / f"nvcc-{hashlib.sha256((content + words).encode()).hexdigest()[:20]}{made.suffix}"
         with only_one(kept):
             if not kept.exists():
                 done = run_plainly(command, folder)
                 if done.exit_code != 0:
                     return done
-                half = kept.with_suffix(".half")
-                shutil.rmtree(half, ignore_errors=True)
-                half.mkdir()
-                for file in (*made.glob("*.o"), *made.glob("*.ptx")):
-                    shutil.copy(file, half)
-                half.rename(kept)
-        shutil.copytree(kept, made, dirs_exist_ok=True)
+                shutil.copy(made, kept.with_suffix(".half"))
+                kept.with_suffix(".half").rename(kept)
+        shutil.copy(kept, made)
         return Completed(0, "")
 
     return run_or_recall

@@ -21,3 +21,9 @@ def test_a_feature_gives_the_hosts_results(source: Path, name: str, tmp_path: Pa
     assert done.output.strip().endswith(f"{name} ok"), done.output + done.errors
     assert done.exit_code == 0
     assert [d for d in done.findings() if d["check"] != "api"] == []
+
+
+@pytest.mark.parametrize(("source", "name"), [c for c in CASES if c[0].stem in ("control", "warp", "subwarps")])
+def test_it_does_without_a_linear_form(source: Path, name: str, tmp_path: Path) -> None:
+    program = build(source, flags=CONFORMANCE_FLAGS, short_runs=True)
+    assert execute(program, name, folder=tmp_path).output.strip().endswith(f"{name} ok")
