@@ -48,7 +48,7 @@ class _FunctionText:
         floats = frozenset(name for name, t in function.registers.items() if t in ("f32", "f64"))
         linear_rules = ShapeRules(linear=True, per_lane_params=per_lane, wrap_checks=True, floats=floats)
         callees = self.layout.callee_facts
-        if self.layout.few_runs:
+        if not self.layout.fast_forms:
             decided(function)
         graph = build(function)
         ssa = Ssa(graph)
@@ -58,9 +58,8 @@ class _FunctionText:
             divided = _divided(graph, analyse(ssa, general_rules))
             self.layout.waits.gathers = _gathers([graph.blocks[n] for n in divided], meet)
         meet = (meet if waiting_loops(graph, callees) else frozenset()) | self.layout.waits.gathers
-        few = self.layout.few_runs
-        with_linear = not (few or self.layout.short_runs)
-        values = analyse(ssa, linear_rules) if with_linear else None
+        fast = self.layout.fast_forms
+        values = analyse(ssa, linear_rules) if "linear" in fast else None
         wrap_checks = {
             i.index
             for b in graph.blocks
@@ -70,7 +69,7 @@ class _FunctionText:
         if wrap_checks or meet:
             graph = build(function, frozenset(wrap_checks) | meet)
             ssa = Ssa(graph)
-            values = analyse(ssa, linear_rules) if with_linear else None
+            values = analyse(ssa, linear_rules) if "linear" in fast else None
         self.layout.wrap_checks = wrap_checks
         self.layout.waits.meetings = meet
         self.layout.waits.loops = waiting_loops(graph, callees)
@@ -83,11 +82,11 @@ class _FunctionText:
         arguments = [v for v in function.variables if v.space == "param"]
         self.frame = Frame(ssa, slow, self._stored_type, arguments)
         everything = {b.number for b in graph.blocks}
-        needed = everything if few else self._slow_blocks(graph, general, values or general, bool(wrap_checks))
+        needed = everything if not fast else self._slow_blocks(graph, general, values or general, bool(wrap_checks))
         texts = {}
         if needed:
             texts["slow"] = self._form(graph, slow, "slow", needed, set())
-        if graph.reducible and not few:
+        if graph.reducible and fast:
             compiled = self._inner_blocks(graph) if values is not None else set[int]()
             if values is not None:
                 texts["linear"] = self._form(graph, values, "linear", everything, compiled)

@@ -47,8 +47,7 @@ class Layout:
     architecture: int  # 80 for sm_80
     prototypes: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of callees: Facts.prototype
     counting: Hooks | None = None
-    few_runs: bool = False  # threaded code alone, for all forms
-    short_runs: bool = False  # threaded code alone, and no linear form
+    fast_forms: tuple[str, ...] = ("linear", "general")  # without the linear form, all code is threaded
     watched: bool = False  # for race and init: every access to memory goes through the runtime
     wrap_checks: set[int] = field(default_factory=set)  # instructions whose block begins with FormWriter._check_wrap
     callee_facts: Callees = field(default_factory=Callees)

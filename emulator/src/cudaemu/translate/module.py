@@ -139,7 +139,8 @@ class _ModuleWriter:
             self.module.architecture, {n: facts.prototype(n) for n in defined}, sums=products,
         )  # fmt: skip
         layout.watched = self.extras.watch
-        layout.few_runs, layout.short_runs = self.extras.few_runs, self.extras.short_runs
+        if self.extras.few_runs or self.extras.short_runs:
+            layout.fast_forms = () if self.extras.few_runs else ("general",)
         layout.callee_facts = self._callee_facts
         layout.counting = FunctionCounting(self.counting, function, shared) if self.counting else None
         return write_forms(layout, self.templates, f"{self.prefix}_templates", budget=budget)
