@@ -6,7 +6,7 @@ import pytest
 
 from cudaemu import build
 from cudaemu.build import Extras, Unsupported
-from cudaemu.nvcc import Made
+from cudaemu.nvcc import Output
 from cudaemu.ptx import parse
 from cudaemu.translate import translate_module
 from emulator.tests.programs import HERE, execute, host
@@ -30,7 +30,7 @@ def test_the_zeros_after_an_arrays_initial_values_are_left_to_the_c_compiler() -
 def test_ptx_of_gigabytes_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "hw4.ptx").open("wb") as file:
         file.truncate(1 << 40)
-    ptx = Made("hw4.cu", tmp_path / "hw4.ptx", "", tmp_path)
+    ptx = Output("hw4.cu", tmp_path / "hw4.ptx", "", tmp_path)
     with pytest.raises(Unsupported, match=r"the PTX of hw4\.cu, which is 1,099,511,627,776 bytes"):
         build._translated([ptx], 0, Extras(), host())
 

@@ -32,7 +32,7 @@ from cudaemu.native import compile_c, runtime_object, template_objects
 from cudaemu.nvcc import (
     MAX_OBJECT_BYTES,
     CompileFailed,
-    Made,
+    Output,
     Project,
     checked,
     compile_host,
@@ -125,7 +125,7 @@ def compile_program(
         try:
             translations = [each.result() for each in translating]
         except Unsupported:
-            better: tuple[Future[Made] | Future[tuple[dict[str, int], str]], ...] = (*hosts, *infos)
+            better: tuple[Future[Output] | Future[tuple[dict[str, int], str]], ...] = (*hosts, *infos)
             for each in better:
                 each.result()  # a CompileFailed of another compiler is the better report
             raise
@@ -157,7 +157,7 @@ def compile_program(
     return EmulatedProgram(output, "".join(logs))
 
 
-def _named(project: Project, ptx: Future[Made], unit: Future[Made]) -> Made:
+def _named(project: Project, ptx: Future[Output], unit: Future[Output]) -> Output:
     """The PTX of a unit, with the names that its object has. Raises CompileFailed, with the object's messages if it does
     not compile either."""
     try:
@@ -165,8 +165,8 @@ def _named(project: Project, ptx: Future[Made], unit: Future[Made]) -> Made:
     except CompileFailed:
         unit.result()
         raise
-    if made.compiled_in != project.folder:
-        name_as_in(unit.result(), made, project.host)
+    if project.content:  # else nothing comes from the cache
+        name_as_in(unit, made, project.host)
     return made
 
 
@@ -213,7 +213,7 @@ def runtime_identity() -> str:
     return digest.hexdigest()
 
 
-def _translated(units: Sequence[Made], number: int, extras: Extras, host: Host) -> Translated:
+def _translated(units: Sequence[Output], number: int, extras: Extras, host: Host) -> Translated:
     """Translate a module. nvcc makes the file names in PTX absolute; they become relative to the project's folder."""
     names = ", ".join(unit.source for unit in units)
     with ExitStack() as files:
@@ -256,7 +256,7 @@ def tables_text(translation: Translated, prefix: str, registers: Mapping[str, in
     )
 
 
-def _object_names(unit: Made, host: Host) -> ObjectNames:
+def _object_names(unit: Output, host: Host) -> ObjectNames:
     try:
         with host.open(unit.file, MAX_OBJECT_BYTES) as file:
             return host.read(read_object, file)
@@ -264,7 +264,7 @@ def _object_names(unit: Made, host: Host) -> ObjectNames:
         raise CompileFailed(f"{unit.source}: its object file {refused}.") from refused
 
 
-def _rename_registration(unit: Made, names: ObjectNames, prefix: str, host: Host, work: Path, written: Path) -> Path:
+def _rename_registration(unit: Output, names: ObjectNames, prefix: str, host: Host, work: Path, written: Path) -> Path:
     """Copy the unit's object to `work`, and give the copy its own function that registers its kernels."""
     renamed = [f"__cudaRegisterFatBinary __cudaRegisterFatBinary_{prefix}"]
     renamed += [f"{name} {name[:-5]}" for name in names.per_thread]

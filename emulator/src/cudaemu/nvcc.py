@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated
@@ -58,7 +59,7 @@ class Project:
 
 
 @dataclass(frozen=True)
-class Made:
+class Output:
     """What a compiler made of one source, whose name is relative to the project's folder: `file`, and messages. The
     names of sources in PTX begin with `compiled_in`, which is another folder if `file` comes from the cache."""
 
@@ -99,7 +100,7 @@ def toolkit_of(nvcc: Path, host: Host, work: Path) -> NvccToolkit:
 # ---- calls --------------------------------------------------------------------------------------------------------
 
 
-def compile_object(project: Project, source: str, name: str) -> Made:
+def compile_object(project: Project, source: str, name: str) -> Output:
     """Compile a CUDA source's host code, in the folder `name` below `work`. Its kernels, which nobody runs from there,
     are compiled in the shortest time."""
     number = project.target.removeprefix("sm_")
@@ -108,7 +109,7 @@ def compile_object(project: Project, source: str, name: str) -> Made:
     return _make(project, _nvcc(project, *options), source, name, f"{Path(source).stem}.o")
 
 
-def compile_ptx(project: Project, source: str, name: str) -> Made:
+def compile_ptx(project: Project, source: str, name: str) -> Output:
     """Compile a CUDA source's kernels to PTX, in the folder `name` below `work`: what nvcc makes for the object, but
     without waiting for host code. PTX of a `simple` project has one instruction each for exp, log and division, for
     translate/watching.py."""
@@ -122,12 +123,17 @@ def _nvcc(project: Project, *options: str) -> list[str]:
     return [str(project.nvcc), *relocatable, *project.flags.compile, *options]
 
 
-def name_as_in(unit: Made, ptx: Made, host: Host) -> None:
-    """Give `ptx` the names that the object `unit` has, unless both were compiled in the same folder."""
-    if ptx.compiled_in != unit.compiled_in and ptx.file.stat().st_size <= MAX_PTX_BYTES:
-        with ptx.file.open("rb") as own, unit.file.open("rb") as objects:
-            before, after = (host.read(module_id, file) for file in (own, objects))
-        if before and after:  # a file in the cache; this is its copy
+def name_as_in(unit: Future[Output], ptx: Output, host: Host) -> None:
+    """Give `ptx` the names that the object `unit` has: one of them may come from the cache, compiled elsewhere. Only
+    names without external linkage differ, so without any the object need not be ready."""
+    if ptx.file.stat().st_size > MAX_PTX_BYTES:
+        return
+    with ptx.file.open("rb") as file:
+        before = host.read(module_id, file)
+    if before and ptx.compiled_in != unit.result().compiled_in:
+        with unit.result().file.open("rb") as file:
+            after = host.read(module_id, file)
+        if after:
             ptx.file.write_bytes(ptx.file.read_bytes().replace(before.encode(), after.encode()))
 
 
@@ -139,14 +145,14 @@ def module_id(file: IO[bytes]) -> Annotated[str, Field(max_length=10)]:
     return found[1].decode() if found else ""
 
 
-def compile_host(project: Project, source: str, name: str) -> Made:
+def compile_host(project: Project, source: str, name: str) -> Output:
     """Compile a source without device code to an object; nvcc passes it to gcc or g++."""
     flags = project.flags.of_c if source.endswith(".c") else project.flags.compile
     command = [str(project.nvcc), *flags, "-c", "-Xcompiler", ",".join(_host_lines(project.folder)), source]
     return _make(project, command, source, name, f"{Path(source).stem}.o")
 
 
-def registers_of(project: Project, ptx: Made, ptxas: Path) -> tuple[dict[str, int], str]:
+def registers_of(project: Project, ptx: Output, ptxas: Path) -> tuple[dict[str, int], str]:
     """Compile a unit's PTX with ptxas, only for its messages, and return (registers per thread by kernel, log)."""
     options = ("-c", *project.flags.ptxas) if project.flags.relocatable else project.flags.ptxas
     command = [str(ptxas), *options, "-v", f"-arch={project.target}", str(ptx.file), "-o", os.devnull]
@@ -180,14 +186,14 @@ def _host_lines(folder: Path) -> Iterator[str]:
         yield f"-fdebug-prefix-map={folder}=."
 
 
-def _make(project: Project, command: Sequence[str], source: str, name: str, file: str = "") -> Made:
+def _make(project: Project, command: Sequence[str], source: str, name: str, file: str = "") -> Output:
     """Run `command`, which compiles `source` and writes `file`, if given, into the folder `name` below `work`, or take
     the file from the cache. Raises CompileFailed."""
     work, lent = project.work / name, project.written / name
     work.mkdir(exist_ok=True)
     command = [*command, "-o", str(work / file)] if file else command
     if not project.content:
-        return Made(source, work / file, checked(project.host.run(command, project.folder)), project.folder)
+        return Output(source, work / file, checked(project.host.run(command, project.folder)), project.folder)
     own = (f"{project.folder}/", f"{work}/", f"{lent}/")
 
     def make(scratch: Path) -> Path:
@@ -208,7 +214,7 @@ def _make(project: Project, command: Sequence[str], source: str, name: str, file
     if file:
         shutil.copyfile(entry / file, lent / file)
     facts = json.loads((entry / "facts.json").read_text())
-    return Made(source, lent / file, facts["log"], Path(facts["folder"]))
+    return Output(source, lent / file, facts["log"], Path(facts["folder"]))
 
 
 def _without(folders: Sequence[str], text: str) -> str:
