@@ -17,8 +17,6 @@ CLAIMED = 0.5
 """Below this certainty a finding is kept in the record, but nothing is claimed in a sentence."""
 _AFTER_A_FAULT = 0.9
 """The certainty of a race after a bad access."""
-_NAMED = "not_rescaled rescaled_wrongly weight_of_other_maximum old_sum_left_out terms_repeated scale_wrong other_input"
-"""Steps that name the mistake and, with a place, its line: no change of 50 blind programs had a better one."""
 
 
 def rank(tests: Iterable[Sequence[Finding]]) -> tuple[Finding, ...]:
@@ -47,8 +45,6 @@ def claimed(tests: Iterable[Sequence[Finding]]) -> Finding | None:
 def surer(known: Sequence[Finding], than: str) -> bool:
     """Whether an experiment that finds the kind `than` has nothing to add to what is known."""
     first = claimed([known])
-    if first is not None and than == "repaired" and first.kind in _NAMED.split() and first.place is not None:
-        return True
     return first is not None and kind_of(first).order < KINDS[than].order
 
 

@@ -27,6 +27,8 @@ _SCOPES = frozenset({
 })  # fmt: skip
 _DECLARES = frozenset({"declaration", "field_declaration", "parameter_declaration", "optional_parameter_declaration"})
 
+_NUMERAL = re.compile(r"0[xX][0-9a-fA-F]+[uUlL]*|\d+[uUlL]*")
+
 Type = tuple[str, int]
 """("whole", "real", a type's name or "" if unknown; the pointers and dimensions that it goes through)"""
 UNKNOWN: Type = ("", 0)
@@ -66,7 +68,13 @@ class Scopes:
         self.structures: dict[int, str] = {}
         """The names of the structures that are not classes with methods, by their fields' owner."""
         self.macros: set[str] = set()
+        self.numbers: set[str] = set()
+        """Enumerators, and macros that are whole numbers."""
         for node in walk(self.root):
+            if node.type in ("enumerator", "preproc_def"):
+                value = text_of(node.child_by_field_name("value")).strip()
+                if node.type == "enumerator" or _NUMERAL.fullmatch(value):
+                    self.numbers.add(text_of(node.child_by_field_name("name")))
             if node.type in ("preproc_def", "preproc_function_def"):
                 self.macros.add(text_of(node.child_by_field_name("name")))
             elif node.type == "function_definition":
@@ -122,11 +130,12 @@ class Scopes:
     def type_of(self, node: Node) -> Type:
         match node.type:
             case "number_literal":
-                return WHOLE if re.fullmatch(r"0[xX][0-9a-fA-F]+[uUlL]*|\d+[uUlL]*", text_of(node)) else REAL
+                return WHOLE if _NUMERAL.fullmatch(text_of(node)) else REAL
             case "identifier":
                 name = text_of(node)
-                variable = self.find(name, node.start_byte)
-                return variable.type if variable is not None else REAL if name in _REAL_NAMES else UNKNOWN
+                if (variable := self.find(name, node.start_byte)) is not None:
+                    return variable.type
+                return REAL if name in _REAL_NAMES else WHOLE if name in self.numbers else UNKNOWN
             case "parenthesized_expression":
                 return self.type_of(node.named_children[0]) if node.named_children else UNKNOWN
             case "subscript_expression":
