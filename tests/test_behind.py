@@ -41,6 +41,9 @@ def test_terms_are_lost_by_a_loop_over_terms_and_not_by_one_over_elements(lost: 
 
 def test_without_such_a_loop_in_the_kernel_it_is_the_one_around_the_launch() -> None:
     assert told("terms_missing", 10, lost="end").line == 15
+    divides = (("product.cu", TEXT.replace("c[j] += acc[j]", "c[j] /= acc[j]").encode()),)
+    found = Finding(kind="terms_missing", file="product.cu", line=10, words={"lost": "end"})
+    assert explained([found], divides)[0].line == 10  # where the sum is no longer made
 
 
 def test_a_sum_that_keeps_old_terms_is_declared_before_a_loop() -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from grader.checking.repairs.changes import PRIOR, _of_number
 from grader.checking.repairs.schemata import Change, Schemata, schemata
+from grader.checking.repairs.scopes import WHOLE
 from grader.course.assignment import load_assignment
 from grader.course.catalogue import TestcaseFiles, ensure
 from grader.course.testcase import load_suite
@@ -19,12 +21,12 @@ from grader.sandbox import Job, Limits, Outcome
 from tests.support.command_line import grader
 
 KERNELS = """\
-struct Shape { int rows, columns; float scale; };
+struct Shape { int rows, columns; float scale; }; enum { kStep = 16 };
 constexpr int kTile = 32; static int of_the_host;
 template <int W> __global__ void attention(const float* in, float* out, Shape shape, int n, int d) {
     const int w = W + 1; __shared__ float tile[kTile][w]; switch (W) { case 8 * 4: break; }
     const int row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= n && d > 0) return;
+    if (row + kStep >= n && d > 0) return;
     const float* key = in + row * d;
     const float* value = in + n * d;
     float top = 0.0f, sum = 0.0f, acc = 0.0f;
@@ -61,7 +63,7 @@ def tried(line: int) -> set[str]:
     ("line", "new"),
     [
         (5, "blockIdx.x * gridDim.x + threadIdx.x"),  # another size
-        (6, "row > n"),  # a comparison
+        (6, "row + kStep > n"),  # a comparison
         (7, "in + n * d"),  # the offset of another pointer
         (9, "-INFINITY"),  # where a maximum starts
         (10, "j <= n - kTile"),
@@ -105,9 +107,12 @@ def test_the_lines_of_the_source_keep_their_numbers(made: Schemata) -> None:
     assert "attention<8><<<" in body.split("\n")[22]
 
 
-def test_every_kind_of_change_has_words() -> None:
-    from grader.checking.repairs.changes import PRIOR
+def test_a_power_of_two_is_first_doubled_and_halved() -> None:
+    others = {text: [new for _, new in _of_number(text, WHOLE)] for text in ("16", "12", "1")}
+    assert others == {"16": ["32", "8", "17", "15"], "12": ["13", "11", "24", "6"], "1": ["2", "0", "2", "0"]}
 
+
+def test_every_kind_of_change_has_words() -> None:
     for how in PRIOR:
         words = {"how": how, "old": "OLD", "new": "NEW"}
         said = sentence(Finding(kind="repaired", file="a.cu", line=3, values={"samples": 8}, words=words))

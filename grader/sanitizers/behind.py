@@ -16,17 +16,17 @@ _NARROW |= {"int16_t": 32767, "uint16_t": 65535, "int8_t": 127, "uint8_t": 255}
 
 def _loop_of_sum(finding: Finding, source: Source) -> Finding:
     """The loop over the terms of a sum, in place of the sum: one whose variable does not choose the element that is
-    summed. Terms at an end are lost by the outermost one, others by the innermost. Without any in the kernel, it is
-    around the launch."""
+    summed. Terms at an end are lost by the outermost one, others by the innermost. Without any in the kernel that
+    adds to its element, it is around the launch."""
     place = finding.place
     function = source.function_at(place.file, place.line) if place is not None else None
     if place is None or function is None:
         return finding
-    targets = [a.target for a in source.assignments if a.holds(place.file, place.line)]
-    kept = set(_WORD.findall(" ".join(target.partition("[")[2] for target in targets)))
+    stores = [a for a in source.assignments if a.holds(place.file, place.line)]
+    kept = set(_WORD.findall(" ".join(a.target.partition("[")[2] for a in stores)))
     around = source.loops_around(place.file, place.line)
     loops = [loop for loop in around if function.line <= loop.line and _variable(loop) not in kept]
-    if not loops:
+    if not loops and any(a.operator == "+=" or a.name in a.value for a in stores):
         launches = (each for each in source.launches if each.name == function.name)
         loops = [loop for each in launches for loop in source.loops_around(each.file, each.line)[-1:]]
     if not loops:
