@@ -26,7 +26,7 @@ def _loop_of_sum(finding: Finding, source: Source) -> Finding:
     kept = set(_WORD.findall(" ".join(a.target.partition("[")[2] for a in stores)))
     around = source.loops_around(place.file, place.line)
     loops = [loop for loop in around if function.line <= loop.line and _variable(loop) not in kept]
-    if not loops and any(a.operator == "+=" or a.name in a.value for a in stores):
+    if not loops and any(a.operator == "+=" or a.name in _WORD.findall(a.value) for a in stores):
         launches = (each for each in source.launches if each.name == function.name)
         loops = [loop for each in launches for loop in source.loops_around(each.file, each.line)[-1:]]
     if not loops:
