@@ -22,7 +22,7 @@ def _loop_of_sum(finding: Finding, source: Source) -> Finding:
     function = source.function_at(place.file, place.line) if place is not None else None
     if place is None or function is None:
         return finding
-    stores = [a for a in source.assignments if a.holds(place.file, place.line)]
+    stores = [a for a in source.assignments if a.holds(place.file, place.line) and a.target != a.name]
     kept = set(_WORD.findall(" ".join(a.target.partition("[")[2] for a in stores)))
     around = source.loops_around(place.file, place.line)
     loops = [loop for loop in around if function.line <= loop.line and _variable(loop) not in kept]
