@@ -71,7 +71,7 @@ class Changes:
     def __init__(self, file: str, scopes: Scopes) -> None:
         self.file, self.scopes = file, scopes
         self._known = (
-            BUILT_IN | scopes.macros | scopes.numbers | set(scopes.functions) | REAL_CALLS | {"size_t", "max", "min"}
+            BUILT_IN | scopes.macros | {*scopes.numbers, *scopes.functions} | REAL_CALLS | {"size_t", "max", "min"}
         )
         nodes = list(walk(scopes.root))
         leaves = (node for node in nodes if node.type in _LEAVES and not _is_in(node, "field_expression"))
@@ -246,8 +246,7 @@ class Changes:
 def _of_number(text: str, type: Type) -> Iterator[tuple[Kind, str]]:
     if type == WHOLE and (plain := re.match(r"\d+", text)) and not text.lower().startswith("0x"):
         value = int(plain[0])
-        near, far = (value + 1, value - 1), (value * 2, value // 2)
-        others = (*far, *near) if value > 2 and value.bit_count() == 1 else (*near, *far)  # sizes, steps between lanes
+        others = (value * 2, value // 2, value + 1, value - 1)[:: 1 if value.bit_count() == 1 else -1]
         yield from (("number", str(v)) for v in others if 0 <= v != value)
     elif type == REAL:
         yield from (("number", other) for other in ("0.0f", "1.0f", MINUS_INFINITY, f"2.0f * {text}", f"0.5f * {text}"))

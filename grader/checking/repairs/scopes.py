@@ -28,7 +28,6 @@ _SCOPES = frozenset({
 _DECLARES = frozenset({"declaration", "field_declaration", "parameter_declaration", "optional_parameter_declaration"})
 
 _NUMERAL = re.compile(r"0[xX][0-9a-fA-F]+[uUlL]*|\d+[uUlL]*")
-
 Type = tuple[str, int]
 """("whole", "real", a type's name or "" if unknown; the pointers and dimensions that it goes through)"""
 UNKNOWN: Type = ("", 0)
@@ -67,14 +66,12 @@ class Scopes:
         """The result's type, and for each parameter whether it is a reference that can be changed."""
         self.structures: dict[int, str] = {}
         """The names of the structures that are not classes with methods, by their fields' owner."""
-        self.macros: set[str] = set()
-        self.numbers: set[str] = set()
-        """Enumerators, and macros that are whole numbers."""
+        self.macros, self.numbers = set[str](), dict.fromkeys(_REAL_NAMES, REAL)  # and the types of these
         for node in walk(self.root):
             if node.type in ("enumerator", "preproc_def"):
                 value = text_of(node.child_by_field_name("value")).strip()
                 if node.type == "enumerator" or _NUMERAL.fullmatch(value):
-                    self.numbers.add(text_of(node.child_by_field_name("name")))
+                    self.numbers[text_of(node.child_by_field_name("name"))] = WHOLE
             if node.type in ("preproc_def", "preproc_function_def"):
                 self.macros.add(text_of(node.child_by_field_name("name")))
             elif node.type == "function_definition":
@@ -133,9 +130,8 @@ class Scopes:
                 return WHOLE if _NUMERAL.fullmatch(text_of(node)) else REAL
             case "identifier":
                 name = text_of(node)
-                if (variable := self.find(name, node.start_byte)) is not None:
-                    return variable.type
-                return REAL if name in _REAL_NAMES else WHOLE if name in self.numbers else UNKNOWN
+                variable = self.find(name, node.start_byte)
+                return variable.type if variable is not None else self.numbers.get(name, UNKNOWN)
             case "parenthesized_expression":
                 return self.type_of(node.named_children[0]) if node.named_children else UNKNOWN
             case "subscript_expression":
