@@ -67,7 +67,7 @@ def tried(line: int) -> set[str]:
         (7, "in + n * d"),  # the offset of another pointer
         (9, "-INFINITY"),  # where a maximum starts
         (10, "j <= n - kTile"),
-        (11, "shape.scale"),  # a number of the parameters
+        (11, "(rsqrtf((float)d) * key[j * d + row]) * shape.scale"),  # a number of the parameters
         (14, "tile[j][threadIdx.x]"),
         (14, "j - 1"),  # the element before
         (17, "row * n - d"),  # the neighbour on the other side

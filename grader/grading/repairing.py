@@ -78,7 +78,6 @@ def by_repairs(
         return ()
     search = _Search(grading, program)
     kept, samples = search.right_on(search.repairing(likeliest_first(tries, known), case), case, others)
-    kept = [each for each in kept if each.kind not in ("name", "factor")] or kept  # any maximum of a row is right, say
     lines = {(each.file, each.line) for each in kept}
     found = tuple(_finding(each, samples, alone=len(lines) == 1) for each in kept)
     # Where threads race, the emulator's order decides what is right.

@@ -177,12 +177,12 @@ class Changes:
             yield from (("name", other) for other in self._siblings(node))
 
     def _of_real(self, node: Node) -> Iterator[tuple[Kind, str]]:
+        """Another real number in its place was right twice in 100 blind programs, by chance: any maximum does."""
         old, names, parent = text_of(node), self._real_names(node), node.parent
         plain = f"({old})" if node.type in ("binary_expression", "conditional_expression") else old
         chain = operator_of(parent) if parent is not None and parent.type == "binary_expression" else ""
         if chain not in ("*", "/"):  # a factor of a part is one of the whole
             yield from (("factor", f"{plain} {operator} {other}") for operator in "*/" for other in names)
-        yield from (("name", other) for other in names)
 
     def _real_names(self, node: Node) -> list[str]:
         """Real numbers that the function has at hand, the nearest in the source first."""
