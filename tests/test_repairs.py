@@ -95,6 +95,9 @@ def test_suspected_lines_come_first_and_lines_that_do_not_compile_are_left_out(m
     assert [each.number for each in made.tries] == list(range(1, len(made.tries) + 1))
     seen = Finding(kind="repaired", file="hw4.cu", line=18)
     assert [each.line for each in repairing.likeliest_first(made.tries, [seen])][:2] == [18, 18]
+    named = Finding(kind="not_rescaled", file="hw4.cu", line=13, array="O", certainty=0.9)
+    kinds = {each.kind for each in repairing.likeliest_first(made.tries, [named])}
+    assert "comparison" in kinds and not kinds & {"name", "factor"}
     assert 18 in {each.line for each in made.tries}.difference(
         each.line for each in schemata(FILES, {("hw4.cu", 18)}).tries
     )

@@ -12,7 +12,7 @@ May import `base` only.
 
 from grader.findings.finding import Dim3, Finding, Number, Place
 from grader.findings.kinds import KINDS, Check, Kind, Severity, kind_of
-from grader.findings.ranking import CLAIMED, claimed, rank, surer, without_echoes
+from grader.findings.ranking import CLAIMED, claimed, names_its_line, rank, surer, without_echoes
 from grader.findings.sentences import (
     LANGUAGES,
     SourceLine,

@@ -17,6 +17,7 @@ CLAIMED = 0.5
 """Below this certainty a finding is kept in the record, but nothing is claimed in a sentence."""
 _AFTER_A_FAULT = 0.9
 """The certainty of a race after a bad access."""
+_NAMED = "not_rescaled rescaled_wrongly weight_of_other_maximum old_sum_left_out terms_repeated scale_wrong other_input"
 
 
 def rank(tests: Iterable[Sequence[Finding]]) -> tuple[Finding, ...]:
@@ -46,6 +47,12 @@ def surer(known: Sequence[Finding], than: str) -> bool:
     """Whether an experiment that finds the kind `than` has nothing to add to what is known."""
     first = claimed([known])
     return first is not None and kind_of(first).order < KINDS[than].order
+
+
+def names_its_line(known: Sequence[Finding]) -> bool:
+    """Whether the likeliest cause is a step that names the mistake, in the line where it is mostly made."""
+    first = claimed([known])
+    return first is not None and first.kind in _NAMED.split() and first.place is not None
 
 
 def _in_order(findings: Sequence[Finding]) -> list[Finding]:
