@@ -147,8 +147,10 @@ class _Search:
                 size = len(left) * sum(other.flops for other in some)
                 if not left or before + last_s * min(_MOST_GROWTH, size / last_size) > ends:
                     break
-                for right in pool.map(lambda other, numbers=numbers: self.run(numbers, other, VERIFY_CPU_S), some):
-                    left = [each for each in left if each.number in right]
+                right = list(pool.map(lambda other, numbers=numbers: self.run(numbers, other, VERIFY_CPU_S), some))
+                if self.spent_s > ends:  # a run that its limit ended is not wrong
+                    break
+                left = [each for each in left if all(each.number in numbers for numbers in right)]
                 last_s, last_size, samples = self.spent_s - before, size, samples + len(some)
         return left, samples
 
