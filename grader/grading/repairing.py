@@ -87,7 +87,7 @@ def by_repairs(
 
 def likeliest_first(tries: Sequence[Change], known: Sequence[Finding]) -> list[Change]:
     suspected = set(_lines(known))
-    if names_its_line(known):  # another number there may be right by chance: softmax takes any maximum of a row
+    if names_its_line(known):  # another number there may be right by chance: any maximum of a row does
         tries = [each for each in tries if each.kind not in ("name", "factor")]
     return sorted(tries, key=lambda each: -each.likely * (_SUSPECTED if (each.file, each.line) in suspected else 1))
 
